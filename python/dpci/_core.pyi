@@ -606,6 +606,10 @@ class MomentMatrixSpec:
         budget: Budget | None = None,
         mu: float | None = None,
         neighbors: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> MomentMatrixSpec: ...
 
     intercept: float
@@ -626,9 +630,17 @@ class MomentMatrixDict(TypedDict):
     private: bool
 
 def release_moment_matrix(
-    spec: MomentMatrixSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: MomentMatrixSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> MomentMatrixDict:
-    """y holds the targets. seed=None: operating-system entropy."""
+    """y holds the targets, persons the number of each row's person. seed=None: operating-system entropy."""
 
 def release_moment_matrix_parts(
     spec: MomentMatrixSpec,
@@ -833,8 +845,18 @@ class RecordBounds:
 class Study:
     """A data set with the configurations that are repeated on bootstrap samples of it."""
 
-    def __new__(cls, specs: list[Spec], x: _Features, y: _F64, *, clip: bool, n_threads: int | None) -> Study:
-        """Merges duplicate records and solves on the full data; the specs share row bounds and intercept."""
+    def __new__(
+        cls,
+        specs: list[Spec],
+        x: _Features,
+        y: _F64,
+        *,
+        clip: bool,
+        n_threads: int | None,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> Study:
+        """Merges duplicate records and solves on the full data; specs share what rows and weights are checked by."""
 
     n_distinct: int
     def targets(self) -> list[_F64]:
@@ -1008,6 +1030,20 @@ class RunCount:
 class Testing:
     """What only tests ask for; the package names none of it."""
 
+    @staticmethod
+    def sums(
+        spec: Spec,
+        x: _Features,
+        y: _F64,
+        params: Sequence[float],
+        *,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> list[_F64]:
+        """Sums of gradients, of Hessians and of squared gradients over the records, which releases add noise to.
+
+        The latter two are (dim**2,). Not private.
+        """
     @staticmethod
     def release_bits(n: int) -> NDArray[np.uint64]:
         """n words of the release generator, to test its independence across forks and threads."""

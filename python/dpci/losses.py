@@ -340,6 +340,10 @@ LOCATIONS = (Squared.name, Huber.name, Quantile.name)
 """Those whose linear predictor is in the units of the target."""
 
 
+SEVERAL = "multinomial"
+"""The loss of :func:`dpci.multinomial.fit`, with one linear predictor for each class but the reference."""
+
+
 def response(name: str, predictor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what a loss models at linear predictors: a probability, a mean, or the predictor itself."""
     with np.errstate(over="ignore"):
@@ -359,7 +363,7 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in BUILT_IN:
         return BUILT_IN[loss]()
     names = ", ".join(map(repr, BUILT_IN))
-    hint = " (use dpci.multinomial.fit)" if loss == "multinomial" else ""
+    hint = " (use dpci.multinomial.fit)" if loss == SEVERAL else ""
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{hint}")
 
 

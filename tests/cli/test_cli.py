@@ -199,7 +199,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--epsilon", "1", "--mechanism", "magic"), "mechanism"),
         (("--epsilon", "1", "--level", "1"), "level"),
         (("--epsilon", "1", "--schema", "iris.toml"), "a schema file must be readable"),
-        (("--epsilon", "1", "--schema", "iris"), "must end in .toml or .json"),
+        (("--epsilon", "1", "--schema", "iris"), "or one of the packaged schemas (adult, adult_demo, bank, "),
         (("--epsilon", "0.001"), "l2_strength"),
     ],
 )

@@ -75,3 +75,24 @@ def test_a_line_without_an_id_is_refused(files, capsys):
     error = capsys.readouterr().err
     assert "missing ids" in error
     assert "secret" not in error
+
+
+def test_a_plan_is_for_persons(files, capsys):
+    def planned(*more, schema="visits.json"):
+        common = ["--n-samples", "5000", "--schema", str(files / schema), "--epsilon", "1", "--l2-strength", "0.05"]
+        assert main(["plan", *common, *more]) == 0
+        return capsys.readouterr().out
+
+    rows, persons = planned(), planned("--persons", "who")
+    assert "persons" not in rows
+    assert "n=5,000 persons" in persons
+    assert "the mean of each person's rows" in persons
+    # The schema that names a column makes the plan that the fit will keep.
+    assert planned(schema="named.json") == persons
+    assert "at most 3 rows a person" in planned("--max-rows", "3", schema="named.json")
+    weighted = json.loads(planned("--weight-bound", "2", "--weight-total", "9000", "--json"))
+    assert (weighted["unit"], weighted["weights"]) == ("row", {"bound": 2.0, "total": 9000.0})
+    assert json.loads(planned("--persons", "who", "--json"))["unit"] == "person"
+    assert main(["plan", "--n-samples", "5000", "--n-features", "2", "--epsilon", "1", "--l2-strength", "0.05",
+                 "--max-rows", "3"]) != 0  # fmt: skip
+    assert "persons" in capsys.readouterr().err

@@ -165,7 +165,7 @@ def test_ctrl_c_keeps_what_is_complete(tmp_path: Path) -> None:
         (("--rho", "1"), "the budget must be --epsilon"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
         (("--epsilon", "0.00001"), "l2_strength must be greater than"),
-        (("--schema", "iris"), "must end in .toml or .json"),
+        (("--schema", "iris"), "or one of the packaged schemas"),
         (("--target", "wage"), "the table must have the column 'wage'"),
         (("--checkpoint", "."), "checkpoint must be a file that can be read, got '.': Is a directory"),
         (("--checkpoint", "no/study.npz"), "checkpoint must be a file that can be written, got 'no/study.npz'"),

@@ -58,8 +58,10 @@ SITES = {
     "data/persons": {
         "Persons.from_dict": (1, ()),
         "check_contribution": (1, ()),
+        "person_rule": (1, ()),
+        "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
-        "numbered": (5, ("persons",)),
+        "numbered": (4, ("persons",)),
         "_told_apart": (3, ("persons",)),
     },
     "sources/chunks": {
@@ -103,6 +105,8 @@ SITES = {
         "_tables": (1, ("file",)),
         "TableRows.__post_init__": (1, ()),
         "TableRows._chunks": (1, ("schema_value",)),
+        "Counts.check": (3, ()),
+        "_numbers": (1, ("form",)),
     },
     "schema/cells": {
         "as_cells": (1, ("table_columns",)),
@@ -117,6 +121,7 @@ SITES = {
         "NumericColumn.numbers": (1, ("schema_value",)),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
+        "CategoricalTarget.__post_init__": (2, ()),
         "_check_name": (1, ()),
         "_take_bounds": (3, ()),
         "_check_choice": (1, ()),

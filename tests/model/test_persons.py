@@ -192,6 +192,31 @@ def test_ids_of_two_types_are_refused():
         numbered(np.ma.array([3, 3], mask=[True, False]), 2)
 
 
+def test_an_index_that_disagrees_with_a_table_is_refused():
+    """Also where the table is encoded first: another index would give rows to other persons."""
+    pandas = pytest.importorskip("pandas")
+    X, y, ids = panel(n=40)
+    described = schema.Schema(
+        columns=tuple(schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab"),
+        target=schema.ClassTarget(column="y", negative=(-1,), positive=(1,)),
+    )
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "who": ids})
+    other = pandas.Series(ids, index=np.arange(len(ids))[::-1])
+    ledger = dpci.Ledger(dpci.PureDP(10.0))
+    common = {"schema": described, "budget": dpci.PureDP(1.0), "ledger": ledger}
+    for given in ({"persons": other}, {"weights": other * 0.0, "weight_bound": 1.0}):
+        with pytest.raises(InvalidInput, match=f"the index of {next(iter(given))} must be that of X"):
+            dpci.fit(frame, **given, l2_strength=1.0, **common)
+        with pytest.raises(InvalidInput, match="the index"):
+            dpci.tuning.tune(frame, candidates=[{"l2_strength": 1.0}, {"l2_strength": 2.0}], **given, **common)
+        stratum = {"by": "who", "strata": tuple(map(str, range(40))), "n_public": 5}
+        with pytest.raises(InvalidInput, match="the index"):
+            dpci.fit_strata(frame, **stratum, **given, l2_strength=1.0, **{**common, "ledger": None})
+    assert ledger.spent["epsilon"] == 0
+    same = pandas.Series(ids, index=frame.index)
+    assert dpci.fit(frame, persons=same, l2_strength=1.0, **common).n_samples == 40
+
+
 def test_an_index_that_disagrees_is_refused():
     pandas = pytest.importorskip("pandas")
     X, y, ids = panel()
@@ -225,11 +250,11 @@ def test_refusals(keywords, message):
         dpci.fit(X, y, **{**defaults, **keywords})
 
 
-def test_functions_that_do_not_take_persons_say_so():
+def test_a_study_takes_no_rule_without_persons():
     X, y, _ = panel()
     rule = {"contribution": "mean", "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'contribution'"):
+        with pytest.raises(InvalidInput, match="persons must be given with contribution or max_rows"):
             function(X, y, **rule)
 
 
@@ -336,3 +361,24 @@ def test_parts_whose_schema_names_persons_are_refused(tmp_path):
     ):
         with pytest.raises(InvalidInput, match="names a column of persons"):
             release()
+
+
+def test_a_plan_with_a_schema_of_persons_is_that_of_the_fit():
+    X, y, ids = panel(n=200)
+    named = schema.Schema(
+        columns=tuple(schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab"),
+        target=schema.ClassTarget(column="y", negative=(-1,), positive=(1,)),
+        persons="who",
+    )
+    table = {"a": X[:, 0], "b": X[:, 1], "y": y, "who": ids}
+    given = {"schema": named, "budget": dpci.PureDP(4.0), "l2_strength": 0.2}
+    for rule in ({}, {"contribution": "mean"}, {"max_rows": 2}):
+        plan = dpci.plan(n_samples=200, **rule, **given)
+        fit = dpci.fit(table, persons="who", **rule, **given)
+        assert plan.steps[0].to_dict() == fit.privacy["steps"][0]
+        assert "n=200 persons, lambda=0.2" in plan.title
+        assert str(plan.persons) in plan.summary()
+        assert fit.summary().count(str(plan.persons)) == 1
+    with pytest.raises(InvalidInput, match="contribution must be None with max_rows"):
+        dpci.plan(n_samples=200, contribution="mean", max_rows=2, **given)
+    assert "persons" not in dpci.plan(n_samples=200, n_features=2, budget=dpci.PureDP(1.0), l2_strength=0.2).summary()

@@ -220,3 +220,12 @@ def test_every_budget_and_relation(budget):
         # Two records of gradients up to sqrt(2) R, or one; R = sqrt(2).
         expected = (1.0 if relation else 2.0) * np.sqrt(2.0) * np.sqrt(2.0) / (N * 0.1)
         assert expected <= step["sensitivity"] <= expected * (1.0 + 1e-9)
+
+
+def test_a_warning_of_a_test_points_to_its_caller():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.5, 0.5, (3000, 2)), rng.choice(["a", "b", "c"], 3000)
+    noisy = dpci.multinomial.fit(X, y, budget=dpci.PureDP(0.1), classes=["a", "b", "c"], l2_strength=0.1)
+    with pytest.warns(dpci.MomentNoiseWarning) as caught:
+        noisy.wald_test(["b:x0", "b:x1"])
+    assert [warning.filename for warning in caught] == [__file__]

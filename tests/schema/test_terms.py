@@ -13,6 +13,7 @@ import statsmodels.formula.api as smf
 from dpci.errors import InvalidInput
 from dpci.schema import (
     CategoricalColumn,
+    CategoricalTarget,
     ClassTarget,
     Levels,
     NumericColumn,
@@ -189,7 +190,9 @@ def test_the_target_of_a_formula() -> None:
     )
     found = Schema.from_formula("sex ~ age", BASE).target
     assert found == ClassTarget(column="sex", negative=("F",), positive=("M",))
-    for wrong, why in (("edu ~ age", "two categories"), ("weight ~ age", "got 'weight'"), ("age ~ age", "once")):
+    found = Schema.from_formula("edu ~ age", BASE).target
+    assert found == CategoricalTarget(column="edu", classes=("b", "a", "c"))
+    for wrong, why in (("weight ~ age", "got 'weight'"), ("age ~ age", "once")):
         with pytest.raises(InvalidInput, match=why):
             Schema.from_formula(wrong, BASE)
 
@@ -206,7 +209,7 @@ def test_the_target_of_a_formula() -> None:
         ("y ~ log(age)", "a call must be one of C, I, poly, bs, not 'log'"),
         ("y ~ __import__('os')", "a call must be one of"),
         ("y ~ age sex", "joined by"),
-        ("y ~ hours-per-week", "names must be those"),
+        ("y ~ hour-per-week", r"not 'hour' \(a name that contains - must be in backticks\)"),
         ("y ~ age + 2", "must be 0 or 1"),
         ("y ~ 1:age", "an intercept must not be multiplied"),
         ("y ~ age:age", "a term must name a column once"),
@@ -240,6 +243,8 @@ def test_names_in_backticks_and_duplicates() -> None:
     base = Schema(columns=(*BASE.columns, column), target=BASE.target)
     schema = Schema.from_formula("y ~ age + `hours-per week` + age", base)
     assert schema.names == ("age", "hours-per week")
+    with pytest.raises(InvalidInput, match=r"not 'per' \(write `hours-per week` in backticks\)"):
+        Schema.from_formula("y ~ age + hours-per week", base)
     assert Schema.from_formula("I(`hours-per week`^2)", base).names == ("hours-per week^2",)
 
 

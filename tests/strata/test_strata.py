@@ -167,7 +167,7 @@ def test_the_page_names_what_all_strata_cost_and_reveal_together():
     assert "right with probability at most 73.11%" in page
     assert found.digest in page
     part = found["B"].to_html()
-    assert "all 3 strata of the table spend epsilon=1 (pure DP) together" in part
+    assert "a release that spends epsilon=1 (pure DP) in total: all 3 strata of the table" in part
     assert "right with probability at most 73.11%" in part
     label = found.plot("age").get_xlabel()
     assert label == "age (per unit) with 95% interval\nlogistic loss\nepsilon=1 (pure DP)"

@@ -1,5 +1,6 @@
 """Strata whose numbers of records are released: what counts cost, their noise, what fits are told, and saved files."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -117,8 +118,62 @@ def test_what_is_refused_and_what_it_costs():
             fitted(count_share=share, ledger=ledger)
     with pytest.raises(InvalidInput, match="n_public"):
         fitted(n_public="secret", ledger=ledger)
+    for share in (0.05, "much"):
+        with pytest.raises(InvalidInput, match="count_share must be None"):
+            fitted(n_public=300, count_share=share, ledger=ledger)
     assert ledger.history == ()
     # What a released count forbids is found when the count is released.
     with pytest.raises(RegularizationTooSmall):
         fitted(l2_strength=0.01, budget=dpci.PureDP(0.5), ledger=ledger)
     assert len(ledger.history) == 1
+
+
+@pytest.mark.parametrize("persons", [None, np.arange(sum(SIZES.values()))], ids=["rows", "persons"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_lambda_that_is_too_small_for_any_count_names_the_least(epsilon, persons):
+    ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
+    given = {"budget": dpci.PureDP(epsilon), "persons": persons, "n_public": "private", "ledger": ledger}
+    with pytest.raises(RegularizationTooSmall, match="a count of 1,000,000,000 before anything is paid") as refused:
+        fitted(l2_strength=1e-7, **given)
+    least = refused.value.least
+    assert f"must be at least {least:g} for strata" in str(refused.value)
+    assert refused.value.value == 1e-7
+    assert refused.value.code in {"ill_conditioned", "too_few_digits"}
+    with pytest.raises(RegularizationTooSmall, match=f"at least {least:g}"):
+        fitted(l2_strength=0.98 * least * (1 - 0.1), **given)
+    assert ledger.history == ()
+    # The least one is accepted, and paid for, whatever the released counts say of it.
+    with contextlib.suppress(RegularizationTooSmall):
+        fitted(l2_strength=least, **given)
+    assert len(ledger.history) == 1
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+def test_counts_are_raised_to_the_bound_of_weights():
+    """So no fit is refused after payment for a bound above the number that divides."""
+    weights = np.ones(sum(SIZES.values()))
+    given = {"weights": weights, "l2_strength": 20.0, "seed": 1, "moments": "none"}
+    found = fitted(weight_bound=300.5, **given)
+    assert found["C"].n_samples == 301
+    assert found["A"].n_samples == fitted(weight_bound=2.0, **given)["A"].n_samples
+    # A public total is what divides.
+    assert fitted(weight_bound=300.5, weight_total=400.0, **given)["C"].n_samples < 100
+    ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
+    with pytest.raises(InvalidInput, match="weight_bound must be at most weight_total"):
+        fitted(**{**given, "seed": None}, weight_bound=500.0, weight_total=400.0, ledger=ledger)
+    assert ledger.history == ()
+
+
+def test_a_file_of_one_stratum_says_that_its_number_was_released():
+    ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
+    counted, public = fitted(ledger=ledger)["A"], fitted(n_public=400)["A"]
+    assert "n (released)" in counted.summary()
+    assert "epsilon=2 (pure DP) by all 3 strata of the table with the counts of their records" in counted.summary()
+    assert "n (public)" in public.summary()
+    report = counted.officer_report()
+    assert "a released count, with noise," in report
+    assert "was chosen without counting" not in report
+    assert "released with noise, as a part of the whole" in report
+    assert "The number of records in each stratum is private." in report
+    assert "was chosen without counting" in public.officer_report()
+    assert dpci.PrivateFit.from_json(counted.to_json()).summary() == counted.summary()

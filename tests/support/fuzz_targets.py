@@ -140,6 +140,7 @@ OWN = {
     "OneHot": {"columns": (0, 1)},
     "Custom": dict(zip(("value", "slope", "curvature"), CURVE, strict=True)),
     "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
+    "CategoricalTarget": {"column": "c", "classes": ("no", "yes", "both")},
     "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
     "Term": {"factors": (schema.Power(column="a"),)},
     "Spline": {"column": "a", "knots": (0.5, 1.0)},

@@ -11,6 +11,7 @@ from dpci.cli.saved import Saved
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.model.result import PrivateFit
+from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.per_instance.record import ReportRecord
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
@@ -31,6 +32,7 @@ _WHOLES = {
 """Releases of which a fit can be a part, by the beginnings of the names of their entries."""
 _SOURCES = {
     "strata": "dpci.fit_strata",
+    "counted_strata": "dpci.fit_strata",
     "groups": "dpci.fit_many",
     "disjoint_groups": "dpci.fit_many",
     "tuning": "dpci.tuning.tune",
@@ -83,11 +85,11 @@ class Held:
                 first, digest = record_of(next(iter(saved.values()))), saved.digest
                 kind = f"the models of {len(saved)} strata"
                 return cls(kind, digest, first, saved.charged, saved.neighbors, digest, saved.private, (_STRATA,))
-            case TuneResult():
-                record, digest = record_of(saved.result), saved.digest
-                return cls(
-                    "a tuning", digest, record, saved.budget, record.neighbors, digest, saved.private, (_CHOSEN,)
-                )
+            case TuneResult() | MultinomialFit():
+                tuned, digest = isinstance(saved, TuneResult), saved.digest
+                record = record_of(saved.result if isinstance(saved, TuneResult) else fit_of(saved))
+                kind, never = ("a tuning", (_CHOSEN,)) if tuned else ("a multinomial fit", ())
+                return cls(kind, digest, record, saved.budget, record.neighbors, digest, saved.private, never)
             case ReportRecord():
                 record, digest = saved.fit, str(to_values(saved.to_json())["checksum"])
                 kind, budget = "a per-instance report", record.total_budget()
@@ -216,7 +218,7 @@ def _against_entry(held: Held, entry: Entry, neighbors: str, where: str) -> Iter
     record = held.record
     paid = {"time": entry.time, "budget": entry.budget, "neighbours": neighbors, "unit of privacy": entry.unit}
     own = {"time": (record.paid or {})["time"], "budget": held.charged, "neighbours": held.neighbors}
-    own["unit of privacy"] = "person" if isinstance(record, FitRecord) and record.persons is not None else "row"
+    own["unit of privacy"] = "row" if record.persons is None else "person"
     if isinstance(record, FitRecord) and record.whole is not None:
         source = entry.source.split(",")[0]
         paid["source"], own["source"] = source, _SOURCES[record.whole.kind]

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 
@@ -11,6 +11,7 @@ from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NotDelivered, new_file
 from dpci.model.result import PrivateFit
+from dpci.multinomial.result import MultinomialFit
 from dpci.regression.result import LinearFit
 from dpci.report.plot import WIDTH, figure_height
 from dpci.report.view import View
@@ -65,14 +66,21 @@ def show(result: Delivered, view: View | None = None, *, json: bool = False) -> 
     view = view or View()
     if json:
         show_json(result_document(result, view))
-    elif isinstance(result, PrivateFit):
-        typer.echo(result.summary(**vars(view)))
     else:
-        typer.echo(result.summary(level=view.level))
+        typer.echo(result.summary(**_shown(result, view)))
+
+
+def _shown(result: Delivered, view: View) -> dict[str, Any]:
+    """Return the keywords of what is shown, for a summary, a plot or a page of a result."""
+    if isinstance(result, PrivateFit):
+        return vars(view)
+    if isinstance(result, MultinomialFit):
+        return {name: value for name, value in vars(view).items() if name != "target"}
+    return {"level": view.level}
 
 
 def draw(
-    result: PrivateFit | LinearFit,
+    result: PrivateFit | MultinomialFit | LinearFit,
     plot: Path | None,
     view: View | None = None,
     *,
@@ -90,18 +98,14 @@ def draw(
 
     # Not from pyplot, which keeps its figures open.
     figure = Figure(figsize=(WIDTH, figure_height(len(result.names))), layout="constrained")
-    view = view or View()
-    if isinstance(result, PrivateFit):
-        result.plot(**vars(view), ax=figure.subplots())
-    else:
-        result.plot(level=view.level, ax=figure.subplots())
+    result.plot(**_shown(result, view or View()), ax=figure.subplots())
     with new_file("--plot", plot, force=force) as path:
         figure.savefig(path, dpi=150, bbox_inches="tight")
     note(f"wrote {plot}", quiet=quiet)
 
 
 def write_page(
-    result: PrivateFit | LinearFit | StrataFit,
+    result: PrivateFit | MultinomialFit | LinearFit | StrataFit,
     page: Path | None,
     view: View,
     *,
@@ -116,10 +120,7 @@ def write_page(
     if isinstance(result, LinearFit) and result.interval_refusal is not None:
         note(f"no page: {result.interval_refusal}")
         return
-    if isinstance(result, PrivateFit):
-        text = result.to_html(**vars(view), title=title)
-    else:
-        text = result.to_html(level=view.level, title=title)
+    text = result.to_html(**_shown(result, view), title=title)
     with new_file(option, page, force=force) as path:
         path.write_text(text, encoding="utf-8")
     note(f"wrote {page}", quiet=quiet)

@@ -13,13 +13,14 @@ from dpci.inference.targets.coefficients import parameter_estimates
 from dpci.inference.targets.units import TableUnits
 from dpci.model.plan import Plan
 from dpci.model.result import PrivateFit
+from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.regression.result import LinearFit
 from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.strata.result import StrataFit
 from dpci.tuning.result import SelectedFit, TuneResult
 
-Delivered: TypeAlias = PrivateFit | LinearFit | StrataFit | TuneResult
+Delivered: TypeAlias = PrivateFit | MultinomialFit | LinearFit | StrataFit | TuneResult
 
 
 def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, Any]:
@@ -41,6 +42,8 @@ def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, An
             "charged": result.charged.parameters(),
             "strata": {name: result_document(fit, view) for name, fit in result.items()},
         }
+    if isinstance(result, MultinomialFit):
+        return {**result_document(fit_of(result), view), "classes": result.classes, "privacy": result.privacy}
     return {
         "private": result.private,
         "parameters": _parameters(result, view),
@@ -129,6 +132,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     has_moments = len(plan.steps) > 1
     return {
         "title": plan.title,
+        "unit": "row" if plan.persons is None else "person",
+        "persons": None if plan.persons is None else plan.persons.to_dict(),
+        "weights": None if plan.weights is None else plan.weights.to_dict(),
         "n_params": plan.n_params,
         "row_norm": plan.row_norm,
         "blocks": plan.rows.to_dict() if isinstance(plan.rows, Blocks) else None,

@@ -13,10 +13,11 @@ from dpci.base.validation import check_choice
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
-from dpci.losses import BUILT_IN, Loss
+from dpci.losses import BUILT_IN, SEVERAL, Loss
 from dpci.model.settings import ModelKeywords
 from dpci.report.view import View
 from dpci.rows import Ball, RowDomain
+from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
 _FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
@@ -100,6 +101,9 @@ Persons = Annotated[
     str | None,
     _option(BUDGET, "Column of ids: protect persons, who may have several rows. The table is held in memory."),
 ]
+PlannedPersons = Annotated[
+    str | None, _option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
+]
 MaxRows = Annotated[
     int | None, _option(BUDGET, "With --persons: only this many first rows of each person count, instead of all.")
 ]
@@ -118,7 +122,15 @@ NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under 
 L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]
 LossText = Annotated[
     str | None,
-    _one_of(MODEL, f"{LOSSES}.", *BUILT_IN),
+    _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit and plan).", *BUILT_IN, SEVERAL),
+]
+ClassesText = Annotated[
+    str | None,
+    _option(
+        MODEL,
+        "With --loss multinomial: the public classes a,b,c of the target, the reference first. Default: the schema's.",
+        "--classes",
+    ),
 ]
 Radius = Annotated[
     float | None,
@@ -281,7 +293,13 @@ def given(**values: object) -> dict[str, Any]:
 
 def find_schema(schema: str, target: str | None, formula: str | None = None) -> Schema:
     """Return a packaged schema by its name, or that of a file; with another column to be predicted, or a formula."""
-    description = load_schema(schema) if schema in schema_names() else Schema.from_file(schema)
+    packaged = schema in schema_names()
+    if not packaged and not Path(schema).suffix:
+        names = ", ".join(schema_names())
+        raise InvalidInput(
+            f"a schema must be a file .toml or .json, or one of the packaged schemas ({names}), got {schema!r}"
+        )
+    description = load_schema(schema) if packaged else Schema.from_file(schema)
     if target is not None:
         description = dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
     return description if formula is None else Schema.from_formula(formula, description)
@@ -292,7 +310,18 @@ def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | 
 
     None: the domain that :func:`dpci.fit` takes for the schema. Blocks that are asked for have another encoding, with
     which the same λ is another model.
+
+    Raises
+    ------
+    InvalidInput
+        For a target of several classes, which the losses of these rows do not have.
     """
+    if isinstance(description.target, CategoricalTarget):
+        msg = (
+            f"a schema whose target has classes = [...] must go with --loss {SEVERAL} of dpci fit or dpci plan, got it "
+            "with another loss or command"
+        )
+        raise InvalidInput(msg)
     if rows is None and description.encoding == "unit_norm":
         return description, None
     if check_choice("rows", rows or "blocks", _ROW_KINDS) == "ball":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpci.base.optional import optional
 from dpci.data.arrays import NamedRows
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.schema.table import Encoded, Schema
 from dpci.sources.files import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
@@ -163,6 +164,68 @@ class TableRows:
                     raise InvalidInput(msg) from error
                 yield table, rows
                 start += len(next(iter(table.values())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """The options that say whose the rows are and how much they count."""
+
+    persons: str | None
+    max_rows: int | None
+    weights: str | None
+    weight_bound: float | None
+    weight_total: float | None
+
+    @property
+    def beside(self) -> bool:
+        """Whether a column beside those of the schema is read."""
+        return self.persons is not None or self.weights is not None
+
+    def check(self, schema: Schema, *, in_parts: bool) -> None:
+        """Refuse what the options rule out, before anything is read.
+
+        Raises
+        ------
+        InvalidInput
+            For one option without another that it needs, and for a table that is not held in memory.
+        """
+        if self.persons is None and schema.persons:
+            msg = (
+                f"--persons {schema.persons} must be given with this schema, which names the column of persons, got "
+                "none"
+            )
+            raise InvalidInput(msg)
+        if self.persons is None and self.max_rows is not None:
+            msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
+            raise InvalidInput(msg)
+        check_weighted(self.weights, self.weight_bound, self.weight_total)
+        if self.beside and in_parts:
+            msg = (
+                f"--{'weights' if self.persons is None else 'persons'} holds the table in memory and reads it before "
+                "the budget is spent, got it with --chunk-rows or a ledger with errors='private'"
+            )
+            raise InvalidInput(msg)
+
+    def read(self, rows: TableRows) -> tuple[tuple[NamedRows, NDArray[np.float64]], dict[str, Any]]:
+        """Return all rows and targets at once, and the keywords of a fit that say how much they count."""
+        found, (ids, cells) = rows.beside((self.persons, self.weights))
+        keywords = {
+            "persons": ids,
+            "max_rows": self.max_rows,
+            "weights": None if cells is None else _numbers(cells),
+            "weight_bound": self.weight_bound,
+            "weight_total": self.weight_total,
+        }
+        return found, keywords
+
+
+def _numbers(cells: list[Any]) -> list[float]:
+    """Return the weights that cells of a file say."""
+    try:
+        return [float(cell) for cell in cells]
+    except (TypeError, ValueError):
+        msg = "the column of --weights must have a number in every row, got another cell"
+        raise InvalidInput(msg) from None
 
 
 class Passes:

@@ -7,6 +7,8 @@ from typing import Final, TypeAlias
 
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
+from dpci.multinomial import record as multinomial_record
+from dpci.multinomial.result import MultinomialFit
 from dpci.per_instance import record as report_record
 from dpci.regression import record as matrix_record
 from dpci.regression import result as regression_result
@@ -17,13 +19,16 @@ from dpci.strata.result import StrataFit
 from dpci.tuning import result as tuning_result
 from dpci.tuning.result import TuneResult
 
-Saved: TypeAlias = PrivateFit | StrataFit | TuneResult | LinearFit | MomentMatrix | report_record.ReportRecord
+Saved: TypeAlias = (
+    PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | report_record.ReportRecord
+)
 
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     tuning_result.SCHEMA: TuneResult.from_json,
     regression_result.SCHEMA: LinearFit.from_json,
     matrix_record.SCHEMA: MomentMatrix.from_json,
     strata_result.SCHEMA: StrataFit.from_json,
+    multinomial_record.SCHEMA: MultinomialFit.from_json,
     report_record.SCHEMA: report_record.ReportRecord.from_json,
 }
 
@@ -48,6 +53,18 @@ def read_saved_result(path: Path) -> Saved:
     kind = document.get("schema") if isinstance(document, dict) else None
     read = _KINDS.get(kind) if isinstance(kind, str) else None
     return PrivateFit.from_json(text) if read is None else read(text)
+
+
+def read_predictor(path: Path) -> PrivateFit | LinearFit | MultinomialFit:
+    """Return the released model of a file that predicts: a fit, a regression or a fit of several classes.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_model`.
+    """
+    found = read_saved_result(path)
+    return found if isinstance(found, MultinomialFit) else read_model_or_regression(path)
 
 
 def read_model_or_regression(path: Path) -> PrivateFit | LinearFit:
@@ -81,6 +98,7 @@ def read_model(path: Path) -> PrivateFit:
         TuneResult: "a model that was selected by its own score",
         LinearFit: "a regression",
         MomentMatrix: "a moment matrix",
+        MultinomialFit: "a multinomial fit",
         StrataFit: "the models of several strata (StrataFit in Python has each)",
         report_record.ReportRecord: "a per-instance report",
     }[type(found)]

@@ -1,7 +1,7 @@
 """Whose the rows are: identifiers of persons as numbers, and how much the rows of one person count. No id is kept."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,22 @@ def check_contribution(contribution: object, max_rows: object) -> Persons | None
     return Persons()
 
 
+def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
+    """Return how the rows of persons count, as it is asked for or by default.
+
+    Raises
+    ------
+    InvalidInput
+        For a rule without persons.
+    """
+    if persons is None and (contribution is not None or max_rows is not None):
+        raise InvalidInput(
+            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
+            f"max_rows={max_rows!r} and persons=None"
+        )
+    return "mean" if persons is not None and max_rows is None and contribution is None else contribution
+
+
 def _check_rows(max_rows: object) -> int:
     count = check_count("max_rows", max_rows)
     if count >= 2**32:
@@ -90,11 +106,7 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
         raise InvalidInput(f"persons must be one-dimensional, one id for each row, got shape {cells.shape}")
     if len(cells) != n_rows:
         raise InvalidInput(f"persons must have one id for each of the {n_rows} rows, got {len(cells)}")
-    if not same_index(X, ids):
-        raise InvalidInput(
-            "the index of persons must be that of X, got another one (persons.loc[X.index] brings the ids into the "
-            "order of X; ids without an index are paired by position: persons.to_numpy())"
-        )
+    check_index_of_persons(X, ids)
     kind = cells.dtype.kind
     if np.ma.getmaskarray(cells).any() or (kind == "f" and not np.isfinite(cells).all()):
         raise _missing()
@@ -107,6 +119,21 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     if kind in "biufmM":
         return np.unique(np.asarray(cells), return_inverse=True)[1].astype(np.int64)
     return _told_apart(cells.tolist())
+
+
+def check_index_of_persons(X: object, ids: object) -> None:
+    """Refuse ids whose index is another one than that of the table.
+
+    Raises
+    ------
+    InvalidInput
+        Where both have an index and the two differ.
+    """
+    if not same_index(X, ids):
+        raise InvalidInput(
+            "the index of persons must be that of X, got another one (persons.loc[X.index] brings the ids into the "
+            "order of X; ids without an index are paired by position: persons.to_numpy())"
+        )
 
 
 def _cells(ids: object) -> NDArray[Any]:

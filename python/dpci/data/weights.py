@@ -166,12 +166,23 @@ def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:
     values = as_numbers("weights", weights)
     if values.shape != (n_rows,):
         raise InvalidInput(f"weights must have one number for each of the {n_rows} rows, got shape {values.shape}")
-    if not same_index(X, weights):
+    check_index_of_weights(X, weights)
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def check_index_of_weights(X: object, weights: object) -> None:
+    """Refuse weights whose index is another one than that of the table.
+
+    Raises
+    ------
+    InvalidInput
+        Where both have an index and the two differ.
+    """
+    if not same_index(X, weights.of_rows if isinstance(weights, ClassWeights) else weights):
         raise InvalidInput(
             "the index of weights must be that of X, got another one (weights.loc[X.index] brings them into the order "
             "of X; weights without an index are paired by position: weights.to_numpy())"
         )
-    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def row_weights(weights: object, targets: _F64, X: object) -> _F64:

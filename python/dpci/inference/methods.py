@@ -199,6 +199,18 @@ class Inference(Coefficients):
         InvalidInput
             For a fit without intervals, rows that are linearly dependent, or arguments out of range.
         """
+        return self._tested(hypothesis, value, method, target, stacklevel=3)
+
+    def _tested(
+        self,
+        hypothesis: Contrast,
+        value: ArrayLike,
+        method: Literal["auto", "joint", "by_rows"],
+        target: Target,
+        *,
+        stacklevel: int,
+    ) -> WaldTest:
+        """Test; a warning points ``stacklevel`` frames up: 2 is the caller."""
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
         estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
@@ -218,7 +230,7 @@ class Inference(Coefficients):
                     f"eigenvalue, {outcome}",
                     ratio=ratio,
                 ),
-                stacklevel=2,
+                stacklevel=stacklevel,
             )
         return tested
 
@@ -317,3 +329,8 @@ def _stretch_notes(result: Inference) -> list[str]:
         f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
     return [note]
+
+
+def wald_test_within(result: Inference, hypothesis: Contrast, value: ArrayLike) -> WaldTest:
+    """Test for a method of another result, whose caller a warning shall point to; see :meth:`Inference.wald_test`."""
+    return result._tested(hypothesis, value, "auto", "regularised", stacklevel=4)  # noqa: SLF001  # of this module's own class

@@ -13,6 +13,7 @@ from dpci.base.validation import check_real, warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
+from dpci.data.persons import person_rule
 from dpci.data.rows import Rows, check_in_memory, check_source
 from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import DpciWarning
@@ -25,7 +26,7 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, check_unit_columns, column_values, described, person_rule
+from dpci.model.tables import Source, check_unit_columns, counts_beside, described
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
@@ -348,7 +349,7 @@ def release_fit(
     if prepare is None:
         check_source(X, y, settings.core_loss)
     with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:
-        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
+        counts = counts_beside(X, persons=persons, weights=weights)
         if prepare is not None:
             X, y = prepare(X, y)
         rows, (spec, chosen) = till.read(X, y, **counts, stacklevel=stacklevel + 1)

@@ -1,18 +1,22 @@
 """``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
 
 import warnings
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import Neighbors
+from dpci.data.persons import check_contribution, person_rule
 from dpci.data.rows import check_source
+from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
-from dpci.model.tables import Source, check_schema, described
+from dpci.model.tables import Source, check_schema, check_unit_columns, counts_beside, described
+from dpci.regression.choices.planned import Regression
 from dpci.regression.equations import Ridge, check_ridge
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, release_matrix
@@ -29,13 +33,12 @@ _UNUSED: dict[str, object] = {
     "radius": None,
     "classes": None,
     "intercept_scale": 1.0,
-    "persons": None,
-    "contribution": None,
-    "max_rows": None,
-    "weights": None,
-    "weight_bound": None,
-    "weight_total": None,
 }
+
+# Those that say whose the rows are and how much they count.
+_COUNTS: dict[str, object] = dict.fromkeys(
+    ("persons", "contribution", "max_rows", "weights", "weight_bound", "weight_total")
+)
 
 
 def fit_moments(
@@ -49,6 +52,12 @@ def fit_moments(
     schema: Schema | None,
     ledger: Ledger | None,
     neighbors: Neighbors,
+    persons: ArrayLike | str | None,
+    contribution: Literal["mean"] | None,
+    max_rows: int | None,
+    weights: ArrayLike | str | None,
+    weight_bound: float | None,
+    weight_total: float | None,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
 ) -> LinearFit:
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`.
@@ -64,19 +73,36 @@ def fit_moments(
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)
     schema = None if schema is None else check_schema(schema)
-    if schema is not None and schema.persons:
-        raise InvalidInput(
-            "mechanism='moments' treats every row as one record, got a schema that names a column of persons, "
-            f"{schema.persons!r} (pass radius, or mechanism='objective' or 'output', with persons={schema.persons!r})"
-        )
     if schema is not None and l2_strength == 0.0:
         _check_references(schema, fit_intercept=fit_intercept)
-    made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
-    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
+    counts = persons is not None or weights is not None
+    made = choices_of_fit(
+        loss=loss,
+        schema=schema,
+        neighbors=neighbors,
+        persons=check_contribution(person_rule(persons, contribution, max_rows), max_rows),
+        weights=check_weights(weight_bound, weight_total),
+        robust=_planned(l2_strength, fit_intercept=fit_intercept) if counts else (),
+        **others,
+    )
+    check_weighted(weights, weight_bound, weight_total)
+    of_persons = persons is not None
+    payment = Payment.due(
+        "dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed, persons=of_persons
+    )
     source = Source(X, y, None) if schema is None else described(X, y, schema)
+    check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())
-    matrix = release_matrix(source.X, source.y, made, payment=payment, prepare=source.prepare, stacklevel=4)
+    matrix = release_matrix(
+        source.X,
+        source.y,
+        made,
+        payment=payment,
+        prepare=source.prepare,
+        counts=partial(counts_beside, persons=persons, weights=weights),
+        stacklevel=4,
+    )
     if not matrix.private:
         warn_of_seed("result", 4)
     result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=l2_strength)
@@ -87,6 +113,27 @@ def fit_moments(
             stacklevel=3,
         )
     return result
+
+
+def _planned(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:
+    """Return the regression whose residuals' moments are released for its standard errors.
+
+    Raises
+    ------
+    InvalidInput
+        For a private ridge, which is not known before the matrix, and without an intercept.
+    """
+    if isinstance(l2_strength, str):
+        raise InvalidInput(
+            "l2_strength must be a number with persons and with weights, because their standard errors are planned "
+            f"before the matrix is released, got l2_strength={l2_strength!r}"
+        )
+    if not fit_intercept:
+        raise InvalidInput(
+            "fit_intercept must be True with persons and with weights, because standard errors are planned for "
+            "regressions with an intercept, got fit_intercept=False"
+        )
+    return (Regression(l2_strength=l2_strength),)
 
 
 def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
@@ -104,22 +151,24 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
         )
 
 
-def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
+def used_keywords(keywords: dict[str, Any], *, of_estimator: bool = False) -> dict[str, Any]:
     """Return keywords of :func:`dpci.fit` without those that only other mechanisms use.
+
+    ``of_estimator``: also without persons and weights, which estimators do not pass on to moment matrices.
 
     Raises
     ------
     InvalidInput
         If one of these is given.
     """
-    for name, default in _UNUSED.items():
+    unused = {**_UNUSED, **(_COUNTS if of_estimator else {})}
+    for name, default in unused.items():
         value = keywords.get(name, default)
         if not (value is default or (isinstance(value, str | int | float) and value == default)):
             # Arrays are records, which no message shows.
             shown = (
                 f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
             )
-            raise InvalidInput(
-                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
-            )
-    return {name: value for name, value in keywords.items() if name not in _UNUSED}
+            why = " in an estimator (dpci.fit takes it)" if name in _COUNTS else ", which does not use it"
+            raise InvalidInput(f"{name} must be {default!r} with mechanism='moments'{why}, got {shown}")
+    return {name: value for name, value in keywords.items() if name not in unused}

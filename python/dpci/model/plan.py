@@ -11,6 +11,8 @@ from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import core_budget
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.targets.unregularised import TARGETS, Target
@@ -78,6 +80,10 @@ class Plan:
         gradient of the mean objective, or with output perturbation to the parameters.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve of all steps together.
+    persons : object or None
+        How much the rows of a person count, as text by ``str``, where the samples are persons.
+    weights : object or None
+        What is public of weights, as text by ``str``.
     """
 
     steps: tuple[Step, ...]
@@ -98,6 +104,8 @@ class Plan:
     noise_std_devs: tuple[float, ...]
     guarantee: Guarantee = field(compare=False)
     title: str
+    persons: Persons | None = None
+    weights: Weights | None = None
 
     def summary(self) -> str:
         """Table of the steps, and the numbers that decide whether the fit is worth its budget (docs/glossary.md)."""
@@ -115,6 +123,8 @@ class Plan:
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
+            *([] if self.persons is None else [("persons", str(self.persons))]),
+            *([] if self.weights is None else [("weights", str(self.weights))]),
             ("least lambda", f"above {self.least_l2_strength:.4g}" if self.least_l2_strength > 0 else "none"),
             *self._recommendation(),
             ("rounding seal", describe_seals(self.seals)),
@@ -171,7 +181,8 @@ def plan(
     n_features : int, optional
         Columns, without the intercept; None: those of the schema.
     schema : dpci.schema.Schema, optional
-        As for :func:`dpci.fit`: gives the number of columns and the domain of the rows.
+        As for :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
+        persons the samples are persons, as ``fit`` demands, and all their rows count unless ``max_rows`` is given.
     target : {"regularised", "unregularised"}
         What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
@@ -212,12 +223,27 @@ def plan(
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
+    if schema is not None and schema.persons and keywords.get("max_rows") is None:
+        keywords["contribution"] = keywords.get("contribution") or "mean"
     settings = Settings.checked(schema=schema, **keywords)
     if not are_rows_given(keywords):
         settings = with_default_rows(settings)
     recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
     if by_rule and recommended is not None:
         settings = replace(settings, l2_strength=recommended)
+    return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
+
+
+def planned(
+    settings: Settings,
+    n_samples: int,
+    n_features: int,
+    *,
+    target: Target = "regularised",
+    recommended: float | None = None,
+    like: PrivateFit | None = None,
+) -> Plan:
+    """Return the plan of a fit with validated keywords and as many samples and columns; see :func:`plan`."""
     spec = settings.spec(n_samples, n_features)
     core = spec.plan()
     record = settings.public_record(spec)
@@ -229,6 +255,8 @@ def plan(
         **numbers,
         interval_length=None if like is None else _interval_length(spec, core["n_params"], record, settings.rows, like),
         rows=settings.rows,
+        persons=settings.persons,
+        weights=settings.weights,
         recommended_l2_strength=recommended,
         target=target,
         noise_std_devs=tuple(noise_std_devs(settings, spec, core["n_params"]).tolist()),
@@ -242,8 +270,8 @@ def plan(
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
         title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
-        f"n={settings.public_n(n_samples):,}, lambda={spec.l2_strength:g}"
-        + ("" if settings.radius is None else f", radius={settings.radius:g}"),
+        f"n={settings.public_n(n_samples):,}{'' if settings.persons is None else ' persons'}, "
+        f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )
 
 

@@ -28,11 +28,12 @@ from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
 from dpci.data.weights import Weights, check_weights
 from dpci.errors import InvalidInput
-from dpci.losses import Logistic, Loss, LossLike, check_loss, declaration
+from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
 from dpci.model.tables import check_counts, check_schema, schema_classes
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
+from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
@@ -71,6 +72,8 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "classes": _optional(check_classes),
 }
 
+# What the target of a schema is, whether it is a number; what a loss must take then, and the usual one.
+_TARGETS = (("has two classes", "two classes", "logistic"), ("is a number", "real targets", "squared"))
 _WITHOUT_MOMENTS: dict[str, Any] = {
     "hessian": None,
     "gradient_cov": None,
@@ -253,9 +256,17 @@ class Settings(DerivedFacts):
     def _take(self, schema: Schema) -> None:
         """Take the classes of a schema, and refuse what contradicts it."""
         classes = schema_classes(schema)
+        if isinstance(schema.target, CategoricalTarget) != (self.loss.name == SEVERAL):
+            raise InvalidInput(
+                "the target of a schema must have several classes for dpci.multinomial.fit, and for no other function, "
+                f"got loss={self.loss.name!r} with {schema.target!r}"
+            )
         if (classes is None) == self.two_classes:
-            kind, wanted = ("is a number", "real targets") if classes is None else ("has two classes", "two classes")
-            raise InvalidInput(f"loss must take {wanted} where the schema's target {kind}, got loss={self.loss!r}")
+            kind, wanted, name = _TARGETS[classes is None]
+            raise InvalidInput(
+                f"loss must take {wanted} where the schema's target {kind}: pass loss={name!r} "
+                f"(dpci fit --loss {name}), got loss={self.loss!r}"
+            )
         if self.classes not in {None, classes}:
             raise InvalidInput(f"classes must be those of the schema, {classes!r}, or None, got {self.classes!r}")
         check_counts(self.loss.name, schema)

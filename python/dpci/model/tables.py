@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
+from dpci.data.persons import check_index_of_persons
+from dpci.data.weights import check_index_of_weights
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
 from dpci.schema.cells import absent, column_of
@@ -139,6 +141,21 @@ def column_values(X: Any, values: Any) -> Any:  # noqa: ANN401  # a column of an
     return column_of(X.columns if isinstance(X, RawTable) else X, values)
 
 
+def counts_beside(X: Any, *, persons: Any, weights: Any) -> dict[str, Any]:  # noqa: ANN401  # columns of any library
+    """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given.
+
+    Raises
+    ------
+    InvalidInput
+        Where the table and one of them have an index and the two differ.
+    """
+    # Encoded rows have no index any more.
+    table = X.table if isinstance(X, RawTable) else X
+    check_index_of_persons(table, persons)
+    check_index_of_weights(table, weights)
+    return {"persons": column_values(X, persons), "weights": column_values(X, weights)}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RawTable:
     """A table in memory that is not encoded yet, with the shape that it will have."""
@@ -223,19 +240,3 @@ def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the c
 def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
     return read(path, schema=schema)
-
-
-def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
-    """Return how the rows of persons count, as it is asked for or by default.
-
-    Raises
-    ------
-    InvalidInput
-        For a rule without persons.
-    """
-    if persons is None and (contribution is not None or max_rows is not None):
-        raise InvalidInput(
-            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
-            f"max_rows={max_rows!r} and persons=None"
-        )
-    return "mean" if persons is not None and max_rows is None and contribution is None else contribution

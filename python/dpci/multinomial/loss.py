@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from dpci import _core
 from dpci.errors import InvalidInput
-from dpci.losses import declaration
+from dpci.losses import SEVERAL, declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Multinomial:
     """
 
     n_classes: int
-    name: ClassVar[str] = "multinomial"
+    name: ClassVar[str] = SEVERAL
 
     def to_core(self) -> _core.Loss:
         """Return the loss as the core takes it."""

@@ -29,17 +29,6 @@ class MultinomialRecord:
         """Number of parameters of one class."""
         return len(self.fit.names) // (len(self.classes) - 1)
 
-    @property
-    def params(self) -> tuple[str, ...]:
-        """Names of the parameters of one class."""
-        prefix = f"{self.classes[1]}:"
-        return tuple(name.removeprefix(prefix) for name in self.fit.names[: self.width])
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the rows."""
-        return self.params if self.fit.intercept_scale is None else self.params[:-1]
-
     def to_json(self) -> str:
         """Return the record as JSON; floats survive exactly."""
         values: dict[str, Any] = {"classes": list(self.classes), "fit": json.loads(self.fit.to_json())}
@@ -61,6 +50,7 @@ class MultinomialRecord:
         loss = {"loss": lambda _, value: check_declared(value, len(classes))}
         record = cls(read_record(json.dumps(values["fit"]), rules=loss), classes)
         fit = record.fit
+        of_table = None if fit.table is None else getattr(fit.table.target, "labels", None)
         for broken, rule, got in (
             (fit.mechanism != "output", "mechanism must be 'output'", fit.mechanism),
             (fit.radius is not None, "radius must be None", fit.radius),
@@ -68,12 +58,18 @@ class MultinomialRecord:
             (fit.blocks is not None, "rows must lie in a ball", fit.blocks),
             (fit.persons is not None, "persons must be None", fit.persons),
             (fit.weights is not None, "weights must be None", fit.weights),
-            (fit.table is not None, "table must be None", fit.table),
-            (block_names(classes, record.params) != fit.names, "names must be those of the classes", fit.names),
+            (of_table not in {None, classes}, f"classes must be those of the schema, {of_table!r}", classes),
+            (not _are_names(fit, classes), "names must be those of the classes", fit.names),
         ):
             if broken:
                 raise InvalidInput(f"{rule} in {_WHAT}, got {got!r}")
         return record
+
+
+def _are_names(fit: FitRecord, classes: tuple[Label, ...]) -> bool:
+    """Whether the parameters are called by all classes but the reference."""
+    one = fit.columns if fit.intercept_scale is None else (*fit.columns, "intercept")
+    return block_names(classes, one) == fit.names
 
 
 def block_names(classes: tuple[Label, ...], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,33 +9,39 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.labels import SeveralClasses, check_several_classes
+from dpci.data.labels import Label, SeveralClasses, check_several_classes
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.model.fit import fit_rows
 from dpci.model.settings import Moments, Settings
+from dpci.model.tables import Source, check_schema, described
 from dpci.multinomial.loss import Multinomial
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
+from dpci.schema.columns import CategoricalTarget
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
 
 
 def fit(
-    X: Table,
-    y: ArrayLike,
+    X: Table | NamedTable,
+    y: ArrayLike | None = None,
     *,
     budget: Budget,
-    classes: Sequence[Any],
+    classes: Sequence[Any] | None = None,
     l2_strength: float,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
-    row_norm: float = 1.0,
+    row_norm: float | None = None,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    schema: Schema | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -50,14 +56,14 @@ def fit(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        Rows in memory with Euclidean norm at most ``row_norm``.
+        Rows in memory with Euclidean norm at most ``row_norm``. With ``schema``: a table in memory with its columns.
     y : array-like of shape (n_samples,)
-        The class of each row.
+        The class of each row. None with ``schema``: the table has its target.
     budget : PureDP, ZCDP or ApproxDP
         What the fit may spend.
     classes : sequence of labels
         The public classes, 3 to 20 of them, the reference first. They are not inferred, because the labels that occur
-        are private.
+        are private. None with ``schema``, whose target has them.
     l2_strength : float
         Public λ > 0; it acts on the intercepts too. The noise of the coefficients is proportional to 1/λ, and the
         intervals are for the minimiser with this λ.
@@ -69,14 +75,17 @@ def fit(
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
-    row_norm : float
-        Public bound on the Euclidean norm of a row, without the constant.
+    row_norm : float, optional
+        Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
     on_violation : {"error", "clip"}
         What to do with longer rows.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    schema : dpci.schema.Schema, optional
+        Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
+        The table is encoded in the fit, and results are in its units.
     ledger : Ledger, optional
         The ledger that pays for the fit. The spend is recorded before noise is drawn.
     n_threads : int, optional
@@ -115,11 +124,13 @@ def fit(
     >>> result.names
     ('b:x0', 'b:intercept', 'c:x0', 'c:intercept')
     """
-    known = check_several_classes(classes)
-    settings = Settings.checked(
+    known = public_classes(classes, schema)
+    check_norm(row_norm, schema)
+    settings = multinomial_settings(
+        len(known),
+        schema=schema,
         budget=budget,
         l2_strength=l2_strength,
-        mechanism="output",
         split=split,
         moments=moments,
         fit_intercept=fit_intercept,
@@ -131,18 +142,77 @@ def fit(
         n_threads=n_threads,
         seed=seed,
     )
-    # Settings ask a loss for its name and for the core's loss alone.
-    settings = dataclasses.replace(settings, loss=cast("Loss", Multinomial(len(known))))
+    source = Source(X, y, None) if schema is None else described(X, y, schema)
     payment = Payment.due("dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed)
 
     def resolve(n_samples: int, n_columns: int) -> _core.Spec:
         return settings.spec(n_samples, n_columns, budget=payment.budget)
 
-    with payment.release(X, y, settings, resolve) as till:
-        rows, spec = till.read(X, SeveralClasses(y, known), stacklevel=3)
+    if source.y is None and source.prepare is None:
+        raise InvalidInput("y must be given with rows in memory, got y=None")
+    found, labels = source.X, source.y
+    # A schema codes its classes 0, 1, 2, ...
+    coded = known if schema is None else tuple(range(len(known)))
+    with payment.release(found, SeveralClasses(labels, coded), settings, resolve) as till:
+        if source.prepare is not None:
+            found, labels = source.prepare(found, labels)
+        rows, spec = till.read(found, SeveralClasses(labels, coded), stacklevel=3)
         named = dataclasses.replace(rows, names=block_names(known, rows.names))
         fitted = fit_rows(named, spec, settings, paid=till.receipt())
         result = MultinomialFit(MultinomialRecord(record_of(fitted.result), known))
     till.keep(lambda: result.digest, stacklevel=3)
     fitted.announce(3)
     return result
+
+
+def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keywords: Any) -> Settings:  # noqa: ANN401  # of fit
+    """Return the settings of a fit of so many classes, from the keywords of :func:`fit` that they have.
+
+    Raises
+    ------
+    InvalidInput
+        For a value out of range, or a schema that is not for this function.
+    """
+    # Settings ask a loss for its name and for the core's loss alone.
+    loss = cast("Loss", Multinomial(n_classes))
+    settings = Settings.checked(**keywords, mechanism="output")
+    if schema is None:
+        return dataclasses.replace(settings, loss=loss)
+    if check_schema(schema).encoding != "unit_norm":
+        raise InvalidInput(
+            "schema must have encoding='unit_norm' for dpci.multinomial.fit, whose rows lie in a ball, got "
+            f"encoding={schema.encoding!r}"
+        )
+    if schema.persons:
+        raise InvalidInput(
+            "dpci.multinomial.fit treats every row as one record, got a schema that names a column of persons, "
+            f"{schema.persons!r}"
+        )
+    return dataclasses.replace(settings, loss=loss, schema=schema, rows=schema.domain)
+
+
+def check_norm(row_norm: float | None, schema: Schema | None) -> None:
+    """Refuse a bound on rows that a schema bounds."""
+    if schema is not None and row_norm is not None:
+        raise InvalidInput(f"row_norm must be None with a schema, whose rows have norm at most 1, got {row_norm!r}")
+
+
+def public_classes(classes: object, schema: Schema | None) -> tuple[Label, ...]:
+    """Return the public classes, as they are given or as the schema has them.
+
+    Raises
+    ------
+    InvalidInput
+        For fewer than three, and a schema whose target has none or others.
+    """
+    if schema is None:
+        return check_several_classes(classes)
+    target = check_schema(schema).target
+    if not isinstance(target, CategoricalTarget):
+        raise InvalidInput(
+            "the target of the schema must be a CategoricalTarget, which has three classes or more, for "
+            f"dpci.multinomial.fit, got {target!r}"
+        )
+    if classes is not None and check_several_classes(classes) != target.labels:
+        raise InvalidInput(f"classes must be those of the schema, {target.labels!r}, or None, got {classes!r}")
+    return target.labels

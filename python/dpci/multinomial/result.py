@@ -1,7 +1,9 @@
 """The result of a multinomial fit: coefficients of each class, intervals, probabilities, and what was spent."""
 
 import json
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,14 +11,24 @@ from scipy import special
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.budgets import Budget
-from dpci.data.arrays import Table, as_features, check_columns
+from dpci.data.arrays import Table
 from dpci.data.labels import Label, label_array
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import wald_test_within
 from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
+from dpci.released.model import features_of
+from dpci.report.plot import Order
+from dpci.report.view import Units, View
+from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class MultinomialFit:
@@ -52,7 +64,7 @@ class MultinomialFit:
     @property
     def coef(self) -> NDArray[np.float64]:
         """Coefficients of each class but the reference, shape (K - 1, number of columns): log odds per unit."""
-        return self._blocks()[:, : len(self._record.columns)]
+        return self._blocks()[:, : len(self._record.fit.columns)]
 
     @property
     def intercept(self) -> NDArray[np.float64]:
@@ -85,6 +97,16 @@ class MultinomialFit:
     def gradient_cov(self) -> NDArray[np.float64] | None:
         """Released covariance of the gradient of one record, shape (k, k), with its noise; None without moments."""
         return self._fit.gradient_cov
+
+    @property
+    def schema(self) -> Schema | None:
+        """The public schema that encoded the table of the fit; None for rows that came encoded."""
+        return self._fit.schema
+
+    @property
+    def interval_refusal(self) -> str | None:
+        """Why there are no intervals, standard errors and p-values; None where there are."""
+        return self._fit.interval_refusal
 
     @property
     def n_samples(self) -> int:
@@ -142,32 +164,117 @@ class MultinomialFit:
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test that linear combinations of parameters have these values, as :meth:`dpci.PrivateFit.wald_test` does."""
-        return self._fit.wald_test(hypothesis, value)
+        return wald_test_within(self._fit, hypothesis, value)
 
-    def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Log odds of each class against the reference, shape (n, K); 0 for the reference."""
-        record = self._record
-        features = check_columns(as_features(X), record.columns, named=record.fit.named_columns)
+    def in_units(self) -> TableUnits:
+        """Return the coefficients of each class in the units of the table, as :meth:`dpci.PrivateFit.in_units` does."""
+        return self._fit.in_units()
+
+    def odds_ratios(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+    ) -> ConfidenceIntervals:
+        """Odds ratios of each class against the reference, the first of :attr:`classes`, with intervals.
+
+        They are exp of the coefficients, in the units of the table where there is a schema. The contrast
+        ``{"b:age": 1, "c:age": -1}`` is the odds ratio of class b against class c.
+
+        Parameters
+        ----------
+        level, contrast, simultaneous
+            As for :meth:`dpci.PrivateFit.odds_ratios`.
+        """
+        return self._fit.odds_ratios(level=level, contrast=contrast, simultaneous=simultaneous)
+
+    def decision_function(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
+        """Log odds of each class against the reference, shape (n, K); 0 for the reference.
+
+        If the fit had a schema, frames and other tables with names, and the paths of files, are encoded by it.
+        """
+        features = features_of(self._record.fit, X)
         # A copy of each block, because products take contiguous vectors.
         products = [features.product(np.array(coef)) for coef in self.coef]
         scores = np.column_stack([np.zeros(features.shape[0]), *products])
         scores[:, 1:] += self.intercept
         return scores
 
-    def predict_proba(self, X: Table) -> NDArray[np.float64]:
+    def predict_proba(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
         """Probability of each class, in the order of :attr:`classes`, shape (n, K)."""
         return np.asarray(special.softmax(self.decision_function(X), axis=1))
 
-    def predict(self, X: Table) -> NDArray[Any]:
+    def predict(self, X: Table | NamedTable | Path | str) -> NDArray[Any]:
         """Predict the most probable class of each row, in the caller's labels, shape (n,)."""
         chosen = self.decision_function(X).argmax(axis=1)
         return np.asarray(label_array(self.classes)[chosen])
 
-    def summary(self, *, level: float = 0.95, simultaneous: Simultaneous | None = None) -> str:
-        """Table of estimates and intervals, and the facts that a reader needs to judge them."""
-        classes = ", ".join(map(repr, self.classes[1:]))
-        heading = f"Multinomial logistic regression: log odds of {classes} against {self.classes[0]!r}"
-        return f"{heading}\n\n{self._fit.summary(level=level, simultaneous=simultaneous)}"
+    def summary(self, *, level: float = 0.95, simultaneous: Simultaneous | None = None, units: Units = "table") -> str:
+        """Table of estimates and intervals, and the facts that a reader needs to judge them.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As in :meth:`conf_int`.
+        units
+            As for :meth:`dpci.PrivateFit.summary`.
+        """
+        shown = self._fit.summary(level=level, simultaneous=simultaneous, units=units)
+        return f"Multinomial logistic regression: {self._odds}\n\n{shown}"
+
+    def plot(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+        units: Units = "table",
+        order: Order = "given",
+        ax: "Axes | None" = None,
+    ) -> "Axes":
+        """Forest plot of intervals, one class after another, as :meth:`dpci.PrivateFit.plot` draws it.
+
+        Parameters
+        ----------
+        level, contrast, simultaneous
+            As in :meth:`conf_int`.
+        units, order, ax
+            As for :meth:`dpci.PrivateFit.plot`.
+        """
+        return self._fit.plot(
+            level=level, contrast=contrast, simultaneous=simultaneous, units=units, order=order, ax=ax
+        )
+
+    def to_html(
+        self,
+        path: "str | PathLike[str] | None" = None,
+        *,
+        level: float = 0.95,
+        title: str | None = None,
+        simultaneous: Simultaneous | None = None,
+        units: Units = "table",
+    ) -> str:
+        """Return the result as one self-contained HTML page, as :meth:`dpci.PrivateFit.to_html` does.
+
+        Parameters
+        ----------
+        path, units
+            As for :meth:`dpci.PrivateFit.to_html`.
+        level, simultaneous
+            As in :meth:`conf_int`.
+        title : str, optional
+            Heading of the page; None: the classes, and which is the reference.
+        """
+        from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+
+        kind = "A private model" if self.private else "A model with seeded noise"
+        heading = f"{kind}: {self._odds}" if title is None else title
+        view = View(level=level, simultaneous=simultaneous, units=units)
+        page = html_report(self._fit, view, title=heading, digest=self.digest)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def to_json(self) -> str:
         """Return the whole result as JSON, floats exactly."""
@@ -196,6 +303,16 @@ class MultinomialFit:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
         return f"<MultinomialFit: {len(self.classes)} classes, {len(self.names)} parameters, {self.spent}{seeded}>"
 
+    @property
+    def _odds(self) -> str:
+        """What the parameters are."""
+        return f"log odds of {', '.join(map(repr, self.classes[1:]))} against {self.classes[0]!r}"
+
     def _blocks(self) -> NDArray[np.float64]:
         """Parameters by class, a view of those that are read-only."""
         return self.params.reshape(-1, self._record.width)
+
+
+def fit_of(result: MultinomialFit) -> PrivateFit:
+    """Return the fit of all parameters, for the rooms that show it; its predictions are not those of classes."""
+    return result._fit  # noqa: SLF001  # of this module's own class

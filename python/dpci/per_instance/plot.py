@@ -43,9 +43,10 @@ def draw_against_truth(
     ax = new_axes(12) if ax is None else ax
     ax.scatter(truth, bound, s=4, alpha=0.4, color=BLUE)
     end = float(max(truth.max(initial=0.0), bound.max(initial=0.0)))
-    ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1)
-    ax.set_xlabel("exact loss")
+    ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1, label="bound = exact loss")
+    ax.legend()
+    ax.set_xlabel("exact privacy loss")
     caption(ax, *facts)
-    ax.set_ylabel("published bound eps1")
+    ax.set_ylabel("published bound on it, eps1")
     ax.set_title(_NOT_PRIVATE, color=VERMILION)
     return ax

@@ -50,15 +50,16 @@ class Columns:
         self._degrees = np.inf if record.is_gaussian else 0.5 * (k + 3)
         self._constant = np.zeros(k + 2)
         self._constant[k] = 1.0 / record.constant
-        # The noisy mean of 1: the true one is public but under add/remove, where it tells the number of records.
+        # The noisy mean of 1: the true one is public, or tells how much the records count together.
         self._ones = float(record.matrix[k, k]) / record.constant**2
         if self._ones <= 0.0:
             raise InvalidInput(
                 "means, variances and correlations need a matrix whose noise does not hide the number of records: the "
                 f"released share of records must be above 0, got {self._ones:.3g}"
             )
-        self._public = record.neighbors != "add_remove"
-        self._n = record.n_samples * (1.0 if self._public else self._ones)
+        self._public = record.counted_is_public
+        # Of persons and of weighted records that of as many independent rows is a bound, by Jensen's inequality.
+        self._n = record.divisor * (1.0 if self._public else self._ones)
 
     def means(self, names: Sequence[str], level: float) -> ConfidenceIntervals:
         """Return the mean of each column."""

@@ -141,7 +141,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         Where a direction of the regressors is within the noise of the matrix, or their number is that of the records.
     """
     rows, response, back, shift = _equations(record, model)
-    n = record.n_samples
+    n = record.divisor
     robust = model.covariance == "robust"
     residuals = planned_residuals(record, model) if robust else None
     noise = record.noise()
@@ -166,14 +166,12 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         strength = float(model.l2_strength)
         found = solved(0.5 * strength * np.eye(len(rows)))
     _check_clear(model, found, needed)
-    # Under add/remove the number of records is known from the noisy mean of the constant's square.
-    counted = record.matrix[-2, -2] / record.constant**2 if record.neighbors == "add_remove" else 1.0
-    free = counted * n - found["degrees"]
+    free = record.counted * n - found["degrees"]
     if model.l2_strength == PRIVATE:
         # It always has a solution: where there are hardly any records the intervals are as wide as can be.
         free = max(free, 1.0)
     if not free > 0.0:
-        raise InvalidInput(f"a regression needs more records than coefficients, got {n} records")
+        raise InvalidInput(f"a regression needs more records than coefficients, got {n:g} records")
     factor = n / free
     seen = np.array([factor * (found["residual_square"] + noise**2 * found["fitted_noise"])])
     spread = np.array([factor * noise * found["residual_norm2"]])
@@ -201,6 +199,23 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
         l2_strength=strength,
     )
+
+
+def check_covariance(record: MomentRecord, model: Model) -> None:
+    """Refuse a covariance that the release has nothing for, and one that does not hold for its records.
+
+    Raises
+    ------
+    InvalidInput
+        For a robust covariance that was not planned, and a classical one of persons or of weighted records.
+    """
+    if model.covariance == "robust":
+        planned_residuals(record, model)
+    elif record.needs_robust:
+        raise InvalidInput(
+            "covariance must be 'robust' for persons and for weights, because the classical one takes every row for an "
+            "independent record, got covariance='classical'"
+        )
 
 
 def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:

@@ -11,7 +11,7 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.columns import Columns
-from dpci.regression.equations import Model, Ridge, attempt, check_ridge, planned_residuals, solve
+from dpci.regression.equations import Model, Ridge, attempt, check_covariance, check_ridge, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
 
@@ -71,7 +71,7 @@ class MomentMatrix(ReleaseFacts):
         *,
         fit_intercept: bool = True,
         l2_strength: Ridge = 0.0,
-        covariance: Literal["classical", "robust"] = "classical",
+        covariance: Literal["classical", "robust"] | None = None,
     ) -> LinearFit:
         """Regress one of the columns on others: post-processing, at no cost.
 
@@ -89,9 +89,10 @@ class MomentMatrix(ReleaseFacts):
             of the regressors clear of the noise, from the released matrix, so that there always is a solution; 0 where
             they vary enough. It is on coefficients in units of the bounds: of columns less the middle of their bounds,
             over half their width. The result's ``l2_strength`` has it.
-        covariance : {"classical", "robust"}
-            "classical": the errors have one variance. "robust": they need not (HC0); for the regressions that
-            ``robust`` of :func:`release` planned.
+        covariance : {"classical", "robust"}, optional
+            "classical": the errors have one variance. "robust": they need not (HC0), and rows of one person may
+            resemble each other; for the regressions that ``robust`` of :func:`release` planned. None: "robust" where
+            records are persons or have weights, which take no other, otherwise "classical".
 
         Returns
         -------
@@ -113,7 +114,7 @@ class MomentMatrix(ReleaseFacts):
         *,
         fit_intercept: bool = True,
         l2_strength: Ridge = 0.0,
-        covariance: Literal["classical", "robust"] = "classical",
+        covariance: Literal["classical", "robust"] | None = None,
     ) -> tuple[LinearFit, ...]:
         """Fit one regression for each set of features, as :meth:`fit` does.
 
@@ -205,9 +206,11 @@ class MomentMatrix(ReleaseFacts):
         features: Sequence[str] | None,
         fit_intercept: bool,  # noqa: FBT001  # private
         l2_strength: object,
-        covariance: str,
+        covariance: str | None,
     ) -> Model:
         record = self._record
+        if covariance is None:
+            covariance = "robust" if record.needs_robust else "classical"
         known = (*record.columns, record.target)
         target = _only_target(record) if target is None else _column("target", target, known)
         if features is None:
@@ -225,8 +228,7 @@ class MomentMatrix(ReleaseFacts):
         )
         if not model.names:
             raise InvalidInput("a regression needs a feature or an intercept, got features=() and fit_intercept=False")
-        if model.covariance == "robust":
-            planned_residuals(record, model)
+        check_covariance(record, model)
         return model
 
     def summary(self) -> str:
@@ -264,7 +266,7 @@ class MomentMatrix(ReleaseFacts):
 
 
 def whole_regression(
-    matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: Ridge, covariance: str = "classical"
+    matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: Ridge, covariance: str | None = None
 ) -> LinearFit:
     """Regress y on all columns; what hides the regression is the result's :attr:`LinearFit.interval_refusal`."""
     record = matrix._record  # noqa: SLF001  # of this module's own class

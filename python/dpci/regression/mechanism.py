@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -13,7 +13,9 @@ from dpci.base.validation import warn_of_seed
 from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
-from dpci.data.rows import Rows, as_partitions, known_names
+from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
+from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names
+from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -39,10 +41,16 @@ def release(
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
-    robust: bool | Sequence[Regression] = False,
+    robust: bool | Sequence[Regression] | None = None,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -71,16 +79,22 @@ def release(
     target_bound : float, (lower, upper), or list of (lower, upper)
         Public bound on the size of a target, or bounds of the targets; a list has those of each of several. Of rows in
         parts its length is the number of targets.
-    robust : bool or sequence of Regression
+    robust : bool or sequence of Regression, optional
         Regressions that are to have intervals which do not assume equal variances of the errors, by
         ``fit(covariance="robust")``: the moments of their squared residuals are released too, with a tenth of the
-        budget in equal parts. True: y on all columns of X, or each of several targets.
+        budget in equal parts. True: y on all columns of X, or each of several targets. None: True with persons or
+        weights, where regressions have no other standard errors; otherwise none.
     on_violation : {"error", "clip"}
         What to do with numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart.
     n_public : int, optional
-        Public stand-in for the number of rows, required by (and only for) "add_remove".
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    persons, contribution, max_rows
+        As in :func:`dpci.fit`: whose each row is. The matrix is then the mean over persons of the mean of zz' over
+        their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
+    weights, weight_bound, weight_total
+        As in :func:`dpci.fit`: how much each row counts, and what is public of that. For rows in memory.
     ledger : Ledger, optional
         Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -128,13 +142,30 @@ def release(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
+        persons=check_contribution(person_rule(persons, contribution, max_rows), max_rows),
+        weights=check_weights(weight_bound, weight_total),
         n_threads=n_threads,
         seed=seed,
     )
+    check_weighted(weights, weight_bound, weight_total)
+    for name, values in (("persons", persons), ("weights", weights)):
+        if isinstance(values, str):
+            raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = Payment.due(
-        "dpci.regression.release", ledger, budget=choices.charge, neighbors=neighbors, seed=choices.seed
+        "dpci.regression.release",
+        ledger,
+        budget=choices.charge,
+        neighbors=neighbors,
+        seed=choices.seed,
+        persons=choices.persons is not None,
     )
-    matrix = release_matrix(X, y, choices, payment=payment, stacklevel=3)
+
+    def counts(table: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever the caller has
+        check_index_of_persons(table, persons)
+        check_index_of_weights(table, weights)
+        return {"persons": persons, "weights": weights}
+
+    matrix = release_matrix(X, y, choices, payment=payment, counts=counts, stacklevel=3)
     if not matrix.private:
         warn_of_seed("result", 3)
     return matrix
@@ -180,13 +211,8 @@ def choices_of_fit(
     if schema is None:
         placed, domain = _place(None, row_norm, rows)
     else:
-        if schema.persons:
-            raise InvalidInput(
-                "a moment matrix treats every row as one record, got a schema that names a column of persons, "
-                f"{schema.persons!r}"
-            )
         if not isinstance(schema.target, NumericTarget):
-            raise InvalidInput("the target of the schema must be a number for the squared loss, got two classes")
+            raise InvalidInput("the target of the schema must be a number for the squared loss, got classes")
         given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
         if given not in (None, Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")
@@ -195,9 +221,7 @@ def choices_of_fit(
         placed, domain = Bounds.of_schema(schema), schema.rows
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
-    return MatrixChoices(
-        bounds=placed, domain=domain, targets=Targets.one(middle, half), robust=(), schema=schema, **keywords
-    )
+    return MatrixChoices(bounds=placed, domain=domain, targets=Targets.one(middle, half), schema=schema, **keywords)
 
 
 def release_matrix(
@@ -207,19 +231,25 @@ def release_matrix(
     *,
     payment: Payment,
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    counts: Callable[[Any], dict[str, Any]] | None = None,
     stacklevel: int,
 ) -> MomentMatrix:
-    """Release with validated choices; ``prepare`` makes rows and targets of the caller's table inside the payment."""
+    """Release with validated choices.
+
+    Inside the payment ``counts`` takes ids and weights of the caller's table, and ``prepare`` makes rows and targets.
+    """
+    check_in_memory(X, choices.persons, choices.weights)
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(known, Schema) and known.persons:
         raise InvalidInput(
-            "a moment matrix treats every row as one record, got rows whose schema names a column of persons, "
-            f"{known.persons!r}"
+            "persons must be given where the schema names a column of persons, which needs rows in memory, got rows "
+            f"in parts whose schema names {known.persons!r}"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
-    names = known_names(X) if choices.robust else None
+    encoded = None if choices.schema is None else choices.schema.names
+    names = (encoded or known_names(X)) if choices.robust else None
     # Frames in parts have names that no one knows before they are read.
     unnamed = bool(choices.robust) and names is None and isinstance(X, Partitions)
     first = dataclasses.replace(choices, robust=()) if unnamed else choices
@@ -230,15 +260,18 @@ def release_matrix(
         return first.spec(n_samples, n_columns + lacking, payment.budget, names)
 
     def by_name(rows: Rows) -> _core.MomentMatrixSpec:
-        return choices.spec(*rows.shape, payment.budget, rows.names[:-1])
+        return choices.spec(rows.n_records, rows.shape[1], payment.budget, rows.names[:-1])
 
-    with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
+    is_of_persons = choices.persons is not None
+    with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
+        counted = {} if counts is None else counts(X)
         if prepare is not None:
             X, y = prepare(X, y)
         X, y = _standardised(X, y, choices)
         lacking = 0
         try:
-            rows, spec = till.read(X, y, by_name=by_name if unnamed else None, stacklevel=stacklevel + 1)
+            named = by_name if unnamed else None
+            rows, spec = till.read(X, y, **counted, by_name=named, stacklevel=stacklevel + 1)
             released = _released(rows, spec, choices)
         except RowNormViolation:
             choices.standardise().explain(X)
@@ -252,7 +285,14 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     clip, n_threads = choices.clip, choices.n_threads
     if rows.parts is None:
         return _core.release_moment_matrix(
-            spec, rows.for_core, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
+            spec,
+            rows.for_core,
+            rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
+            clip=clip,
+            n_threads=n_threads,
+            seed=choices.seed,
         )
     parts = _known(rows.parts, choices.core_domain(rows.shape[1]), spec.intercept)
     return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
@@ -297,7 +337,7 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
 def _record(
     rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
 ) -> MomentRecord:
-    n_samples, n_columns = rows.shape
+    n_columns = rows.shape[1]
     columns, targets = choices.names(rows.names[:-1] if rows.named_columns else None, n_columns)
     place = choices.place(n_columns)
     planned = choices.planned(columns, n_columns)
@@ -320,7 +360,9 @@ def _record(
         row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
         blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
         table=choices.schema,
-        n_samples=n_samples if choices.n_public is None else choices.n_public,
+        n_samples=rows.n_records if choices.n_public is None else choices.n_public,
+        persons=choices.persons,
+        weights=choices.weights,
         on_violation=choices.on_violation,
         neighbors=choices.neighbors,
         notion=choices.budget.notion,

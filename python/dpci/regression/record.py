@@ -13,9 +13,11 @@ from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
-from dpci.regression.residuals import ResidualMoments, read_only
+from dpci.regression.residuals import ResidualMoments, check_residuals, read_only
 from dpci.released.rules import (
     Rule,
     built,
@@ -43,7 +45,9 @@ SCHEMA_VERSION = 2
 INTERCEPT = "intercept"
 
 _ARRAYS = ("matrix", "middle", "scale")
-_RELATIONS = {"replace_one": "replace one record", "add_remove": "add or remove one record"}
+_RELATIONS = {"replace_one": "replace one", "add_remove": "add or remove one"}
+# Which the first files of this version lack: their hashes stay.
+_LATER = ("further", "paid", "persons", "weights")
 _MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
 
 
@@ -53,7 +57,7 @@ class MomentRecord:
 
     matrix: _F64
     """Mean of zz', z = (scaled row, constant, weighted target), shape (k + 2, k + 2)."""
-    residuals: "tuple[ResidualMoments, ...]"
+    residuals: tuple[ResidualMoments, ...]
     """Of the residuals of planned regressions."""
     columns: tuple[str, ...]
     """Of X, and behind them all targets but the last."""
@@ -87,26 +91,19 @@ class MomentRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
-    further: tuple[str, ...] = ()
-    """All targets but the last."""
+    further: tuple[str, ...] = ()  # all targets but the last
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
+    persons: Persons | None = None
+    """How much the rows of a person count, where the records are persons; None where they are rows."""
+    weights: Weights | None = None
+    """What is public of the weights of records; None where each counts once."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             object.__setattr__(self, name, read_only(getattr(self, name)))
+        self._check_arrays()
         k = len(self.columns)
-        shapes = {
-            "matrix": (k + 2, k + 2),
-            "middle": (k,),
-            "scale": (k,),
-        }
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape:
-                raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
-        if not np.all(self.scale > 0.0):
-            raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
         if self.further != self.columns[k - len(self.further) :] or len(self.further) >= k:
             raise InvalidInput(f"further targets must be the last of the columns {self.columns}, got {self.further}")
         for residual in self.residuals:
@@ -120,6 +117,42 @@ class MomentRecord:
         if self.table is not None and self.table.names != self.columns:
             raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
         self.total_budget()
+        if not 1.0 <= self.divisor < math.inf:
+            raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
+
+    def _check_arrays(self) -> None:
+        k = len(self.columns)
+        for name, shape in {"matrix": (k + 2, k + 2), "middle": (k,), "scale": (k,)}.items():
+            if (got := getattr(self, name).shape) != shape:
+                raise InvalidInput(f"{name} must have shape {shape}, got {got}")
+        if not np.all(self.scale > 0.0):
+            raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
+
+    @property
+    def unit(self) -> str:
+        """Whose privacy the release protects: "row" or "person"."""
+        return "row" if self.persons is None else "person"
+
+    @property
+    def divisor(self) -> float:
+        """What divides the sums over the records."""
+        return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
+
+    @property
+    def counted_is_public(self) -> bool:
+        """Whether it is public what the records count together: each counts 1, and their number is public."""
+        counts_one = self.weights is None and (self.persons is None or self.persons.max_rows is None)
+        return counts_one and self.neighbors != "add_remove"
+
+    @property
+    def counted(self) -> float:
+        """What the records count together, over the divisor; where it is not public, as the noisy matrix shows it."""
+        return 1.0 if self.counted_is_public else float(self.matrix[-2, -2]) / self.constant**2
+
+    @property
+    def needs_robust(self) -> bool:
+        """Whether residuals of rows are not independent ones of one variance: those of persons, and weighted ones."""
+        return self.persons is not None or self.weights is not None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -182,9 +215,11 @@ class MomentRecord:
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
-        for name in ("paid", "further"):
+        for name in ("persons", "weights"):
+            values[name] = None if values[name] is None else values[name].to_dict()
+        for name in _LATER:
             if not values[name]:
-                del values[name]  # which the first files of this version lack: their hashes stay
+                del values[name]
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -197,8 +232,8 @@ class MomentRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
-        values.setdefault("paid", None)
-        values.setdefault("further", [])
+        for name in _LATER:
+            values.setdefault(name, [] if name == "further" else None)
         return built(cls, values, _RULES, what="a saved moment matrix")
 
     @property
@@ -257,6 +292,7 @@ class ReleaseFacts:
         return {
             "private": record.private,
             "relation": record.neighbors,
+            "unit": record.unit,
             "notion": record.notion,
             "budget": dict(record.budget),
             "spent": dict(record.budget),
@@ -272,6 +308,8 @@ class ReleaseFacts:
                 "scale": record.scale[: len(record.features)].tolist(),
                 "target_bounds": record.target_bounds() if record.further else record.target_bounds()[0],
                 "on_violation": record.on_violation,
+                "persons": None if record.persons is None else record.persons.to_dict(),
+                "weights": None if record.weights is None else record.weights.to_dict(),
             },
             "conditions": conditions(record),
             "version": record.version,
@@ -297,7 +335,9 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("budget spent", str(record.total_budget())),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
         ("  rounding seal", describe_seals(record.seals)),
-        ("neighbours", _RELATIONS[record.neighbors]),
+        ("neighbours", f"{_RELATIONS[record.neighbors]} {'record' if record.persons is None else 'person'}"),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]
 
@@ -313,12 +353,6 @@ def conditions(record: MomentRecord) -> list[str]:
         rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
     rests_on.append("elementary functions err by no more than docs/noise.md assumes")
     return rests_on
-
-
-def _check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
-    return tuple(map(ResidualMoments.from_dict, value))
 
 
 def _check_finite(name: str, value: object) -> float:
@@ -338,7 +372,7 @@ _STEP_RULES: dict[str, Rule] = {
 # What a saved record has to obey, field by field: a file can hold anything.
 _RULES: dict[str, Rule] = {
     "matrix": check_array,
-    "residuals": _check_residuals,
+    "residuals": check_residuals,
     "columns": check_names,
     "target": check_text,
     "named_columns": check_flag,
@@ -361,4 +395,6 @@ _RULES: dict[str, Rule] = {
     "version": check_text,
     "further": lambda name, value: check_names(name, value) if value else (),
     "paid": optional(check_paid),
+    "persons": optional(lambda _, value: Persons.from_dict(value)),
+    "weights": optional(lambda _, value: Weights.from_dict(value)),
 }

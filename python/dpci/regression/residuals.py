@@ -1,4 +1,4 @@
-"""Released moments of the residuals of one planned regression."""
+"""Released moments of the residuals of a planned regression, and their JSON form."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +22,7 @@ class ResidualMoments:
     point: _F64
     """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
     moments: _F64
-    """Mean of r²xx', x = (scaled features, constant)."""
+    """Mean of r²xx', x = (scaled features, constant); of persons of gg', g their sum of ωrx, with weights ω in r."""
 
     def __post_init__(self) -> None:
         for name in ("point", "moments"):
@@ -64,8 +64,15 @@ class ResidualMoments:
         return cls(regression=regression, **arrays)
 
 
+def check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
+    """Return the residuals that a saved record has."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+    return tuple(map(ResidualMoments.from_dict, value))
+
+
 def read_only(values: _F64) -> _F64:
-    """Return a copy that no one can change."""
+    """Return a copy that cannot be changed."""
     values = np.array(values, dtype=np.float64)
     values.flags.writeable = False
     return values

@@ -18,7 +18,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_ridge, planned_residuals
+from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_covariance, check_ridge
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.show import (
@@ -320,8 +320,7 @@ class LinearFit(ReleaseFacts):
             raise InvalidInput(f"a saved regression must hold every field of its schema, got {error!r}") from error
         if not set(model.features) <= known - {model.target} or not model.names:
             raise InvalidInput(f"features must be columns of the release, got {model.features}")
-        if model.covariance == "robust":
-            planned_residuals(record, model)
+        check_covariance(record, model)
         return cls(record, model, attempt(record, model))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -133,12 +133,19 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
         spread /= record.table.target.scaling[1]
     return [
-        ("regression", f"of {target_name(record, model)}, {model.covariance} covariance"),
+        ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance"),
         ("budget spent", f"{record.total_budget()}, by the moment matrix"),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
         ("residual std dev", f"{spread:.4g}"),
         *ridge_line(model, solution),
     ]
+
+
+def covariance_kind(record: MomentRecord, model: Model) -> str:
+    """Return what the covariance of the sampling is called: a robust one of persons lets their rows be alike."""
+    return "cluster-robust" if record.persons is not None else model.covariance
 
 
 def ridge_line(model: Model, solution: Solution) -> list[tuple[str, str]]:

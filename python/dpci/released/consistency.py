@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_cost
 from dpci.errors import InvalidInput
+from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.rows import Blocks, same_blocks
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
 
 # Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
 _ROUNDING = 1e-9
@@ -123,10 +124,14 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     domain = table.rows if isinstance(record.rows, Blocks) else table.domain
     same = math.isclose(record.rows.norm, domain.norm, rel_tol=_ROUNDING) and same_blocks(record.rows, domain)
     yield not same, f"rows must be those of the schema, {domain}", f"{record.rows}"
-    two_classes = record.classes is not None
+    kind: tuple[type, str] = (NumericTarget, "a number")
+    if record.classes is not None:
+        kind = (ClassTarget, "of two classes")
+    elif record.loss["name"] == SEVERAL:
+        kind = (CategoricalTarget, "of several classes")
     yield (
-        isinstance(table.target, ClassTarget) != two_classes,
-        f"the target of the schema must be {'of two classes' if two_classes else 'a number'}",
+        not isinstance(table.target, kind[0]),
+        f"the target of the schema must be {kind[1]}",
         f"{table.target!r} with classes={record.classes!r}",
     )
 
@@ -140,7 +145,7 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     less = set(own) != set(together) or any(together[name] < own[name] * (1.0 - _ROUNDING) for name in own)
     yield less, f"the budget of {whole} must be at least that of the fit, {own}", str(whole.budget)
     # A record that is replaced may leave one stratum and enter another; each fit is for one that comes or goes.
-    relation = "add_remove" if whole.kind == "strata" else whole.neighbors
+    relation = "add_remove" if whole.of_strata else whole.neighbors
     yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors
 
 

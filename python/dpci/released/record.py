@@ -1,6 +1,7 @@
 """What one fit leaves behind: released and public values only, and their JSON form."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpci.data.labels import Classes
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
+from dpci.losses import SEVERAL
 from dpci.released.rules import saved_table, saved_text
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, RowDomain
@@ -101,14 +103,33 @@ class FitRecord:
         return Ball(self.row_norm) if self.blocks is None else self.blocks
 
     @property
+    def n_is_released(self) -> bool:
+        """Whether the number of records in place of the private one was released with noise, which cost budget."""
+        return self.whole is not None and self.whole.counts
+
+    @property
     def divisor(self) -> float:
         """What divides sums over records that weigh at most 1: their number, or the total weight over the greatest."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
 
     @property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the names of the parameters of each linear predictor begin with: of several classes "class:"."""
+        if self.loss["name"] != SEVERAL:
+            return ("",)
+        return tuple(dict.fromkeys("".join(name.partition(":")[:2]) for name in self.names))
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the rows: those of the parameters without the intercept."""
-        return self.names if self.intercept_scale is None else self.names[:-1]
+        """Names of the columns of the rows: those of the parameters of one linear predictor without the intercept."""
+        prefix, *others = self.prefixes
+        names = [name.removeprefix(prefix) for name in self.names[: len(self.names) // (1 + len(others))]]
+        return tuple(names if self.intercept_scale is None else names[:-1])
+
+    def by_predictor(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return names of parameters of one linear predictor as those of each."""
+        kept = tuple(names)
+        return tuple(prefix + name for prefix in self.prefixes for name in kept)
 
     @property
     def cost_unit(self) -> str:

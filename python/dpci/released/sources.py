@@ -24,7 +24,8 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     if record.radius is not None:
         found.append(PublicValue("radius", f"{record.radius:g}", ""))
     if record.neighbors == "add_remove":
-        found.append(PublicValue("n_public", f"{record.n_samples:,}", ""))
+        source = "released with noise, as a part of the whole" if record.n_is_released else ""
+        found.append(PublicValue("n_public", f"{record.n_samples:,}", source))
     if record.classes is not None:
         source = "INFERRED FROM THE DATA" if record.classes_inferred else ""
         found.append(PublicValue("classes", ", ".join(map(str, record.classes)), source))

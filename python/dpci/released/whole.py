@@ -9,9 +9,15 @@ from dpci.errors import InvalidInput
 
 _NAMES = {
     "strata": "all {parts} strata of the table",
+    "counted_strata": "all {parts} strata of the table with the counts of their records",
     "groups": "all {parts} groups",
     "disjoint_groups": "all {parts} disjoint groups",
     "tuning": "the choice among {parts} candidates and the fit",
+}
+_ONLY = {
+    "strata": "the only stratum of the table",
+    "groups": "the only group",
+    "disjoint_groups": "the only group",
 }
 _FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
 
@@ -21,7 +27,7 @@ class Whole:
     """What is public of a release that is more than one fit: the parts share one payment."""
 
     kind: str
-    """"strata", "groups", "disjoint_groups" or "tuning"."""
+    """"strata", "counted_strata", "groups", "disjoint_groups" or "tuning"."""
     parts: int
     """Strata, groups or candidates."""
     neighbors: str
@@ -29,8 +35,19 @@ class Whole:
     budget: Budget
     """What all parts together were charged."""
 
+    @property
+    def of_strata(self) -> bool:
+        """Whether the parts are strata, of which a record may leave one for another."""
+        return self.kind in {"strata", "counted_strata"}
+
+    @property
+    def counts(self) -> bool:
+        """Whether the numbers of records were released as well."""
+        return self.kind == "counted_strata"
+
     def __str__(self) -> str:
-        return _NAMES[self.kind].format(parts=self.parts)
+        names = {**_NAMES, **_ONLY} if self.parts == 1 else _NAMES
+        return names[self.kind].format(parts=self.parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a record keeps them."""

@@ -98,9 +98,11 @@ def checklist(result: Inference) -> Iterator[str]:
     if record.persons is None:
         yield "- [ ] One record is one person. If not, the greatest number of rows of one person: ___"
     else:
-        yield f"- [ ] The column of persons names persons, and the rule for their rows is right: {record.persons}"
+        yield f"- [ ] Every person has one id in the column of persons, and rows count as agreed: {record.persons}"
     if record.neighbors == "replace_one":
         yield f"- [ ] The number of {unit}s, {record.n_samples:,}, is public"
+    elif record.n_is_released:
+        yield f"- [ ] The total includes the release of the count, {record.n_samples:,}"
     else:
         yield f"- [ ] n_public = {record.n_samples:,} was chosen without counting"
     spent = charged(result) if result.private else "no private release"

@@ -69,7 +69,7 @@ def _head(result: Inference) -> Iterator[str]:
 
 def _spent(result: Inference) -> str:
     whole = record_of(result).whole
-    return str(result.spent) if whole is None else f"{whole.budget} by {whole} together, {result.spent} by this fit"
+    return str(result.spent) if whole is None else f"{whole.budget} in total by {whole}, {result.spent} by this fit"
 
 
 def _refusals(result: Inference) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _refusals(result: Inference) -> Iterator[str]:
 def _protected(result: Inference) -> Iterator[str]:
     record = record_of(result)
     unit = unit_of(record)
-    if record.whole is not None and record.whole.kind == "strata":
+    if record.whole is not None and record.whole.of_strata:
         change = (
             f"One {unit} is {'added or removed' if relation(record) == 'add_remove' else 'replaced by another one'}"
             f"{', possibly of another stratum' * (relation(record) == 'replace_one')}. The number of {unit}s in each "
@@ -126,7 +126,7 @@ def _protected(result: Inference) -> Iterator[str]:
     whose = (
         "One record, that is one row. A person is protected like a record only if no person has more than one row."
         if record.persons is None
-        else f"One person with all of that person's rows. Counted are {record.persons}."
+        else f"One person with all of that person's rows. What counts: {record.persons}."
     )
     yield "## Who is protected"
     yield ""
@@ -288,5 +288,6 @@ def _intervals(result: Inference) -> str:
 
 def _records(record: FitRecord) -> str:
     if record.neighbors == "add_remove":
-        return f"private; {record.n_samples:,} is a public number in its place"
+        what = "a released count, with noise," if record.n_is_released else "a public number"
+        return f"private; {record.n_samples:,} is {what} in its place"
     return f"{record.n_samples:,} {unit_of(record)}s"

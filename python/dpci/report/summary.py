@@ -2,7 +2,6 @@
 
 import math
 import textwrap
-from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +53,19 @@ def bare_table(result: Inference, view: View) -> tuple[list[str], list[list[str]
     if not view.in_units(result):
         return ["name", "estimate"], [[*row] for row in zip(result.names, scaled, strict=True)]
     found = result.in_units()
-    columns = zip_longest(found.names, found.units, estimates_as_text(found.params), scaled, fillvalue="")
-    return ["name", "unit", "estimate", "scaled"], [[*row] for row in columns]
+    columns = (found.names, found.units, estimates_as_text(found.params), _beside(found.names, scaled, result))
+    return ["name", "unit", "estimate", "scaled"], [[*row] for row in zip(*columns, strict=True)]
+
+
+def _beside(names: tuple[str, ...], scaled: list[str], result: Inference) -> list[str]:
+    """Return the scaled parameters beside coefficients in the units of the table.
+
+    A model without an intercept can have one in the units of the table.
+    """
+    n = len(record_of(result).prefixes)
+    width, wanted = len(scaled) // n, len(names) // n
+    blocks = [scaled[i * width : (i + 1) * width] for i in range(n)]
+    return [value for block in blocks for value in [*block, ""][:wanted]]
 
 
 def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
@@ -69,13 +79,11 @@ def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[
     if is_likelihood(record_of(result)):
         header.append("ridge")
         rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
-    schema = result.schema
-    if schema is None or not view.in_units(result):
+    if not view.in_units(result):
         return header, rows
-    units, shown = (*schema.units, "at 0"), number_format(result.std_errors, result.params)
-    # A model without an intercept can have one in the units of the table.
-    scaled = [*(f"{value:{shown}}" for value in result.params), ""]
-    rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=False)]
+    units, shown = result.in_units().units, number_format(result.std_errors, result.params)
+    scaled = _beside(coefficients.found[0], [f"{value:{shown}}" for value in result.params], result)
+    rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=True)]
     return [header[0], "unit", *header[1:], "scaled"], rows
 
 
@@ -124,7 +132,8 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
     ]
     unit_of_privacy = "record" if record.persons is None else "person"
     change = {"replace_one": "replace one", "add_remove": "add or remove one"}[record.neighbors]
-    n_name = "n (public)" if record.neighbors == "add_remove" else "n"
+    public = "n (released)" if record.n_is_released else "n (public)"
+    n_name = public if record.neighbors == "add_remove" else "n"
     return [
         ("mechanism", _mechanism(record)),
         ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),

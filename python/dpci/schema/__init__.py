@@ -7,12 +7,13 @@ other record.
 
 from dpci.base.naming import name_publicly
 from dpci.schema.check import Finding, SchemaCheck
-from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
+from dpci.schema.columns import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.table import Encoded, Schema, Table
 from dpci.schema.terms import Levels, Power, Spline, Term
 
 __all__ = [
     "CategoricalColumn",
+    "CategoricalTarget",
     "ClassTarget",
     "Encoded",
     "Finding",

@@ -12,6 +12,7 @@ from dpci.base.tables import format_table, printable
 from dpci.schema.cells import as_cells, as_floats, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
+    CategoricalTarget,
     ClassTarget,
     Column,
     NumericColumn,
@@ -110,17 +111,17 @@ def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
         yield from _numbers(target.column, values, target.lower, target.upper, outside="clip", missing="error")
         return
     labels = _counted(values)
-    known = (*target.negative, *target.positive)
-    unknown = {label: count for label, count in labels.items() if label not in known}
-    yield from _some(target.column, "of neither class: refused", unknown, refused=True)
+    unknown = {label: count for label, count in labels.items() if label not in target.known}
+    which = "neither" if isinstance(target, ClassTarget) else "no"
+    yield from _some(target.column, f"of {which} class: refused", unknown, refused=True)
     yield from _absent(target, labels)
 
 
-def _absent(part: CategoricalColumn | ClassTarget, labels: Counter[str]) -> Iterator[Finding]:
-    if isinstance(part, ClassTarget):
-        name, known, what = part.column, (*part.negative, *part.positive), "label that no row has"
-    else:
+def _absent(part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str]) -> Iterator[Finding]:
+    if isinstance(part, CategoricalColumn):
         name, known, what = part.name, part.categories, "category that no row has"
+    else:
+        name, known, what = part.column, part.known, "label that no row has"
     absent = [label for label in known if label not in labels]
     if absent:
         yield Finding(name, what, 0, refused=False, examples=_examples(absent))

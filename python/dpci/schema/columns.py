@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import as_cells, as_floats, check_rows, codes_of, label_of, listed, missing_cells
 
@@ -247,12 +248,58 @@ class ClassTarget:
             msg = f"target {self.column!r}: a label belongs to one class, got {sorted(both)} in both"
             raise InvalidInput(msg)
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All labels of the table."""
+        return (*self.negative, *self.positive)
+
     def encode(self, values: object) -> NDArray[np.float64]:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
         codes = codes_of(values, index)
         check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
         return np.where(codes == 1, 1.0, -1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoricalTarget:
+    """Three public classes or more, the reference first, each one or several labels of the table; gives 0, 1, 2, ...
+
+    It is for :func:`dpci.multinomial.fit`; of two classes a :class:`ClassTarget` has fewer parameters.
+    """
+
+    column: str
+    classes: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.column)
+        classes: object = self.classes
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            msg = f"target {self.column!r}: classes must be a list, got {classes!r}"
+            raise InvalidInput(msg)
+        listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
+        object.__setattr__(self, "classes", listed_classes)
+        if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):
+            msg = f"target {self.column!r}: a label belongs to one class, got {repeated} in several"
+            raise InvalidInput(msg)
+        check_several_classes(self.labels)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All labels of the table."""
+        return tuple(label for each in self.classes for label in each)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes by name, the reference first: several labels of one class are joined by ``|``."""
+        return tuple(map("|".join, self.classes))
+
+    def encode(self, values: object) -> NDArray[np.float64]:
+        """(n,) numbers of the classes, 0 for the reference; a label of no class is an error."""
+        index = {label: code for code, each in enumerate(self.classes) for label in each}
+        codes = codes_of(values, index)
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
+        return codes.astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +335,7 @@ class NumericTarget:
         return np.asarray((scaled - offset) / slope)
 
 
-def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
+def class_labels(target: "Target") -> tuple[str, str] | None:
     """Return the two classes as the table has them: several labels of one class are joined by ``|``."""
     if not isinstance(target, ClassTarget):
         return None
@@ -297,7 +344,7 @@ def class_labels(target: ClassTarget | NumericTarget) -> tuple[str, str] | None:
 
 
 Column: TypeAlias = NumericColumn | CategoricalColumn
-Target: TypeAlias = ClassTarget | NumericTarget
+Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 
 
 def _check_name(name: object) -> None:

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from dpci.errors import InvalidInput
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci.schema.columns import (
+    CategoricalColumn,
+    CategoricalTarget,
+    ClassTarget,
+    Column,
+    NumericColumn,
+    NumericTarget,
+    Target,
+)
 from dpci.schema.terms import Factor, Levels, Power, Spline, Term, equal_knots, resolved
 
 _Sum: TypeAlias = list[tuple[Factor, ...]]
@@ -30,6 +38,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_PLAIN = re.compile(r"[^\W\d][\w.]*")
 
 
 class Model(NamedTuple):
@@ -66,7 +75,7 @@ def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Targe
     Raises
     ------
     InvalidInput
-        For a name of neither, and a column of more or less than two categories.
+        For a name of neither, and a column of less than two categories.
     """
     if name == target.column:
         return target
@@ -87,11 +96,13 @@ def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Targe
             source=column.source,
             unit=column.unit,
         )
-    if len(column.categories) != 2 or column.missing is not None:
-        raise InvalidInput(f"a target must have two categories and none for missing values, got {name!r}")
-    negative = column.reference or column.categories[0]
-    (positive,) = set(column.categories) - {negative}
-    return ClassTarget(column=name, negative=(negative,), positive=(positive,))
+    if len(column.categories) < 2 or column.missing is not None:
+        raise InvalidInput(f"a target must have at least two categories and none for missing values, got {name!r}")
+    first = column.reference or column.categories[0]
+    others = [category for category in column.categories if category != first]
+    if len(others) == 1:
+        return ClassTarget(column=name, negative=(first,), positive=(others[0],))
+    return CategoricalTarget(column=name, classes=tuple((category,) for category in (first, *others)))
 
 
 class _Reader:
@@ -258,8 +269,16 @@ class _Reader:
         if name not in self._columns:
             raise self._error(
                 f"names must be those of columns of the schema ({', '.join(self._columns)}), not {name!r}"
+                f"{self._backticks()}"
             )
         return self._columns[name]
+
+    def _backticks(self) -> str:
+        """Return what to do where the name of a column was perhaps read as a sum of several."""
+        meant = [name for name in self._columns if not _PLAIN.fullmatch(name) and name in self._text]
+        if meant:
+            return f" (write `{meant[0]}` in backticks)"
+        return " (a name that contains - must be in backticks)" if self._peek() == ("sign", "-") else ""
 
     def _peek(self) -> tuple[str, str] | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dpci.errors import InvalidInput
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci.schema.columns import (
+    CategoricalColumn,
+    CategoricalTarget,
+    ClassTarget,
+    Column,
+    NumericColumn,
+    NumericTarget,
+    Target,
+)
 from dpci.schema.terms import Term
 
 _Part = TypeVar("_Part")
@@ -33,7 +41,8 @@ def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(msg)
     target = _as_mapping("the target", entries.pop("target"))
     columns = _as_list("columns", entries.pop("columns"))
-    target_kind: type[Target] = NumericTarget if "lower" in target else ClassTarget
+    kinds: dict[str, type[Target]] = {"lower": NumericTarget, "classes": CategoricalTarget}
+    target_kind = next((kind for field, kind in kinds.items() if field in target), ClassTarget)
     if "terms" in entries:
         entries["terms"] = tuple(map(Term.from_dict, _as_list("terms", entries["terms"])))
     return {
@@ -65,11 +74,11 @@ def plain_column(column: Column, *, defaults: bool) -> dict[str, Any]:
 def plain(part: Column | Target, *, defaults: bool = False) -> dict[str, Any]:
     """Return the fields of a column or a target; those at their defaults only if asked for."""
     values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, (value, default) in values.items()
-        if defaults or value != default
-    }
+    return {name: _as_lists(value) for name, (value, default) in values.items() if defaults or value != default}
+
+
+def _as_lists(value: Any) -> Any:  # noqa: ANN401  # a field
+    return [_as_lists(each) for each in value] if isinstance(value, tuple) else value
 
 
 def essential(part: Column | Target) -> dict[str, Any]:

@@ -19,7 +19,13 @@ from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, names_of
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_products, check_target
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
+from dpci.schema.columns import (
+    CategoricalColumn,
+    ClassTarget,
+    Column,
+    NumericColumn,
+    Target,
+)
 from dpci.schema.design import ROUNDING_MARGIN, Part, Values, coded_parts, from_units, single_parts
 from dpci.schema.formula import parse, target_of
 from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
@@ -57,8 +63,8 @@ class Schema:
     ----------
     columns : tuple of NumericColumn and CategoricalColumn
         In the order in which the matrix is built. Columns of the table that are not named here are ignored.
-    target : ClassTarget or NumericTarget
-        The column to be predicted.
+    target : ClassTarget, CategoricalTarget or NumericTarget
+        The column to be predicted: two classes, several, or a number.
     terms : tuple of Term
         What the matrix is made of: powers, categories, splines and their products. Each column is in one of them. None
         given: each column by itself.
@@ -110,8 +116,8 @@ class Schema:
             raise InvalidInput(msg)
         object.__setattr__(self, "columns", tuple(columns))
         target: object = self.target
-        if not isinstance(target, ClassTarget | NumericTarget):
-            msg = f"target must be a ClassTarget or a NumericTarget, got {target!r}"
+        if not isinstance(target, Target):
+            msg = f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}"
             raise InvalidInput(msg)
         check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
@@ -223,7 +229,7 @@ class Schema:
         return rows
 
     def targets(self, table: Table) -> NDArray[np.float64]:
-        """Targets of a table: -1 and 1, or scaled numbers; errors as in `features`."""
+        """Targets of a table: -1 and 1, numbers of several classes, or scaled numbers; errors as in `features`."""
         return self.target.encode(column_of(named_columns(table), self.target.column))
 
     def transform(self, table: Table) -> Encoded:

@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
-from dpci.data.arrays import Csr, Floats, Table, read_only
+from dpci.data.arrays import Table, read_only
+from dpci.data.persons import person_rule
 from dpci.data.rows import read
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
-from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
-from dpci.model.settings import ModelKeywords, Settings
+from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
+from dpci.model.settings import FitKeywords, Settings
+from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
 from dpci.simulate.replicates import Phase, Problem, run_phases
 
@@ -25,6 +28,8 @@ Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
 _SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "rows", "on_violation")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
+_COLUMNS = ("persons", "weights")
+_ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS, *_COLUMNS)
 
 
 class Common(TypedDict):
@@ -92,18 +97,29 @@ class StudyPlan:
     ) -> "StudyPlan":
         """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
+        persons, weights = (keywords.get(name) for name in _COLUMNS)
+        check_unit_columns(None, X, persons=persons, weights=weights)
+        check_weighted(weights, keywords.get("weight_bound"), keywords.get("weight_total"))
         settings = tuple(Settings.checked(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
 
         def check(n_samples: int, _: int) -> None:
             for one in settings:
                 if one.public_n(n_samples) != n_samples:
+                    counted = "rows" if persons is None else "persons"
                     raise InvalidInput(
-                        f"n_public must be the number of rows in a study, {n_samples}, got n_public={one.n_public}"
+                        f"n_public must be the number of {counted} in a study, {n_samples}, got n_public={one.n_public}"
                     )
 
-        rows, _ = read(X, y, settings[0], check)
-        problem = Problem(rows.values, rows.targets, rows.shape, configurations)
+        rows, _ = read(X, y, settings[0], check, persons=persons, weights=weights)
+        problem = Problem(
+            values=rows.values,
+            targets=rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
+            shape=(rows.n_records, rows.shape[1]),
+            configurations=configurations,
+        )
         return cls(kind=kind, problem=problem, settings=settings, names=rows.names, execution=execution)
 
     def run(self, phases: Sequence[Phase], *, level: float | None) -> tuple[_core.Study, dict[str, list[Outcomes]]]:
@@ -143,16 +159,16 @@ class StudyPlan:
             "version": _core.__version__,
             "seed": self.execution.seed,
             "level": level,
-            "shape of X": list(self.problem.shape),
-            "hash of X and y": array_hash(*_arrays(self.problem.values), self.problem.targets),
+            "shape of X": [len(self.problem.targets), self.problem.shape[1]],
+            "hash of X and y": array_hash(*self.problem.arrays()),
             "number of configs": len(self.settings),
             "configs": [_description(settings) for settings in self.settings],
             "hash of the full-data minimisers": array_hash(*study.targets()),
         }
 
 
-def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | None) -> tuple[ModelKeywords, ...]:
-    check_keywords(kind, keywords, required=())
+def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | None) -> tuple[FitKeywords, ...]:
+    check_keywords(kind, keywords, allowed=_ALLOWED, required=())
     if configs is None:
         return (_complete(kind, keywords),)
     scalar = isinstance(configs, str | bytes | Mapping) or getattr(configs, "ndim", 1) == 0
@@ -173,9 +189,11 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
     return tuple(merged)
 
 
-def _complete(kind: str, keywords: Mapping[str, Any]) -> ModelKeywords:
-    check_keywords(kind, keywords)
-    return cast("ModelKeywords", dict(keywords))
+def _complete(kind: str, keywords: Mapping[str, Any]) -> FitKeywords:
+    check_keywords(kind, keywords, allowed=_ALLOWED)
+    rule = person_rule(keywords.get("persons"), keywords.get("contribution"), keywords.get("max_rows"))
+    kept = {name: value for name, value in keywords.items() if name not in _COLUMNS}
+    return cast("FitKeywords", {**kept, "contribution": rule})
 
 
 def _check_targets_agree(settings: Sequence[Settings]) -> None:
@@ -193,8 +211,5 @@ def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
     loss = declaration(settings.loss, settings.core_loss)
     others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
-    return {**others, "loss": loss}
-
-
-def _arrays(values: Floats | Csr) -> tuple[NDArray[Any], ...]:
-    return values[:3] if isinstance(values, tuple) else (values,)
+    counts = {name: repr(getattr(settings, name)) for name in _COLUMNS if getattr(settings, name) is not None}
+    return {**others, **counts, "loss": loss}

@@ -80,7 +80,9 @@ def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
     )
     if "variability_length" in columns:
         spread = columns["variability_length"]
-        ax.plot(spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="variability")
+        ax.plot(
+            spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="span of the estimates themselves"
+        )
     ax.set_xlim(left=0.0)
     ax.set_xlabel("length of the intervals")
     ax.spines[["top", "right", "left"]].set_visible(False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.base.optional import optional
 from dpci.data.arrays import Csr, Floats
-from dpci.model.settings import ModelKeywords, Settings
+from dpci.model.settings import FitKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes
 
 BATCH_SECONDS = 1.0
@@ -31,7 +31,7 @@ _LANES = _core.LANES
 _ATTEMPTS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """The rows and the configurations of a study: all that another process needs to repeat it.
 
@@ -39,16 +39,20 @@ class Problem:
     ----------
     values, targets : array or tuple, array
         Rows and targets as the core takes them.
+    persons, weights : array or None
+        Whose each row is, and how much it counts.
     shape : tuple of int
-        Rows and columns.
+        Records and columns.
     configurations : tuple of dict
         Keywords of :func:`dpci.fit` that say what is fitted.
     """
 
     values: Floats | Csr
     targets: NDArray[np.float64]
+    persons: NDArray[np.int64] | None = None
+    weights: NDArray[np.float64] | None = None
     shape: tuple[int, int]
-    configurations: tuple[ModelKeywords, ...]
+    configurations: tuple[FitKeywords, ...]
 
     def study(self, n_threads: int | None) -> _core.Study:
         """Merge duplicate rows and solve the full-data problems."""
@@ -59,12 +63,19 @@ class Problem:
             _aligned(self.targets),
             clip=settings[0].on_violation == "clip",
             n_threads=n_threads,
+            persons=None if self.persons is None else _aligned(self.persons),
+            weights=None if self.weights is None else _aligned(self.weights),
         )
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return all data."""
+        rows = self.values[:3] if isinstance(self.values, tuple) else (self.values,)
+        counts = (column for column in (self.persons, self.weights) if column is not None)
+        return (*rows, self.targets, *counts)
 
     def __sizeof__(self) -> int:
         """Bytes of the data too: schedulers send large arguments once for all tasks."""
-        rows = self.values[:3] if isinstance(self.values, tuple) else (self.values,)
-        return object.__sizeof__(self) + sum(int(array.nbytes) for array in (*rows, self.targets))
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in self.arrays())
 
 
 @dataclass(frozen=True)

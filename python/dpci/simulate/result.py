@@ -80,9 +80,9 @@ class VariabilityStudy(_Study):
     seed : int
         Seed of the replicates.
     n_samples : int
-        Rows of the data set and of each sample.
+        Records of the data set and of each sample: rows, or persons.
     n_distinct : int
-        Rows that differ.
+        Records that differ; persons and weighted rows count as such.
     private : bool
         False, always.
     """
@@ -148,9 +148,9 @@ class CoverageStudy(_Study):
     seed : int
         Seed of the replicates.
     n_samples : int
-        Rows of the data set and of each sample.
+        Records of the data set and of each sample: rows, or persons.
     n_distinct : int
-        Rows that differ.
+        Records that differ; persons and weighted rows count as such.
     radius : float or None
         Radius of the ball of parameters. The intervals of all replicates are here, also those that a fit would refuse
         because its released values do not show that the ball does not bind.

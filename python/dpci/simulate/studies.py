@@ -22,7 +22,18 @@ Checkpointed: TypeAlias = str | os.PathLike[str]
 FIRST_VARIABILITY = 2**40
 
 
-class StudyKeywords(ModelKeywords, total=False):
+class SampledKeywords(ModelKeywords, total=False):
+    """Keywords of :func:`dpci.fit` that say what is fitted, to which records."""
+
+    persons: ArrayLike | None
+    contribution: Literal["mean"] | None
+    max_rows: int | None
+    weights: ArrayLike | None
+    weight_bound: float | None
+    weight_total: float | None
+
+
+class StudyKeywords(SampledKeywords, total=False):
     """Keywords of a study: those of :func:`dpci.fit` that say what is fitted, and those that say how it is repeated."""
 
     seed: int
@@ -67,13 +78,16 @@ def coverage(
     checkpoint: Checkpointed | None = None,
     n_threads: int | None = None,
     parallel: Literal["joblib"] | None = None,
-    **keywords: Unpack[ModelKeywords],
+    **keywords: Unpack[SampledKeywords],
 ) -> CoverageStudy | list[CoverageStudy]:
     """Repeat a private fit on bootstrap samples of a data set, and count how often its intervals cover their target.
 
     The data set stands for the population: its own minimiser is the target. A replicate draws as many rows with
     replacement as there are, fits them as :func:`dpci.fit` does, and forms intervals from the exact quantiles of the
     law that the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
+
+    With ``persons`` a replicate draws as many persons as there are, each with all rows. With ``weights`` it draws
+    records together with their weights, all equally likely; sums are divided by the public total as in a fit.
 
     With a ``radius`` all replicates count, also those whose intervals a fit would refuse because the released values do
     not show that the ball does not bind: what is measured is the coverage of the formula, not that of the intervals
@@ -96,6 +110,7 @@ def coverage(
         Show a progress bar; needs tqdm.
     configs : sequence of dict, optional
         Several ways to fit the same samples: each holds keywords of :func:`dpci.fit` that replace the common ones.
+        Those that decide the samples, such as ``persons`` and ``weights``, are common to all.
     checkpoint : path, optional
         File (.npz) for complete replicates, written after the first batch that ends 30 s or more after the last save,
         and when the run ends or is interrupted. A run that finds it goes on from there, to the same bits; it may ask
@@ -106,7 +121,7 @@ def coverage(
         "joblib" spreads the replicates over the jobs of the caller's ``joblib.parallel_config``: processes, Dask, Ray.
     **keywords
         Keywords of :func:`dpci.fit` except ``n_threads`` and ``seed``, whose meaning is given above; ``budget`` and
-        ``l2_strength`` are required.
+        ``l2_strength`` are required. ``persons`` and ``weights`` are arrays.
 
     Returns
     -------
@@ -210,7 +225,7 @@ def variability(
     checkpoint: Checkpointed | None = None,
     n_threads: int | None = None,
     parallel: Literal["joblib"] | None = None,
-    **keywords: Unpack[ModelKeywords],
+    **keywords: Unpack[SampledKeywords],
 ) -> VariabilityStudy | list[VariabilityStudy]:
     """Repeat the coefficients of a private fit on bootstrap samples, and measure how much they vary.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
 from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
 from dpci.data.frames import decoded, is_frame
+from dpci.data.persons import person_rule
 from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -24,7 +25,6 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import release_fit
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import person_rule
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection

@@ -189,8 +189,9 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
             keywords.pop(name)
         l2_strength = keywords.pop("l2_strength")
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
-        used = used_keywords({**keywords, "persons": persons, "max_rows": max_rows, "weights": sample_weight})
-        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, **used)
+        counts = {"persons": persons, "max_rows": max_rows, "weights": sample_weight}
+        used = used_keywords({**keywords, **counts}, of_estimator=True)
+        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, robust=(), **used)
         strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
         return self._fit_by_moments(X, y, choices, l2_strength=strength)
 

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
+from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
-from dpci.model.tables import person_rule
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting
 from dpci.tuning.choose import release_tuned

@@ -75,7 +75,7 @@ def count_noise(n_strata: int, budget: Budget) -> CountNoise:
 
 
 def release_counts(
-    sizes: Mapping[str, int], budget: Budget, *, n_threads: int | None, seed: int | None
+    sizes: Mapping[str, int], budget: Budget, *, least: float = 1.0, n_threads: int | None, seed: int | None
 ) -> dict[str, int]:
     """Release how many records each stratum has, for one that is added or removed.
 
@@ -85,13 +85,15 @@ def release_counts(
         The true numbers, of persons where the records are persons.
     budget : Budget
         What the counts spend.
+    least : float
+        A public number: smaller counts are raised to it.
     n_threads, seed
         As for a fit; the noise is independent of that of fits with this seed.
 
     Returns
     -------
     dict
-        Whole numbers, each at least four scales of its noise.
+        Whole numbers, each at least four scales of its noise, and ``least``.
     """
     spec = _grid(len(sizes), budget)
     codes: NDArray[np.float64] = np.repeat(np.arange(float(len(sizes))), list(sizes.values()))
@@ -102,5 +104,5 @@ def release_counts(
         n_threads=n_threads,
         seed=None if seed is None else seed ^ _SEED_BITS,
     )
-    least = max(1, math.ceil(_LEAST_SCALES * spec.noise()[1]))
-    return {name: max(least, round(float(count))) for name, count in zip(sizes, released["counts"], strict=True)}
+    floor = max(1, math.ceil(least), math.ceil(_LEAST_SCALES * spec.noise()[1]))
+    return {name: max(floor, round(float(count))) for name, count in zip(sizes, released["counts"], strict=True)}

@@ -1,6 +1,7 @@
 """``fit_strata``: one private model for each public category of a column, paid once by parallel composition."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -12,9 +13,9 @@ from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.interchange import named_columns
 from dpci.data.labels import CodedLabels
-from dpci.data.persons import numbered
+from dpci.data.persons import numbered, person_rule
 from dpci.data.weights import check_weighted, weight_values
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -23,7 +24,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table, person_rule
+from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
@@ -32,11 +33,14 @@ from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.cost import charged_for
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
-from dpci.strata.result import StrataFit
+from dpci.strata.result import StrataFit, counted_strata
 
 __all__ = ["fit_strata"]
 
 _MANY = 10**9
+_COUNT_SHARE = 0.05
+# Of ten: beyond it no search goes on.
+_GREATEST_POWER = 6
 
 
 class StrataKeywords(TypedDict, total=False):
@@ -64,7 +68,7 @@ def fit_strata(
     schema: Schema,
     budget: Budget,
     n_public: int | Mapping[str, int] | Literal["private"],
-    count_share: float = 0.05,
+    count_share: float | None = None,
     strata: Sequence[str] | None = None,
     neighbors: Neighbors = "add_remove",
     persons: ArrayLike | str | None = None,
@@ -99,8 +103,8 @@ def fit_strata(
     n_public : int, mapping or "private"
         A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
         because a record may be in another stratum. "private": counts with noise, which the budget pays for.
-    count_share : float
-        With ``n_public="private"``: the share of the budget for the counts; each fit has the rest.
+    count_share : float, optional
+        With ``n_public="private"`` alone: the share of the budget for the counts; each fit has the rest. None: 0.05.
     strata : sequence of str, optional
         The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
         row of another category is an error before anything is spent.
@@ -163,7 +167,13 @@ def fit_strata(
     check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
     counted = isinstance(n_public, str) and n_public == "private"
     of_fit, noise = check_budget(budget), None
+    if not counted and count_share is not None:
+        raise InvalidInput(
+            "count_share must be None unless n_public is 'private', because no counts are released, got "
+            f"count_share={count_share!r}"
+        )
     if counted:
+        count_share = _COUNT_SHARE if count_share is None else count_share
         # A ledger counts decimals, below which the sum of both parts has to stay.
         asked = of_fit if ledger is None else rounded_down(of_fit)
         of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
@@ -186,9 +196,11 @@ def fit_strata(
     )
     if not are_rows_given(keywords):
         common = with_default_rows(common)
+    if counted:
+        _check_for_any_count(common, len(model_schema.names))
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
     payment = Payment.due(
-        f"dpci.fit_strata, {len(public)} strata of {by!r}",
+        f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}",
         ledger,
         budget=charged_for(check_budget(budget), neighbors),
         neighbors=neighbors,
@@ -209,9 +221,11 @@ def fit_strata(
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
         assert noise is not None  # noqa: S101  # for the type checker
-        return release_counts(sizes, noise.budget, n_threads=common.n_threads, seed=common.seed)
+        # Of weights without a public total the number of records divides the sums: it must be at least their bound.
+        bound = 1.0 if common.weights is None or common.weights.total is not None else common.weights.bound
+        return release_counts(sizes, noise.budget, least=bound, n_threads=common.n_threads, seed=common.seed)
 
-    whole = Whole("strata", len(groups), neighbors, payment.charged)
+    whole = Whole("counted_strata" if counted else "strata", len(groups), neighbors, payment.charged)
     fits, entry = release_groups(groups, settings, payment, whole, count=count if counted else None)
     found = StrataFit(
         by=by,
@@ -251,6 +265,43 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
         raise InvalidInput(f"the schema must have a column besides {by!r}, got none")
     terms = tuple(term for term in schema.terms if by not in term.columns)
     return column, dataclasses.replace(schema, columns=rest, terms=terms)
+
+
+def _check_for_any_count(settings: Settings, n_columns: int) -> None:
+    """Refuse, before anything is read or paid, public choices that a fit of 10⁹ records refuses.
+
+    Raises
+    ------
+    InvalidInput
+        For a combination that is not offered.
+    RegularizationTooSmall
+        For a λ that is too small, with the least one in two digits.
+    """
+    many = dataclasses.replace(settings, n_public=_MANY)
+
+    def refusal(strength: float) -> RegularizationTooSmall | None:
+        try:
+            many.spec(_MANY, n_columns, l2_strength=strength)
+        except RegularizationTooSmall as error:
+            return error
+        return None
+
+    refused = refusal(many.l2_strength)
+    if refused is None:
+        return
+    power = math.floor(math.log10(many.l2_strength))
+    # What is refused at one λ is refused below it.
+    decades = (p for p in range(power, _GREATEST_POWER) if refusal(10.0 ** (p + 1)) is None)
+    digits = (float(f"{tenths}e{p - 1}") for p in list(decades)[:1] for tenths in range(10, 101))
+    least = next((strength for strength in digits if refusal(strength) is None), None)
+    must = "be greater" if least is None else f"be at least {least:g}"
+    raise RegularizationTooSmall(
+        f"l2_strength must {must} for strata with private numbers, because it is checked for a count of {_MANY:,} "
+        f"before anything is paid, got l2_strength={many.l2_strength:g}",
+        code=refused.code,
+        least=least,
+        value=many.l2_strength,
+    )
 
 
 def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, int]:

@@ -138,8 +138,8 @@ class StrataFit(Mapping[str, PrivateFit]):
         InvalidInput
             For an unknown stratum, and as :func:`dpci.compare`.
         """
-        for name in (first, second):
-            check_choice("a stratum", name, tuple(self))
+        for argument, name in (("first", first), ("second", second)):
+            check_choice(argument, name, tuple(self))
         return compare(self[first], self[second], **keywords)
 
     def summary(self, parameter: str | None = None, *, level: float = 0.95) -> str:
@@ -278,7 +278,7 @@ class StrataFit(Mapping[str, PrivateFit]):
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<StrataFit: {len(self)} strata of {self.by!r}, {self.charged} together{seeded}>"
+        return f"<StrataFit: {counted_strata(len(self))} of {self.by!r}, {self.charged} in total{seeded}>"
 
     def _check(self) -> None:
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
@@ -286,11 +286,8 @@ class StrataFit(Mapping[str, PrivateFit]):
             same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
             budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
-                same = same and (whole.budget, whole.neighbors, whole.parts) == (
-                    self.charged,
-                    self.neighbors,
-                    len(self),
-                )
+                own = (whole.budget, whole.neighbors, whole.parts, whole.counts)
+                same = same and own == (self.charged, self.neighbors, len(self), counted is not None)
             right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
@@ -353,7 +350,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             "replace_one": f"replace one {unit}, also by one of another stratum",
         }
         return [
-            ("strata", f"{len(self)} categories of {self.by}"),
+            ("strata", f"{len(self)} {'category' if len(self) == 1 else 'categories'} of {self.by}"),
             *self._counts(),
             ("budget of each fit", str(self._first.budget)),
             ("all together", str(self.charged)),
@@ -364,10 +361,15 @@ class StrataFit(Mapping[str, PrivateFit]):
         ]
 
 
+def counted_strata(number: int) -> str:
+    """Return so many strata in words."""
+    return f"{number} {'stratum' if number == 1 else 'strata'}"
+
+
 def _lead(result: StrataFit) -> str:
     if not result.private:
-        return f"Models of {len(result)} strata, with noise as for {result.budget} each."
+        return f"Models of {counted_strata(len(result))}, with noise as for {result.budget} each."
     return (
-        f"Models of {len(result)} strata under differential privacy, {result.charged} for all of them together. Every "
+        f"Models of {counted_strata(len(result))} under differential privacy, {result.charged} in total. Every "
         "number on this page is released or public, and computations from it cost no further privacy."
     )

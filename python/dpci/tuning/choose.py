@@ -11,6 +11,7 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
 from dpci.budgets import ZCDP, Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
+from dpci.data.persons import person_rule
 from dpci.data.rows import check_in_memory
 from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
@@ -25,9 +26,8 @@ from dpci.model.tables import (
     Source,
     check_schema,
     check_unit_columns,
-    column_values,
+    counts_beside,
     described,
-    person_rule,
 )
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
@@ -260,7 +260,7 @@ def release_tuned(
     fitted: Fitted | None = None
     check_in_memory(X, persons, weights)
     with payment.release(X, y, first, resolve, persons=persons is not None) as till:
-        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
+        counts = counts_beside(X, persons=persons, weights=weights)
         if prepare is not None:
             X, y = prepare(X, y)
         rows, spec = till.read(X, y, **counts, stacklevel=stacklevel + 1)
@@ -376,7 +376,7 @@ def _tune_by_rule(
 
     check_in_memory(X, persons, weights)
     with payment.release(X, y, settings, resolve, persons=persons is not None) as till:
-        counts = {"persons": column_values(X, persons), "weights": column_values(X, weights)}
+        counts = counts_beside(X, persons=persons, weights=weights)
         if prepare is not None:
             X, y = prepare(X, y)
         rows, (params, chosen, spec) = till.read(X, y, **counts, stacklevel=stacklevel + 1)

@@ -51,7 +51,9 @@ def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") 
         if bounded:
             below = _panel_below(ax)
             _draw_bound(measured, columns, below)
-            below.plot(columns[measured.number], columns["expected"], color=BLUE, linestyle=":", label="mean")
+            below.plot(
+                columns[measured.number], columns["expected"], color=BLUE, linestyle=":", label="mean over the noise"
+            )
             below.plot([measured.at], [measured.utility], "o", color=VERMILION)
             low, high = columns["expected"].min(), columns["worst_case"].max()
             if 0.0 < _WIDE * low < high:
@@ -67,24 +69,24 @@ def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") 
 def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
     eps, newton = columns[measured.number], columns["newton"]
     low, high = (columns["expected"] + sign * columns["expected_std"] for sign in (-1.0, 1.0))
-    ax.fill_between(eps, low, high, color=BLUE, alpha=0.15, linewidth=0, label="mean over the noise ± 1 sd")
-    ax.plot(eps, columns["expected"], color=BLUE, linestyle=":")
+    ax.fill_between(eps, low, high, color=BLUE, alpha=0.15, linewidth=0, label="± 1 sd of the noise")
+    ax.plot(eps, columns["expected"], color=BLUE, linestyle=":", label="mean over the noise")
     draws = "this draw" if measured.n_draws == 1 else f"mean of {measured.n_draws} draws"
     ax.plot(eps, newton, color=BLUE, label=f"predicted, {draws}")
     if "newton_se" in columns:
         error = columns["newton_se"]
         label = "± 1 standard error"
         ax.fill_between(eps, newton - error, newton + error, color=GREEN, alpha=0.4, linewidth=0, label=label)
-    ax.plot(eps, columns["first_order"], color=GREY, linewidth=1, label="first order")
+    ax.plot(eps, columns["first_order"], color=GREY, linewidth=1, label="tangent at the measured point")
     ax.plot([measured.at], [measured.utility], "o", color=VERMILION, label="measured")
     ax.set_xscale("log")
     _limit(ax, _measured(measured, columns))
-    ax.set_ylabel(measured.metric.replace("_", " "))
+    ax.set_ylabel("mean loss" if measured.metric == "loss" else measured.metric.replace("_", " "))
 
 
 def _draw_bound(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
     eps = columns[measured.number]
-    ax.plot(eps, columns["worst_case"], color=ORANGE, linestyle="--", label="worst case (mean)")
+    ax.plot(eps, columns["worst_case"], color=ORANGE, linestyle="--", label="bound on that mean")
 
 
 def _panel_below(ax: "Axes") -> "Axes":

@@ -30,10 +30,25 @@ pub fn data_moments(
     n_samples: f64,
     exec: &Executor<'_>,
 ) -> Result<DataMoments> {
+    sample_moments(records, None, loss, params, n_samples, exec)
+}
+
+/// Those of a sample, by how often it holds each row of a design.
+///
+/// # Errors
+/// As [`data_moments`].
+pub fn sample_moments(
+    records: &dyn Records,
+    counts: Option<&[u32]>,
+    loss: &dyn Loss,
+    params: &[f64],
+    n_samples: f64,
+    exec: &Executor<'_>,
+) -> Result<DataMoments> {
     let request = Request::Moments {
         params: params.to_vec(),
     };
-    let sums = records.sums(&request, loss, None, exec)?;
+    let sums = records.sums(&request, loss, counts, exec)?;
     let n_predictors = loss.n_predictors();
     let mut curvature = sums.grams;
     let squared_slope = curvature.split_off(curvature.len() / 2);

@@ -64,6 +64,12 @@ impl Unit {
         matches!(self, Self::Row | Self::Person { max_rows: Some(1) })
     }
 
+    /// Whether what the rows of a unit count together is 1, however many there are.
+    #[must_use]
+    pub fn counts_one(self) -> bool {
+        matches!(self, Self::Row | Self::Person { max_rows: None })
+    }
+
     /// The greatest rank of one unit's Hessian.
     #[must_use]
     pub fn rank(self, n_params: usize) -> usize {
@@ -191,6 +197,8 @@ mod tests {
             assert_eq!((unit.rank(9), unit.is_single()), (rank, single));
         }
         assert_eq!(persons(Some(4)).rank(2), 2);
+        assert!(Unit::Row.counts_one() && persons(None).counts_one());
+        assert!(!persons(Some(4)).counts_one());
         assert_eq!(Unit::Row.greatest_rows(10.0), 10);
         assert_eq!(persons(None).greatest_rows(10.0), 1 << 30);
         assert_eq!(persons(None).greatest_rows(1e9), 64_000_000_000);

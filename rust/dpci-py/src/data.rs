@@ -3,6 +3,7 @@
 use dpci_core::design::{Csr, Design, Numbers, OnViolation, Persons, Rows};
 use dpci_core::exec::Executor;
 use dpci_core::spec::Choices;
+use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -202,15 +203,21 @@ impl<'a> Counts<'a> {
         choices: &Choices,
         exec: &Executor<'_>,
     ) -> Result<Design<'d>> {
-        self.of(design, choices)?.compacted(exec)
+        self.of(design, choices.unit, choices.weighting)?
+            .compacted(exec)
     }
 
     /// The design in which rows count so.
-    pub(crate) fn of<'d>(&self, mut design: Design<'d>, choices: &Choices) -> Result<Design<'d>> {
+    pub(crate) fn of<'d>(
+        &self,
+        mut design: Design<'d>,
+        unit: Unit,
+        weighting: Option<Weighting>,
+    ) -> Result<Design<'d>> {
         if let Some(numbers) = self.persons {
-            design = design.of_persons(Persons::new(numbers, choices.unit)?)?;
+            design = design.of_persons(Persons::new(numbers, unit)?)?;
         }
-        match (self.weights, choices.weighting) {
+        match (self.weights, weighting) {
             (Some(weights), Some(weighting)) => design.weighted(weights, weighting),
             (Some(_), None) => Err(Error::Unsupported(
                 "weight_bound must be given with weights, got weight_bound=None".into(),

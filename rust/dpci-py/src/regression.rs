@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
-use crate::data::{Data, Features, on_violation};
+use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::parts::{Facts, FirstPass, with_parts};
 use crate::rows::Rows;
-use crate::spec::neighbors_of;
+use crate::spec::{neighbors_of, unit_of, weighting_of};
 use crate::task;
 
 /// Validated public choices of a moment matrix; holds no data.
@@ -33,7 +33,7 @@ impl MomentMatrixSpec {
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
     )]
-    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
     fn new(
         n_samples: usize,
         n_columns: usize,
@@ -45,6 +45,10 @@ impl MomentMatrixSpec {
         budget: Option<&Budget>,
         mu: Option<f64>,
         neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let budget = match (budget, mu) {
             (Some(budget), None) => MatrixBudget::Of(budget.inner),
@@ -61,6 +65,8 @@ impl MomentMatrixSpec {
             residual_share,
             budget,
             neighbors: neighbors_of(neighbors)?,
+            unit: unit_of(persons, max_rows)?,
+            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
         });
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -167,7 +173,8 @@ fn square(py: Python<'_>, values: Vec<f64>) -> PyResult<Bound<'_, numpy::PyArray
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn release_moment_matrix<'py>(
     py: Python<'py>,
     spec: &Bound<'py, MomentMatrixSpec>,
@@ -176,11 +183,16 @@ pub(crate) fn release_moment_matrix<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let release = task::run_over(py, &data, n_threads, |exec| {
-        spec.release(&spec.design(&data, clip, exec)?, seed, exec)
+        let c = spec.inner.choices();
+        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting)?;
+        spec.release(&design, seed, exec)
     })?;
     spec.to_dict(py, release, seed.is_none())
 }

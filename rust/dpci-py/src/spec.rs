@@ -243,7 +243,7 @@ pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
 }
 
 /// What is public of weights; the total is the number of records where none is given.
-fn weighting_of(
+pub(crate) fn weighting_of(
     bound: Option<f64>,
     total: Option<f64>,
     n_samples: usize,

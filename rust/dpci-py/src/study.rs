@@ -5,7 +5,7 @@ use dpci_core::study as core;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::data::{Data, Features};
+use crate::data::{Counts, Data, Features};
 use crate::errors::InvalidInput;
 use crate::spec::Spec;
 use crate::task;
@@ -27,7 +27,8 @@ type Replicates<'py> = (
 #[pymethods]
 impl Study {
     #[new]
-    #[pyo3(signature = (specs, x, y, *, clip, n_threads))]
+    #[pyo3(signature = (specs, x, y, *, clip, n_threads, persons=None, weights=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
     fn new<'py>(
         py: Python<'py>,
         specs: Vec<Bound<'py, Spec>>,
@@ -35,14 +36,19 @@ impl Study {
         y: PyReadonlyArray1<'py, f64>,
         clip: bool,
         n_threads: Option<usize>,
+        persons: Option<PyReadonlyArray1<'py, i64>>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Self> {
         let data = Data::new(&x, &y)?;
+        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
         let specs: Vec<&Spec> = specs.iter().map(Bound::get).collect();
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
         let inner = task::run_over(py, &data, n_threads, |exec| {
             let design = data.design(first, clip, exec)?;
+            let choices = first.inner.choices();
+            let design = counts.of(design, choices.unit, choices.weighting)?;
             let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
             core::Study::new(&design, &inner, exec)
         })?;

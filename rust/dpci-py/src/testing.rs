@@ -1,14 +1,16 @@
 //! What only tests ask for: release samplers on a simulation generator and the words they drew, to compute the same draws with
-//! more digits; words of the release generator; the elementary functions.
+//! more digits; words of the release generator; the elementary functions; the sums that releases add noise to.
 
 use std::sync::Arc;
 
 use dpci_core::linalg::check_matrix_dim;
+use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
     ReleaseGenerator, ShapedGaussian, ShapedLaplace, SimulationGenerator, SphericalLaplace,
     SquareLaplace,
 };
+use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
@@ -16,8 +18,10 @@ use pyo3::prelude::*;
 use rand::Rng;
 
 use crate::blocks::draws;
+use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
 use crate::rows::{RowDomain, blocks_of};
+use crate::spec::Spec;
 use crate::task;
 
 fn unknown(name: &str) -> Error {
@@ -132,6 +136,41 @@ impl Testing {
         };
         let values = x.as_slice()?.iter().map(|x| function(*x)).collect();
         Ok(PyArray1::from_vec(py, values))
+    }
+
+    /// `Σ g`, and the sums of Hessians and of squared gradients, over the records: neighbours' differences are sensitivities.
+    #[staticmethod]
+    #[pyo3(signature = (spec, x, y, params, *, persons=None, weights=None))]
+    fn sums<'py>(
+        py: Python<'py>,
+        spec: &Bound<'py, Spec>,
+        x: Features<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        params: Vec<f64>,
+        persons: Option<PyReadonlyArray1<'py, i64>>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<[Bound<'py, PyArray1<f64>>; 3]> {
+        let data = Data::new(&x, &y)?;
+        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+        let spec = spec.get();
+        let found = task::run_over(py, &data, Some(1), |exec| {
+            let choices = spec.inner.choices();
+            let design = counts.on(data.design(spec, false, exec)?, choices, exec)?;
+            let objective = Objective {
+                records: &design,
+                loss: &*choices.loss,
+                weights: None,
+                l2_strength: 0.0,
+                extra_convexity: 0.0,
+                linear_term: None,
+                n_samples: 1.0,
+                exec,
+            };
+            let risk = objective.evaluate(&params, HessianRows::None)?;
+            let moments = data_moments(&design, &*choices.loss, &params, 1.0, exec)?;
+            Ok([risk.gradient, moments.curvature, moments.squared_slope])
+        })?;
+        Ok(found.map(|values: Vec<f64>| PyArray1::from_vec(py, values)))
     }
 
     #[staticmethod]

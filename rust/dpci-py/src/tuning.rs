@@ -132,7 +132,8 @@ pub(crate) fn release_tuning<'py>(
     let spec = spec.get();
     let selected = task::run_over(py, &data, n_threads, |exec| {
         let design = data.design(&spec.first, clip, exec)?;
-        let design = counts.of(design, spec.first.inner.choices())?;
+        let c = spec.first.inner.choices();
+        let design = counts.of(design, c.unit, c.weighting)?;
         match seed {
             None => release(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => release(

@@ -1,38 +1,31 @@
-"""The commands that fit: ``fit``, ``plan``, ``coverage`` and ``demo``."""
+"""The commands that fit: ``fit``, ``coverage`` and ``demo``."""
 
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from dpci import simulate
-from dpci.base.validation import check_choice
 from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import deliver, draw, show
-from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
-from dpci.cli.rows import Passes, TableRows, find_tables
-from dpci.cli.saved import read_model
+from dpci.cli.rows import Counts, Passes, TableRows, find_tables
+from dpci.cli.several import asks_several, fit_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
-from dpci.data.weights import check_weighted
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.inference.targets.unregularised import TARGETS
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
-from dpci.model import plan as planning
 from dpci.model.row_shape import default_rows
 from dpci.report.plot import check_plot_file
-from dpci.rows import Ball, RowDomain
-from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
@@ -62,12 +55,7 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
-"""
-
-_PLAN_EXAMPLES = """\
-dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
-dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
-dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
+dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --loss multinomial --classes no,probably,yes
 """
 
 _COVERAGE_EXAMPLES = """\
@@ -94,6 +82,7 @@ def fit(
     model: options.ModelOptions,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
+    classes: options.ClassesText = None,
     persons: options.Persons = None,
     max_rows: options.MaxRows = None,
     weights: options.Weights = None,
@@ -130,6 +119,23 @@ def fit(
             msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
     paying = payer(ledger, label)
+    if asks_several(model, classes):
+        unused: dict[str, object] = {
+            "persons": persons,
+            "max_rows": max_rows,
+            "weights": weights,
+            "chunk_rows": chunk_rows,
+        }
+        unused |= {"weight_bound": weight_bound, "weight_total": weight_total}
+        several = fit_several(
+            TableRows(files=tables, schema=several_schema(schema, target, formula, classes), delimiter=delimiter),
+            several_keywords(model, unused, neighbors=neighbors, n_public=n_public),
+            ledger=paying,
+            n_threads=threads,
+            progress=wants_progress(progress, quiet=quiet),
+        )
+        deliver(several, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
+        return
     description, domain = in_rows(find_schema(schema, target, formula), model.rows)
     keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
     keywords.pop("classes", None)
@@ -146,33 +152,15 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
-    _check_persons(persons, max_rows, description)
-    check_weighted(weights, weight_bound, weight_total)
-    beside = persons is not None or weights is not None
-    if beside and (is_private or chunk_rows is not None):
-        msg = (
-            f"--{'weights' if persons is None else 'persons'} holds the table in memory and reads it before the budget "
-            "is spent, got it with --chunk-rows or a ledger with errors='private'"
-        )
-        raise InvalidInput(msg)
+    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
+    counts.check(description, in_parts=is_private or chunk_rows is not None)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = None if chunk_rows is not None or is_private or beside else rows.held(most_bytes, progress=shown)
-    if beside:
-        found, (ids, cells) = rows.beside((persons, weights))
-        result = fitting.fit(
-            *found,
-            persons=ids,
-            max_rows=max_rows,
-            weights=None if cells is None else _numbers(cells),
-            weight_bound=weight_bound,
-            weight_total=weight_total,
-            schema=description,
-            ledger=paying,
-            n_threads=threads,
-            **keywords,
-        )
+    held = None if chunk_rows is not None or is_private or counts.beside else rows.held(most_bytes, progress=shown)
+    if counts.beside:
+        found, beside = counts.read(rows)
+        result = fitting.fit(*found, schema=description, ledger=paying, n_threads=threads, **beside, **keywords)
     elif held is None:
         source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
         result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
@@ -181,90 +169,6 @@ def fit(
         encoded = NamedRows(X, names)
         result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
-
-
-def _check_persons(persons: str | None, max_rows: int | None, schema: Schema) -> None:
-    """Refuse what the options of persons rule out, before anything is read."""
-    if persons is None and schema.persons:
-        msg = f"--persons {schema.persons} must be given with this schema, which names the column of persons, got none"
-        raise InvalidInput(msg)
-    if persons is None and max_rows is not None:
-        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
-        raise InvalidInput(msg)
-
-
-def _numbers(cells: list[Any]) -> list[float]:
-    """Return the weights that cells of a file say."""
-    try:
-        return [float(cell) for cell in cells]
-    except (TypeError, ValueError):
-        msg = "the column of --weights must have a number in every row, got another cell"
-        raise InvalidInput(msg) from None
-
-
-@app.command(cls=Command, epilog=_PLAN_EXAMPLES)
-@with_model
-def plan(
-    *,
-    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            help="Schema as for fit; the plan uses its number of columns.",
-            rich_help_panel=options.INPUT,
-            autocompletion=options.schemas,
-        ),
-    ] = None,
-    formula: options.Formula = None,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            help=("Number of columns without the intercept, instead of --schema."), rich_help_panel=options.INPUT
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="File of an earlier model of similar data, whose matrices predict the length of the intervals.",
-            rich_help_panel=options.INPUT,
-        ),
-    ] = None,
-    model: options.ModelOptions,
-    neighbors: options.Neighbors = None,
-    target: options.OfTarget = "regularised",
-    json: options.Json = False,
-) -> None:
-    """Print the cost and the precision of a fit in advance. Reads no data."""
-    if (schema is None) == (n_features is None):
-        given = "none" if schema is None else "both"
-        msg = f"exactly one of --schema and --n-features must be given, got {given}"
-        raise InvalidInput(msg)
-    domain: RowDomain | None = Ball()
-    description: Schema | None = None
-    if schema is None:
-        if formula is not None:
-            msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
-            raise InvalidInput(msg)
-        if model.rows == "blocks":
-            msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
-            raise InvalidInput(msg)
-        n_columns = cast("int", n_features)
-    else:
-        description, domain = in_rows(find_schema(schema, None, formula), model.rows)
-        n_columns = len(description.names)
-    keywords = model.keywords(domain, neighbors=neighbors)
-    if description is not None:
-        keywords.pop("classes", None)
-    earlier = None if like is None else read_model(like)
-    of = check_choice("target", target, TARGETS)
-    found = planning.plan(
-        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
-    )
-    if json:
-        show_json(plan_document(found))
-    else:
-        typer.echo(found.summary())
 
 
 @app.command(cls=Command, epilog=_COVERAGE_EXAMPLES)

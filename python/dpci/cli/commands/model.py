@@ -21,18 +21,19 @@ from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
-from dpci.cli.saved import read_model, read_model_or_regression, read_saved_result
+from dpci.cli.saved import read_model, read_model_or_regression, read_predictor, read_saved_result
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
+from dpci.multinomial.result import MultinomialFit
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.result import LinearFit
 from dpci.report.officer import officer_report
 from dpci.report.view import View
 from dpci.rows import Blocks
-from dpci.schema.columns import ClassTarget, class_labels
+from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 from dpci.strata.result import StrataFit
@@ -77,7 +78,7 @@ def predict(
         bool,
         typer.Option(
             "--proba",
-            help="Add the probability of the positive class (logistic losses only).",
+            help="Add the probability of the positive class, or of each of several (logistic losses only).",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -108,14 +109,15 @@ def predict(
     in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
-    fitted = read_model_or_regression(model)
+    fitted = read_predictor(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
     check_new(
         "--output", output, force=force, sources=[model, *([] if schema is None else schema_files(schema)), *tables]
     )
-    if overlap := {"prediction", "probability"} & set(kept):
+    probabilities = () if not proba else _probability_names(fitted)
+    if overlap := {"prediction", "probability", *probabilities} & set(kept):
         msg = f"--keep must not name a column that the output has already, got --keep {min(overlap)}"
         raise InvalidInput(msg)
     if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
@@ -124,7 +126,7 @@ def predict(
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
     shown = output is None and sys.stdout.isatty()
-    names = (*kept, "prediction", *(("probability",) if proba else ()))
+    names = (*kept, "prediction", *probabilities)
     with (
         _destination(output, force=force) as file,
         progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
@@ -192,8 +194,11 @@ def report(
     if tuned is not None:
         show(tuned, view, json=json)
         return
-    fitted = found if isinstance(found, StrataFit) else read_model_or_regression(model)
-    if not isinstance(fitted, PrivateFit) and view != View(level=level):
+    fitted = found if isinstance(found, StrataFit | MultinomialFit) else read_model_or_regression(model)
+    if isinstance(fitted, MultinomialFit) and view.target != "regularised":
+        msg = f"--target must be regularised for a multinomial fit, got --target {view.target}"
+        raise InvalidInput(msg)
+    if not isinstance(fitted, PrivateFit | MultinomialFit) and view != View(level=level):
         what = "strata" if isinstance(fitted, StrataFit) else "a regression"
         msg = f"--simultaneous, --target and --units must keep their defaults for {what}, got another one"
         raise InvalidInput(msg)
@@ -256,13 +261,20 @@ def _show_officer(fitted: PrivateFit, output: Path | None, *, force: bool, quiet
     note(f"wrote {output}", quiet=quiet)
 
 
-def _schema_of(fitted: PrivateFit | LinearFit, schema: str | None) -> Schema:
+def _probability_names(fitted: PrivateFit | LinearFit | MultinomialFit) -> tuple[str, ...]:
+    """Return the columns of probabilities: that of the positive class, or one for each of several."""
+    if isinstance(fitted, MultinomialFit):
+        return tuple(f"probability:{label}" for label in fitted.classes)
+    return ("probability",)
+
+
+def _schema_of(fitted: PrivateFit | LinearFit | MultinomialFit, schema: str | None) -> Schema:
     """Return the schema of a model, or the one that is given for a model of encoded rows."""
     given = None if schema is None else find_schema(schema, None)
     if isinstance(fitted, LinearFit):
         _check_predicts(fitted)
     elif given is not None and fitted.schema is None:
-        return _encoded_as(fitted, given)
+        return given if isinstance(fitted, MultinomialFit) else _encoded_as(fitted, given)
     known = fitted.schema
     if known is None:
         msg = "--schema must be given for a model that holds no schema, got none"
@@ -294,7 +306,12 @@ def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[A
 
 
 def _predicted(
-    fitted: PrivateFit | LinearFit, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
+    fitted: PrivateFit | LinearFit | MultinomialFit,
+    schema: Schema,
+    rows: TableRows,
+    kept: Sequence[str],
+    *,
+    proba: bool,
 ) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of the output, chunk by chunk."""
     for table, values in rows.features(kept):
@@ -305,16 +322,17 @@ def _predicted(
             if isinstance(fitted, LinearFit):
                 msg = "--proba must not be given for a linear regression, which predicts no probabilities"
                 raise InvalidInput(msg)
-            columns.append(fitted.predict_proba(named)[:, 1].tolist())
+            found = fitted.predict_proba(named)
+            columns += (found if isinstance(fitted, MultinomialFit) else found[:, 1:]).T.tolist()
         yield columns
 
 
-def _in_table_terms(fitted: PrivateFit | LinearFit, schema: Schema, rows: NamedRows) -> list[Any]:
+def _in_table_terms(fitted: PrivateFit | LinearFit | MultinomialFit, schema: Schema, rows: NamedRows) -> list[Any]:
     """Return predictions as the table has its target: labels in place of -1 and 1, and units in place of [-1, 1]."""
     target = schema.target
-    if isinstance(fitted, LinearFit):
+    if isinstance(fitted, LinearFit | MultinomialFit):
         return list(fitted.predict(rows).tolist())
-    if isinstance(target, ClassTarget):
+    if not isinstance(target, NumericTarget):
         predicted = fitted.predict(rows).tolist()
         if fitted.classes != (-1, 1):
             return list(predicted)

@@ -1,6 +1,6 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,7 +12,7 @@ from dpci.cli.commands.fit import payer
 from dpci.cli.delivery import deliver
 from dpci.cli.options import find_schema, parse_budget, schema_files
 from dpci.cli.output import check_all_new, ledger_files
-from dpci.cli.rows import Passes, TableRows, find_tables
+from dpci.cli.rows import Counts, Passes, TableRows, find_tables
 from dpci.errors import InvalidInput
 from dpci.model import fit as fitting
 from dpci.report.plot import check_plot_file
@@ -51,6 +51,11 @@ def regress(
     intercept: options.Intercept = True,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
+    weights: options.Weights = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     level: options.Level = 0.95,
     ledger: options.PayingLedger = None,
     label: options.Label = None,
@@ -87,6 +92,8 @@ def regress(
     paying = payer(ledger, label)
     is_private = paying is not None and paying.errors == "private"
     description = find_schema(schema, target, formula)
+    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
+    counts.check(description, in_parts=is_private or chunk_rows is not None)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     if is_private and progress:
         msg = (
@@ -94,9 +101,15 @@ def regress(
         )
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
-    source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
+    source: tuple[Any, Any] = (
+        Chunks(Passes(rows, progress=shown), names=description.names, schema=description),
+        None,
+    )
+    beside: dict[str, Any] = {}
+    if counts.beside:
+        source, beside = counts.read(rows)
     result = fitting.fit(
-        source,
+        *source,
         schema=description,
         loss="squared",
         mechanism="moments",
@@ -108,6 +121,7 @@ def regress(
         n_public=n_public,
         ledger=paying,
         n_threads=threads,
+        **beside,
     )
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 

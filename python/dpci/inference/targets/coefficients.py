@@ -93,7 +93,8 @@ class Coefficients(FitFacts):
         InvalidInput
             For a fit without intervals, and losses that do not model log odds.
         """
-        wanted = self._record.columns if contrast is None else contrast
+        record = self._record
+        wanted = record.by_predictor(record.columns) if contrast is None else contrast
         if self.schema is not None:
             intervals = self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
         else:

@@ -12,7 +12,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
-from dpci.losses import LOCATIONS, LOG_ODDS
+from dpci.losses import LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -202,9 +202,10 @@ def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str,
         For a model that was fitted without a schema.
     """
     schema, matrix, shift = _coefficients(record)
-    names, units = (*record.columns, INTERCEPT), (*schema.units, "at 0")
+    units = (*schema.units, "at 0")
     kept = _kept(record, matrix, shift)
-    return matrix[kept], shift[kept], names[kept], units[kept]
+    mapped = _of_each_predictor(record, matrix[kept], shift[kept], (*record.columns, INTERCEPT)[kept])
+    return *mapped, units[kept] * len(record.prefixes)
 
 
 def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
@@ -222,17 +223,28 @@ def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
     whole = replace(schema, encoding="full_range").from_units().T
     over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
     kept = _kept(record, over, at)
-    return over[kept], at[kept], (*record.columns, INTERCEPT)[kept]
+    return _of_each_predictor(record, over[kept], at[kept], (*record.columns, INTERCEPT)[kept])
+
+
+def _of_each_predictor(
+    record: FitRecord, matrix: _F64, shift: _F64, names: tuple[str, ...]
+) -> tuple[_F64, _F64, tuple[str, ...]]:
+    """Return a map of the parameters of one linear predictor as that of all of them, and its names."""
+    n = len(record.prefixes)
+    return np.asarray(np.kron(np.eye(n), matrix), dtype=np.float64), np.tile(shift, n), record.by_predictor(names)
 
 
 def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
-    """Return the schema, and the map from parameters to coefficients of the columns in units of the table and of 1."""
+    """Return the schema, and the map from the parameters of one linear predictor to coefficients in units of the table.
+
+    The last coefficient is that of 1.
+    """
     schema = record.table
     if schema is None:
         raise InvalidInput("units of a table need a fit with a schema (dpci.fit(..., schema=)), got one without")
     k = len(record.columns)
     # From parameters to the coefficients of the encoded columns and of 1.
-    constant = np.zeros((k + 1, len(record.names)))
+    constant = np.zeros((k + 1, len(record.names) // len(record.prefixes)))
     constant[:k, :k] = np.eye(k)
     if record.intercept_scale is not None:
         constant[k, k] = record.intercept_scale
@@ -261,7 +273,7 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
         For a loss that does not model log odds.
     """
     name = record.loss["name"]
-    if name not in LOG_ODDS:
+    if name not in (*LOG_ODDS, SEVERAL):
         raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))

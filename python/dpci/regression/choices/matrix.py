@@ -20,6 +20,8 @@ from dpci.budgets import (
 )
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
@@ -50,10 +52,15 @@ class MatrixChoices:
     n_threads: int | None
     seed: int | None
     schema: Schema | None = None
+    persons: Persons | None = None
+    """How much the rows of a person count, where the records are persons."""
+    weights: Weights | None = None
+    """What is public of weights of records."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
-        object.__setattr__(self, "robust", check_planned(self.robust))
+        counts = self.persons is not None or self.weights is not None
+        object.__setattr__(self, "robust", check_planned(self.robust, needed=counts))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
@@ -137,6 +144,10 @@ class MatrixChoices:
                 budget=None if isinstance(self.budget, GDP) else core_budget(budget),
                 mu=self.budget.mu if isinstance(self.budget, GDP) else None,
                 neighbors=self.neighbors,
+                persons=self.persons is not None,
+                max_rows=None if self.persons is None else self.persons.max_rows,
+                weight_bound=None if self.weights is None else self.weights.bound,
+                weight_total=None if self.weights is None else self.weights.total,
             )
 
         spec = made([])
@@ -155,6 +166,7 @@ class MatrixChoices:
             "intercept": None,
             "clip": self.clip,
             "n_threads": self.n_threads,
+            "weight_bound": None if self.weights is None else self.weights.bound,
         }
 
     def part_rules(self) -> PartRules:

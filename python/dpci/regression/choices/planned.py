@@ -69,14 +69,26 @@ class Regression:
         return Regression(target=response, features=ordered, l2_strength=self.l2_strength)
 
 
-def check_planned(value: object) -> tuple[Regression, ...]:
-    """Return the regressions that ``robust`` plans.
+def check_planned(value: object, *, needed: bool = False) -> tuple[Regression, ...]:
+    """Return the regressions that ``robust`` plans; None: y on all columns where some are needed, otherwise none.
 
     Raises
     ------
     InvalidInput
-        Unless it is a flag or a sequence of regressions.
+        Unless it is a flag or a sequence of regressions, and for none where some are needed.
     """
+    planned = (Regression(),) if value is None and needed else _planned(value)
+    if needed and not planned:
+        raise InvalidInput(
+            "robust must be True or a list of regression.Regression with persons and with weights, because regressions "
+            f"have no other standard errors there, got robust={value!r}"
+        )
+    return planned
+
+
+def _planned(value: object) -> tuple[Regression, ...]:
+    if value is None:
+        return ()
     if isinstance(value, list | tuple):
         for entry in value:
             if not isinstance(entry, Regression):

@@ -10,7 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.units import ERROR_DIGITS
-from dpci.losses import LOG_ODDS, describe
+from dpci.losses import LOG_ODDS, SEVERAL, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
@@ -53,8 +53,8 @@ _RANGES = (
 )
 
 
-def html_report(result: Inference, view: View, *, title: str | None) -> str:
-    """Return the page; see :meth:`dpci.PrivateFit.to_html`.
+def html_report(result: Inference, view: View, *, title: str | None, digest: str | None = None) -> str:
+    """Return the page; see :meth:`dpci.PrivateFit.to_html`. ``digest``: the hash of the file that holds the fit.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def html_report(result: Inference, view: View, *, title: str | None) -> str:
         *_magnitudes(result, view),
         *_privacy(result),
         *_caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
-        provenance(record_of(result), record_of(result).digest),
+        provenance(record_of(result), digest or record_of(result).digest),
     ]
     return document(heading, content, private=result.private, version=record_of(result).version)
 
@@ -106,7 +106,7 @@ def _lead(result: Inference) -> str:
         return f"Estimated from {records}, with noise as for {result.spent}."
     inferred = record_of(result).classes_inferred
     whole = record_of(result).whole
-    together = "" if whole is None else f" One part of a release: {whole} spend {whole.budget} together."
+    together = "" if whole is None else f" One part of a release that spends {whole.budget} in total: {whole}."
     estimated = f"Estimated from {records} under differential privacy, {result.spent}.{together} "
     if inferred:
         return estimated + (
@@ -139,11 +139,12 @@ def _numbers(result: Inference, view: View) -> list[Html]:
 
 def _odds(result: Inference, view: View) -> list[Html]:
     """Return odds ratios with intervals, where a coefficient is a log odds ratio that has a unit."""
-    schema = result.schema
-    if schema is None or not view.in_units(result) or record_of(result).loss["name"] not in LOG_ODDS:
+    schema, record = result.schema, record_of(result)
+    if schema is None or not view.in_units(result) or record.loss["name"] not in (*LOG_ODDS, SEVERAL):
         return []
     found = result.odds_ratios(level=view.level, simultaneous=view.simultaneous, target=view.target)
-    columns = zip(found.names, schema.units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
+    units = schema.units * len(record.prefixes)
+    columns = zip(found.names, units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
     rows = [
         [join([breakable(name), tag("small", unit)]), *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
         for name, unit, ratio, *bounds, refusal in columns
@@ -181,6 +182,8 @@ def _reading(result: Inference, view: View) -> list[Content]:
     sign = "A positive parameter raises the predicted target."
     if result.classes is not None:
         sign = f"A positive parameter favours the class {result.classes[1]!r}."
+    elif result.loss["name"] == SEVERAL:
+        sign = "A positive parameter favours the class in its name against the reference class."
     elif result.loss["name"] == "soft_logistic":
         sign = "A positive parameter raises the predicted probability."
     spread = (

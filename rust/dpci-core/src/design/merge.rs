@@ -41,12 +41,16 @@ impl Design<'_> {
 }
 
 impl Design<'_> {
-    /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values.
+    /// The same records with equal ones merged, in order of first appearance; owned, with clipping applied to the values. Persons and
+    /// weighted rows stay apart, and the rows of a person that count follow each other.
     ///
     /// # Errors
-    /// [`crate::Error::Interrupted`]; [`crate::Error::Unsupported`] for rows of persons and weighted ones.
+    /// [`crate::Error::Interrupted`].
     pub fn merged(&self, exec: &Executor<'_>) -> Result<Design<'static>> {
-        self.check_rows_are_records("merging equal records")?;
+        if self.shares().is_some() {
+            let all: Vec<usize> = (0..self.n_records).collect();
+            return self.subset(&all);
+        }
         let builder = DefaultHashBuilder::default();
         let chunks = self.chunks();
         let hashes = exec.map(chunks.len(), |c| {

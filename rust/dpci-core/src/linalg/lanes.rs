@@ -20,9 +20,6 @@ pub enum LaneRows<'a> {
     Sparse(&'a [SparseRow<'a>]),
 }
 
-/// How often each record of a row was drawn, for each vector.
-pub type LaneCounts = [u32; LANES];
-
 /// `out[i][l] += Σ_j rows[i][j] · points[j][l]`.
 pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
     struct Op<'a>(LaneRows<'a>, &'a [Lane], &'a mut [Lane]);
@@ -62,22 +59,38 @@ pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) 
     crate::linalg::arch().dispatch(Op(rows, weights, out));
 }
 
+/// Each value in all lanes of its row.
+pub fn lanes_spread(values: &[f64], out: &mut [Lane]) {
+    for (lane, value) in out.iter_mut().zip(values) {
+        lane.fill(*value);
+    }
+}
+
 wide_loop! {
-    /// Each value in all lanes of its row.
-    pub fn lanes_spread(values: &'a [f64], out: &'a mut [Lane]) {
-        for (lane, value) in out.iter_mut().zip(values) {
-            *lane = [*value; LANES];
+    /// Each byte as a number.
+    pub fn lanes_of_bytes(bytes: &'a [[u8; LANES]], out: &'a mut [Lane]) {
+        // One row of numbers: for rows of lanes the compiler would gather numbers across the rows.
+        for (out, byte) in out.as_flattened_mut().iter_mut().zip(bytes.as_flattened()) {
+            *out = f64::from(*byte);
+        }
+    }
+}
+
+/// `values[i][l] *= factors[i]`.
+pub fn lanes_scale(factors: &[f64], values: &mut [Lane]) {
+    for (values, factor) in values.iter_mut().zip(factors) {
+        for value in values {
+            *value *= factor;
         }
     }
 }
 
 wide_loop! {
     /// `out[i][l] = values[i][l] · counts[i][l]`.
-    pub fn lanes_product(values: &'a [Lane], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
-        for ((out, values), counts) in out.iter_mut().zip(values).zip(counts) {
-            for ((out, value), count) in out.iter_mut().zip(values).zip(counts) {
-                *out = value * f64::from(*count);
-            }
+    pub fn lanes_product(values: &'a [Lane], counts: &'a [Lane], out: &'a mut [Lane]) {
+        let pairs = values.as_flattened().iter().zip(counts.as_flattened());
+        for (out, (value, count)) in out.as_flattened_mut().iter_mut().zip(pairs) {
+            *out = value * count;
         }
     }
 }
@@ -85,27 +98,36 @@ wide_loop! {
 wide_loop! {
     /// `curvature[i][l] *= counts[i][l]` and `slope[i][l] = slope[i][l]² · counts[i][l]`: what the moments weigh rows with.
     pub fn lanes_weigh_moments(
-        curvature: &'a mut [Lane], slope: &'a mut [Lane], counts: &'a [LaneCounts]
+        curvature: &'a mut [Lane], slope: &'a mut [Lane], counts: &'a [Lane]
     ) {
-        for ((curvature, slope), counts) in curvature.iter_mut().zip(slope).zip(counts) {
-            for ((curvature, slope), count) in curvature.iter_mut().zip(slope).zip(counts) {
-                let count = f64::from(*count);
-                *curvature *= count;
-                *slope = *slope * *slope * count;
-            }
+        let curvature = curvature.as_flattened_mut().iter_mut();
+        let both = curvature.zip(slope.as_flattened_mut());
+        for ((curvature, slope), count) in both.zip(counts.as_flattened()) {
+            *curvature *= count;
+            *slope = *slope * *slope * count;
         }
     }
 }
 
-wide_loop! {
-    /// `out[i][l] = values[i] · counts[i][l]`.
-    pub fn lanes_outer(values: &'a [f64], counts: &'a [LaneCounts], out: &'a mut [Lane]) {
-        for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
-            for (out, count) in out.iter_mut().zip(counts) {
-                *out = value * f64::from(*count);
+/// `out[i][l] = values[i] · counts[i][l]`.
+pub fn lanes_outer(values: &[f64], counts: &[Lane], out: &mut [Lane]) {
+    struct Op<'a>(&'a [f64], &'a [Lane], &'a mut [Lane]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let Op(values, counts, out) = self;
+            for ((out, value), counts) in out.iter_mut().zip(values).zip(counts) {
+                let value = simd.splat_f64s(*value);
+                let (out, _) = S::as_mut_simd_f64s(out);
+                let (counts, _) = S::as_simd_f64s(counts);
+                for (out, count) in out.iter_mut().zip(counts) {
+                    *out = simd.mul_f64s(value, *count);
+                }
             }
         }
     }
+    crate::linalg::arch().dispatch(Op(values, counts, out));
 }
 
 #[inline(always)]

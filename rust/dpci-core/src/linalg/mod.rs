@@ -12,6 +12,7 @@ mod doubled_cholesky;
 mod doubled_exp;
 mod doubled_rows;
 mod gram;
+mod lane_series;
 mod lanes;
 mod multi_gram;
 mod packed;
@@ -29,9 +30,10 @@ pub use doubled_cholesky::DoubledCholesky;
 pub use doubled_exp::{doubled_exp, doubled_exp_ratio, doubled_sigmoid};
 pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
+pub use lane_series::lanes_series;
 pub use lanes::{
-    LANES, Lane, LaneCounts, LaneRows, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
-    lanes_product, lanes_spread, lanes_weigh_moments,
+    LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict,
+    lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::MultiGram;
 pub use packed::PackedBlock;

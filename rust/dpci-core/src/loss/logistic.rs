@@ -1,5 +1,6 @@
 //! The logistic loss `log(1 + e^{-z})` of the margin `z = yu`.
 
+use super::series::{self, Series};
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
 use crate::Result;
@@ -41,6 +42,11 @@ impl Loss for Logistic {
         for (u, y) in u.iter_mut().zip(y) {
             *u = *u * -y;
         }
+        true
+    }
+
+    fn slope_series(&self, slopes: &[f64], y: &[f64], out: &mut Series) -> bool {
+        series::slopes_of_sigmoid(slopes, y, |y| 0.5 + 0.5 * y, out);
         true
     }
 

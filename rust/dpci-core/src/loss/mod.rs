@@ -17,6 +17,7 @@ mod poisson;
 mod probit;
 mod quantile;
 mod rounding;
+mod series;
 mod sigmoid_family;
 mod smooth_hinge;
 mod soft_logistic;
@@ -40,6 +41,7 @@ pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digi
 pub use rounding::{
     gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
+pub use series::{SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;
@@ -220,6 +222,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// tail of the loss.
     fn tail_roundings(&self, _radius: f64) -> f64 {
         0.0
+    }
+
+    /// The series of the slope around the predictors of at most [`SERIES_ROWS`] rows, from the slopes there; `false`, and nothing is done,
+    /// where there is none.
+    fn slope_series(&self, _slopes: &[f64], _y: &[f64], _out: &mut Series) -> bool {
+        false
     }
 
     /// Whether [`Loss::doubled_slopes`] has more digits than f64.

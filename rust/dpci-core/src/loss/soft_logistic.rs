@@ -1,5 +1,6 @@
 //! The logistic loss of a soft label: `log(1 + e^u) - yu` for a target `y` in [0, 1].
 
+use super::series::{self, Series};
 use super::{Batch, Logistic, Loss, Targets, sigmoid_family};
 use crate::Result;
 use crate::linalg::{Doubled, doubled_sigmoid};
@@ -71,6 +72,11 @@ impl Loss for SoftLogistic {
         for (u, y) in u.iter_mut().zip(y) {
             *u = *u - Doubled::from(*y);
         }
+        true
+    }
+
+    fn slope_series(&self, slopes: &[f64], y: &[f64], out: &mut Series) -> bool {
+        series::slopes_of_sigmoid(slopes, y, |y| y, out);
         true
     }
 

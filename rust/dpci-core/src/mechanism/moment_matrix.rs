@@ -8,7 +8,6 @@ use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step};
-use crate::unit::Unit;
 
 /// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
 const CLEAR: f64 = 2.0;
@@ -78,8 +77,8 @@ pub fn release_moment_matrix(
             rows: c.rows.clone(),
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
-            unit: Unit::Row,
-            weight_bound: None,
+            unit: c.unit,
+            weight_bound: c.weighting.map(|w| w.bound),
         },
     )?;
     let matrix = noisy(
@@ -125,7 +124,7 @@ fn release_residual_moments(
         targets: plan.with_target(),
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let n = spec.choices().n_samples as f64;
+    let n = spec.divisor();
     let grams = sums.grams.into_iter();
     let whole: Vec<f64> = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
     let moments = principal(&whole, params, &plan.regressors);
@@ -168,7 +167,7 @@ fn moment_sums(
         hessian: HessianRows::All,
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let n = spec.choices().n_samples as f64;
+    let n = spec.divisor();
     let weight = spec.target_weight();
     let slopes: Vec<f64> = sums.slopes.values().collect();
     let mut matrix = vec![0.0; dim * dim];
@@ -234,5 +233,13 @@ fn residual_point(
     let terms = rows().zip(&residual);
     let seen: f64 = terms.map(|(row, v)| v * vector::dot(row, &residual)).sum();
     let noise = std_dev * vector::dot(&residual, &residual);
-    Ok((point, seen.max(0.0) + 2.0 * noise))
+    let mean_square = seen.max(0.0) + 2.0 * noise;
+    let c = spec.choices();
+    if c.unit.counts_one() && c.weighting.is_none() {
+        return Ok((point, mean_square));
+    }
+    // The mean is over all that the records count, which the matrix shows beside the square of the constant.
+    let constant = spec.intercept().powi(2);
+    let counted = matrix.values()[(params - 1) * (dim + 1)].max(std_dev) / constant;
+    Ok((point, mean_square / counted.min(1.0)))
 }

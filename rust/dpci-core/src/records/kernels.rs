@@ -25,39 +25,62 @@ pub(super) struct Pass<'a> {
     pub(super) exec: &'a Executor<'a>,
 }
 
-/// How much each row counts.
+/// How much each row counts: the product of both, of which `None` is 1.
 #[derive(Clone, Copy)]
-pub(super) enum Weights<'a> {
-    /// Once.
-    One,
-    /// As many records as it stands for.
-    Counts(&'a [u32]),
+pub(super) struct Weights<'a> {
+    /// As many records as it stands for, or as its person does.
+    pub(super) counts: Option<&'a [u32]>,
     /// A share of its person, or of the greatest weight.
-    Shares(&'a [f64]),
+    shares: Option<&'a [f64]>,
 }
 
 impl<'a> Weights<'a> {
-    fn new(design: &'a Design<'_>, weights: Option<&'a [u32]>) -> Result<Self> {
-        if let Some(shares) = design.shares() {
-            if weights.is_some() {
-                design.check_rows_are_records("weighting the rows")?;
-            }
-            return Ok(Self::Shares(shares));
+    fn new(design: &'a Design<'_>, counts: Option<&'a [u32]>) -> Self {
+        Self {
+            counts: counts.or(design.multiplicities()),
+            shares: design.shares(),
         }
-        Ok(weights
-            .or(design.multiplicities())
-            .map_or(Self::One, Self::Counts))
     }
 
-    /// Those of a block of rows; `None`: one each.
+    /// The counts of a block of rows.
+    pub(super) fn counts_of<'b>(
+        self,
+        range: &Range<usize>,
+        buffer: &'b mut [f64],
+    ) -> Option<&'b [f64]> {
+        let counts = self.counts?;
+        Some(vector::load(&counts[range.clone()], buffer))
+    }
+
+    /// The shares of a block of rows.
+    pub(super) fn shares_of(self, range: &Range<usize>) -> Option<&'a [f64]> {
+        self.shares.map(|shares| &shares[range.clone()])
+    }
+
+    /// The weights of a block of rows; `None`: one each.
     pub(super) fn of<'b>(self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]>
     where
         'a: 'b,
     {
-        match self {
-            Self::One => None,
-            Self::Counts(counts) => Some(vector::load(&counts[range.clone()], buffer)),
-            Self::Shares(shares) => Some(&shares[range.clone()]),
+        match (self.counts, self.shares_of(range)) {
+            (None, shares) => shares,
+            (Some(counts), None) => Some(vector::load(&counts[range.clone()], buffer)),
+            (Some(counts), Some(shares)) => {
+                let weights = &mut buffer[..range.len()];
+                let factors = counts[range.clone()].iter().zip(shares);
+                for (weight, (count, share)) in weights.iter_mut().zip(factors) {
+                    *weight = f64::from(*count) * share;
+                }
+                Some(weights)
+            }
+        }
+    }
+
+    /// Multiplies numbers of a block of rows by their weights.
+    pub(super) fn multiply(self, range: &Range<usize>, values: &mut [f64]) {
+        let mut buffer = [0.0; BLOCK];
+        if let Some(weights) = self.of(range, &mut buffer) {
+            vector::multiply(values, weights);
         }
     }
 }
@@ -76,7 +99,7 @@ pub(super) fn sums(
     let pass = Pass {
         design,
         loss,
-        weights: Weights::new(design, weights)?,
+        weights: Weights::new(design, weights),
         exec,
     };
     let chunks = match request {
@@ -99,9 +122,14 @@ pub(super) fn sums(
         (Request::Moments { params }, Some(persons)) => {
             return pass.moments_of_persons(&chunks, params, limits, persons);
         }
-        (Request::CappedSlopes { .. }, _) => {
-            design.check_rows_are_records("a second moment of residuals")?;
-        }
+        (
+            Request::CappedSlopes {
+                params,
+                cap,
+                targets,
+            },
+            Some(persons),
+        ) => return pass.capped_slopes_of_persons(&chunks, params, (*cap, *targets), persons),
         _ => {}
     }
     let partials = exec.map(chunks.len(), |c| {
@@ -129,7 +157,7 @@ pub(super) fn sums(
                 params,
                 cap,
                 targets,
-            } => pass.capped_slopes(chunk, params, *cap, *targets),
+            } => pass.capped_slopes(chunk, params, (*cap, *targets)),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
         };
         sums.map(|sums| Sums { n_rows, ..sums })
@@ -151,7 +179,7 @@ impl Pass<'_> {
         let dim = params.len();
         let with_hessian = hessian != HessianRows::None;
         let stride = match hessian {
-            HessianRows::Sample if !matches!(self.weights, Weights::Counts(_)) => {
+            HessianRows::Sample if self.weights.counts.is_none() => {
                 (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
             }
             _ => 1,
@@ -249,73 +277,23 @@ impl Pass<'_> {
                 .evaluate(u, self.design.targets(range.clone()), out)?;
             vector::clamp(curvature, 0.0, most_curved);
             vector::clamp(slope, -steepest, steepest);
-            let weights = self.weights.of(&range, multiplicity);
-            // Equal records add up; the gradient of a weighted one is squared with its weight.
-            let (counts, shares) = match self.weights {
-                Weights::Shares(_) => (None, weights),
-                _ => (weights, None),
-            };
-            if let Some(shares) = shares {
+            // The gradient of a weighted record is squared with its weight; equal records add up.
+            if let Some(shares) = self.weights.shares_of(&range) {
                 vector::multiply(slope, shares);
+                vector::multiply(curvature, shares);
             }
             for s in slope.iter_mut() {
                 *s *= *s;
             }
-            if let Some(counts) = counts {
+            if let Some(counts) = self.weights.counts_of(&range, multiplicity) {
                 vector::multiply(slope, counts);
-            }
-            if let Some(weights) = weights {
-                vector::multiply(curvature, weights);
+                vector::multiply(curvature, counts);
             }
             self.design
                 .add_grams(range, [curvature, slope], &mut grams, &mut packed);
         }
         Ok(Sums {
             grams: grams.into(),
-            ..Sums::default()
-        })
-    }
-
-    /// Second moments of slopes that are held to a cap, over a chunk.
-    fn capped_slopes(
-        &self,
-        chunk: Range<usize>,
-        params: &[f64],
-        cap: f64,
-        with_targets: bool,
-    ) -> Result<Sums> {
-        let dim = params.len();
-        let mut gram = [GramAccumulator::new(dim)];
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut buffers = [[0.0; BLOCK]; 3];
-        for range in blocks(chunk) {
-            self.exec.check()?;
-            let n = range.len();
-            let [u, slope, multiplicity] = &mut buffers;
-            let (u, slope) = (&mut u[..n], &mut slope[..n]);
-            self.design.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                ..Batch::default()
-            };
-            let targets = if with_targets {
-                self.design.targets(range.clone())
-            } else {
-                &[0.0; BLOCK][..n]
-            };
-            self.loss.evaluate(u, targets, out)?;
-            vector::clamp(slope, -cap, cap);
-            for s in slope.iter_mut() {
-                *s *= *s;
-            }
-            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
-                vector::multiply(slope, multiplicity);
-            }
-            self.design
-                .add_grams(range, [slope], &mut gram, &mut packed);
-        }
-        Ok(Sums {
-            grams: gram.into(),
             ..Sums::default()
         })
     }

@@ -1,7 +1,7 @@
 //! The moments of persons: the Hessian is a sum over rows, the gradient covariance one over persons, each with the gradient of its rows.
 //!
-//! One pass in the order of the table keeps the slope of every row; then the rows are gathered person by person. Beside the table this
-//! takes a number a row.
+//! One pass in the order of the table keeps the slope of every row; then the gradients of a group of persons are summed from their rows, again in
+//! the order of the table. Beside the table this takes a number a row.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
 use crate::loss::Batch;
 
 impl Pass<'_> {
-    /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one.
+    /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one; each as often as it is drawn.
     pub(super) fn moments_of_persons(
         &self,
         chunks: &[Range<usize>],
@@ -31,7 +31,13 @@ impl Pass<'_> {
             curvature.merge(&gram);
             slopes.extend(part);
         }
-        let covariance = gradient_squares(self.design, persons, &slopes, self.exec)?;
+        let covariance = gradient_squares(
+            self.design,
+            persons,
+            &slopes,
+            self.weights.counts,
+            self.exec,
+        )?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![curvature, covariance],
@@ -70,7 +76,7 @@ impl Pass<'_> {
             vector::clamp(curvature, 0.0, most_curved);
             vector::clamp(slope, -steepest, steepest);
             vector::multiply(slope, &shares[range.clone()]);
-            vector::multiply(curvature, &shares[range.clone()]);
+            self.weights.multiply(&range, curvature);
             self.design
                 .add_grams(range, [curvature], &mut gram, &mut packed);
         }
@@ -79,39 +85,111 @@ impl Pass<'_> {
     }
 }
 
-/// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds.
-fn gradient_squares(
+/// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds; each as often as `counts` says of its first row.
+pub(super) fn gradient_squares(
     design: &Design<'_>,
     persons: &Persons,
     slopes: &[f64],
+    counts: Option<&[u32]>,
     exec: &Executor<'_>,
 ) -> Result<GramAccumulator> {
     let dim = design.n_params();
-    let chunks = matrix_chunks(persons.len(), dim);
-    let parts = exec.map(chunks.len(), |c| {
-        let mut gram = GramAccumulator::new(dim);
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut gradients = vec![0.0; BLOCK * dim];
-        let ones = [1.0; BLOCK];
-        for range in blocks(chunks[c].clone()) {
-            exec.check()?;
-            let n = range.len();
-            let gradients = &mut gradients[..n * dim];
-            gradients.fill(0.0);
-            for (person, gradient) in range.zip(gradients.chunks_exact_mut(dim)) {
-                add_gradient(design, persons.rows_of(person), slopes, gradient);
-            }
-            packed.fill(n, gradients, None, None);
-            gram.add(&packed, &ones[..n]);
-        }
-        Ok(gram)
-    })?;
+    let size = (GROUP_NUMBERS / dim).max(1).next_multiple_of(BLOCK);
     let mut total = GramAccumulator::new(dim);
-    for part in parts {
-        total.merge(&part);
+    for start in (0..persons.len()).step_by(size) {
+        let group = start..(start + size).min(persons.len());
+        // A gradient depends neither on the group nor on the task: each adds a person's rows in their order.
+        let step = group.len().div_ceil(TASKS);
+        let gradients = exec.map(group.len().div_ceil(step), |task| {
+            let first = group.start + task * step;
+            gradients_of(
+                design,
+                persons,
+                first..(first + step).min(group.end),
+                slopes,
+                exec,
+            )
+        })?;
+        let gradients = gradients.concat();
+        let chunks = matrix_chunks(group.len(), dim);
+        let parts = exec.map(chunks.len(), |c| {
+            let mut gram = GramAccumulator::new(dim);
+            let mut packed = PackedBlock::new(dim, BLOCK);
+            let mut drawn = [1.0; BLOCK];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let n = range.len();
+                if let Some(counts) = counts {
+                    for (drawn, k) in drawn.iter_mut().zip(range.clone()) {
+                        *drawn = f64::from(counts[persons.rows_of(group.start + k)[0]]);
+                    }
+                }
+                let gradients = &gradients[range.start * dim..range.end * dim];
+                packed.fill(n, gradients, None, None);
+                gram.add(&packed, &drawn[..n]);
+            }
+            Ok(gram)
+        })?;
+        for part in parts {
+            total.merge(&part);
+        }
     }
     Ok(total)
 }
+
+/// The gradients of some persons, one after the other. Their rows are read in the order of the table, wherever they are.
+fn gradients_of(
+    design: &Design<'_>,
+    persons: &Persons,
+    some: Range<usize>,
+    slopes: &[f64],
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    let dim = design.n_params();
+    let mut gradients = vec![0.0; some.len() * dim];
+    // Rows and persons in one number: fewer persons than there are numbers in a group.
+    let mut rows: Vec<u64> = Vec::new();
+    for (k, person) in some.enumerate() {
+        let theirs = persons.rows_of(person);
+        if theirs.len() <= BLOCK {
+            rows.extend(
+                theirs
+                    .iter()
+                    .map(|row| ((*row as u64) << PERSON_BITS) | k as u64),
+            );
+        } else {
+            let gradient = &mut gradients[k * dim..][..dim];
+            add_gradient(design, theirs, slopes, gradient);
+        }
+    }
+    if !rows.is_sorted() {
+        rows.sort_unstable();
+    }
+    let mut scratch = [0.0; BLOCK];
+    let runs = rows.chunk_by(|a, b| a + (1 << PERSON_BITS) == *b);
+    for (number, run) in runs.enumerate() {
+        if number % BLOCK == 0 {
+            exec.check()?;
+        }
+        let (first, k) = (run[0] >> PERSON_BITS, run[0] & (GROUP_NUMBERS as u64 - 1));
+        #[expect(clippy::cast_possible_truncation, reason = "both were indexes")]
+        let (first, k) = (first as usize, k as usize);
+        let weights = &mut scratch[..run.len()];
+        weights.copy_from_slice(&slopes[first..first + run.len()]);
+        let gradient = &mut gradients[k * dim..][..dim];
+        design.add_weighted_rows(first..first + run.len(), weights, gradient);
+    }
+    Ok(gradients)
+}
+
+/// Bits of the number of a person in a group.
+const PERSON_BITS: u32 = 21;
+
+/// Numbers of the gradients of a group: 16 MB. In the next group the rows of other persons are read, from as far apart.
+const GROUP_NUMBERS: usize = 1 << PERSON_BITS;
+
+/// Tasks that share a group: few, so that each reads the table nearly row after row.
+const TASKS: usize = 2;
 
 /// Adds `Σ sᵢxᵢ` over a person's rows, in blocks whose sums are added with compensation.
 fn add_gradient(design: &Design<'_>, rows: &[usize], slopes: &[f64], gradient: &mut [f64]) {

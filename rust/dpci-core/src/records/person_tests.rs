@@ -14,6 +14,8 @@ const WIDTH: usize = 3;
 const INTERCEPT: f64 = 0.5;
 const DIM: usize = WIDTH + 1;
 const PARAMS: [f64; DIM] = [0.7, -0.4, 1.1, 0.3];
+/// Some slopes are beyond it.
+const CAP: f64 = 0.4;
 
 /// Rows, targets, and the person of each: person 0 has a third of the rows, the others are anywhere.
 fn panel(n: usize) -> (Vec<f64>, Vec<f64>, Vec<i64>) {
@@ -69,6 +71,20 @@ fn check(n: usize, max_rows: Option<u32>, loss: &dyn Loss) {
     }
 }
 
+/// `Σ ggᵀ`.
+fn squares(gradients: &[Doubled]) -> Vec<Doubled> {
+    let mut sum = vec![Doubled::default(); DIM * DIM];
+    for g in gradients.chunks_exact(DIM) {
+        for j in 0..DIM {
+            for k in 0..DIM {
+                let entry = &mut sum[j * DIM + k];
+                *entry = *entry + g[j] * g[k];
+            }
+        }
+    }
+    sum
+}
+
 /// The distance of computed numbers to exact ones.
 fn distance(computed: &[f64], exact: &[Doubled]) -> f64 {
     let gaps = computed.iter().zip(exact);
@@ -98,6 +114,7 @@ fn check_sums(
     };
     loss.evaluate(u, design.targets(0..n), out).unwrap();
     let mut gradients = vec![Doubled::default(); n_persons * DIM];
+    let mut held = gradients.clone();
     let mut hessian = vec![Doubled::default(); DIM * DIM];
     let mut met = vec![0; n_persons];
     for i in 0..n {
@@ -113,6 +130,8 @@ fn check_sums(
         for j in 0..DIM {
             let gradient = &mut gradients[p * DIM + j];
             *gradient = *gradient + share * slope[i] * row[j];
+            let gradient = &mut held[p * DIM + j];
+            *gradient = *gradient + share * slope[i].clamp(-CAP, CAP) * row[j];
             for k in 0..DIM {
                 let entry = &mut hessian[j * DIM + k];
                 *entry = *entry + Doubled::product(row[j], row[k]) * curvature[i] * share;
@@ -120,16 +139,10 @@ fn check_sums(
         }
     }
     let mut total = vec![Doubled::default(); DIM];
-    let mut covariance = vec![Doubled::default(); DIM * DIM];
     for g in gradients.chunks_exact(DIM) {
-        for j in 0..DIM {
-            total[j] = total[j] + g[j];
-            for k in 0..DIM {
-                let entry = &mut covariance[j * DIM + k];
-                *entry = *entry + g[j] * g[k];
-            }
-        }
+        total.iter_mut().zip(g).for_each(|(t, g)| *t = *t + *g);
     }
+    let covariance = squares(&gradients);
     let (mass, reach) = (n_persons as f64, 1.0_f64.hypot(INTERCEPT));
     let request = Request::Moments {
         params: PARAMS.to_vec(),
@@ -166,15 +179,28 @@ fn check_sums(
     assert!(gap.fold(0.0, f64::max) <= 1e-12 * mass);
     let request = Request::CappedSlopes {
         params: PARAMS.to_vec(),
-        cap: 1.0,
+        cap: CAP,
         targets: true,
     };
-    assert!(design.sums(&request, loss, None, exec).is_err());
+    let capped = design.sums(&request, loss, None, exec).unwrap().grams;
+    let gap = distance(&capped[0].clone().finish(1.0), &squares(&held));
     assert!(
-        design
-            .sums(&Request::Lengths, loss, Some(&vec![1; n]), exec)
-            .is_err()
+        gap <= person_rounding(n) * CAP * CAP * greatest,
+        "residuals {gap:e}"
     );
+    // Every person drawn twice.
+    let twice = design.sums(
+        &Request::Risk {
+            params: PARAMS.to_vec(),
+            hessian: HessianRows::All,
+        },
+        loss,
+        Some(&vec![2; n]),
+        exec,
+    );
+    let twice = twice.unwrap();
+    let gaps = twice.slopes.values().zip(risk.slopes.values());
+    assert!(gaps.map(|(t, r)| (t - 2.0 * r).abs()).fold(0.0, f64::max) <= 1e-12 * mass);
 }
 
 #[test]

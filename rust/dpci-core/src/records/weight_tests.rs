@@ -99,6 +99,14 @@ fn check(n: usize, loss: &dyn Loss) {
         let room = all * loss.sup_curvature(2.0);
         assert!(distance(&h.finish(1.0), &hessian) <= room * moment_rounding(n));
         assert!(distance(&s.finish(1.0), &covariance) <= all * person_rounding(n));
+        // No slope of these losses is beyond 1.
+        let request = Request::CappedSlopes {
+            params: PARAMS.to_vec(),
+            cap: 1.0,
+            targets: true,
+        };
+        let gram = sums(&design, &request, loss, exec).grams.remove(0);
+        assert!(distance(&gram.finish(1.0), &covariance) <= all * person_rounding(n));
     });
 }
 

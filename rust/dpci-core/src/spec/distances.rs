@@ -142,6 +142,11 @@ pub(super) fn unit_mean_rounding(
     times * (of_rows(greatest_rows(n_samples, neighbors, unit)) + f64::EPSILON)
 }
 
+/// The same by public bounds, weights included.
+pub(super) fn sum_rounding(bounds: &DataBounds, of_rows: fn(usize) -> f64) -> f64 {
+    bounds.mass * unit_mean_rounding(of_rows, bounds.records, bounds.neighbors, bounds.unit)
+}
+
 /// As many rows as a release lets pass.
 pub(crate) fn greatest_rows(n_samples: f64, neighbors: Neighbors, unit: Unit) -> usize {
     unit.greatest_rows(n_samples * greatest_excess(neighbors))

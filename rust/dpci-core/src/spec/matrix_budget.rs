@@ -67,6 +67,7 @@ mod tests {
     use crate::privacy::Neighbors;
     use crate::row_domain::RowDomain;
     use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
+    use crate::unit::Unit;
 
     fn choices(mu: f64, n_plans: usize) -> MomentMatrixChoices {
         MomentMatrixChoices {
@@ -79,6 +80,8 @@ mod tests {
             residual_share: 0.1,
             budget: MatrixBudget::Gaussian { mu },
             neighbors: Neighbors::ReplaceOne,
+            unit: Unit::Row,
+            weighting: None,
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::distances::{greatest_excess, mean_rounding};
+use super::distances::{greatest_mass, sum_rounding};
 use super::matrix_budget::MatrixBudget;
 use super::scales::check_size;
 use super::{MatrixNoise, Part, Query, ResidualPlan, Seal, Step};
@@ -12,6 +12,7 @@ use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, DataBounds, Neighbors, gaussian_std_dev, laplace_rate};
 use crate::row_domain::{RowDomain, row_norm_bound};
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -51,6 +52,10 @@ pub struct MomentMatrixChoices {
     pub budget: MatrixBudget,
     /// Neighbouring relation.
     pub neighbors: Neighbors,
+    /// Whose privacy counts: `n_samples` is their number.
+    pub unit: Unit,
+    /// What is public of the records' weights; `None`: each counts once.
+    pub weighting: Option<Weighting>,
 }
 
 /// Validated choices, calibrated. Holds no data.
@@ -141,7 +146,9 @@ impl MomentMatrixSpec {
             row_norm_bound(feature_norm, Some(weighted_targets)),
             c.neighbors,
             c.n_columns + 2,
-        )?;
+        )?
+        .of(c.unit)
+        .weighted(c.weighting);
         let normal = weights.iter().all(|w| w.is_normal()) && target_weight.is_normal();
         if !(bounds.row_norm.powi(2).is_normal() && normal) {
             let rule = "such that products of columns have a scale in double precision";
@@ -149,7 +156,6 @@ impl MomentMatrixSpec {
         }
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
-        let (n, neighbors) = (c.n_samples as f64, c.neighbors);
         let residual_cost = part(share / f64::from(n_plans.max(1)));
         let mut spec = Self {
             choices,
@@ -168,11 +174,9 @@ impl MomentMatrixSpec {
         let dim = spec.dim();
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
         // targets takes four roundings more, and multiplies what the sums of the rows err by.
-        let relative = mean_rounding(hessian_rounding, n, neighbors).max(mean_rounding(
-            gradient_rounding,
-            n,
-            neighbors,
-        )) + 4.0 * f64::EPSILON * greatest_excess(neighbors);
+        let relative = sum_rounding(&bounds, hessian_rounding)
+            .max(sum_rounding(&bounds, gradient_rounding))
+            + 4.0 * f64::EPSILON * greatest_mass(&bounds);
         let greatest = spec.weights.iter().fold(1.0, |a: f64, w| a.max(*w));
         let reach = bounds.row_norm.max(greatest * spec.row_norm);
         spec.seal = spec.seal_at(
@@ -246,6 +250,13 @@ impl MomentMatrixSpec {
     #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.row_norm
+    }
+
+    /// What divides sums over the records.
+    #[must_use]
+    pub fn divisor(&self) -> f64 {
+        let c = &self.choices;
+        c.weighting.map_or(c.n_samples as f64, Weighting::divisor)
     }
 
     /// The noise of the matrix.

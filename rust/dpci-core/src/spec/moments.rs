@@ -1,12 +1,12 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
 use super::choices::Moments;
-use super::distances::{greatest_mass, unit_mean_rounding};
+use super::distances::{greatest_mass, sum_rounding};
 use super::{Part, Query, Seal, Spec, Step};
 use crate::Result;
 use crate::loss::{moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
-use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
 use crate::unit::Unit;
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -102,13 +102,7 @@ impl Spec {
 
     /// Relative rounding of a mean over the records, from that of a sum over so many rows.
     pub(super) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
-        let DataBounds {
-            records,
-            neighbors,
-            unit,
-            ..
-        } = self.bounds;
-        self.bounds.mass * unit_mean_rounding(of_rows, records, neighbors, unit)
+        sum_rounding(&self.bounds, of_rows)
     }
 
     /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of the terms and of their sum, of the noise

@@ -1,11 +1,12 @@
 //! The regressions whose residuals' moments are released, the cap on residuals and the noise, from public values and a released matrix.
 
-use super::distances::mean_rounding;
+use super::distances::sum_rounding;
 use super::moment_matrix::{matrix_noise, step_of};
 use super::{MatrixNoise, MomentMatrixSpec, Part, Query, Seal, Step};
-use crate::loss::moment_rounding;
+use crate::loss::{moment_rounding, person_rounding};
 use crate::privacy::DataBounds;
 use crate::row_domain::{RowDomain, row_norm_bound};
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Residuals count up to this many of their standard deviations in the residual moments: all of normal ones with twice the standard
@@ -116,7 +117,7 @@ impl MomentMatrixSpec {
         if cap > 0.0 { cap } else { self.row_norm() }
     }
 
-    /// The noise of `(1/n) Σ r² x xᵀ` over residuals `|r| ≤ cap`, x the regressors.
+    /// The noise of `(1/n) Σ r² x xᵀ` over residuals `|r| ≤ cap`, x the regressors; of persons that of `(1/n) Σ ggᵀ`, `g = Σ ω r x`.
     ///
     /// # Privacy
     /// The cost does not depend on the cap, which is public or released.
@@ -128,10 +129,18 @@ impl MomentMatrixSpec {
         let dim = plan.regressors.len();
         let n = c.n_samples as f64;
         let norm = plan.norm(&c.rows, self.intercept());
-        let bounds = DataBounds::new(n, norm, c.neighbors, dim)?;
+        let bounds = DataBounds::new(n, norm, c.neighbors, dim)?
+            .of(c.unit)
+            .weighted(c.weighting);
         let greatest = cap.powi(2) * (1.0 + 4.0 * f64::EPSILON);
         let noise = matrix_noise(&bounds, greatest, cost)?;
-        let relative = mean_rounding(moment_rounding, n, c.neighbors);
+        let is_plain = c.unit == Unit::Row && c.weighting.is_none();
+        let of_rows = if is_plain {
+            moment_rounding
+        } else {
+            person_rounding
+        };
+        let relative = sum_rounding(&bounds, of_rows);
         // Sums are those of whole rows, with their rounding.
         let data = relative * greatest * self.row_norm().powi(2);
         Ok(ResidualNoise {

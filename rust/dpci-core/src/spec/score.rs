@@ -69,8 +69,7 @@ impl Score {
     /// That of such records, weighted or not. One that counts by less than 1 in all, which its weights and with `max_rows` its number of
     /// rows decide, lies between no loss and the greatest.
     pub(crate) fn of_records(mut self, unit: Unit, is_weighted: bool) -> Self {
-        let counts_once = matches!(unit, Unit::Row | Unit::Person { max_rows: None });
-        if is_weighted || !counts_once {
+        if is_weighted || !unit.counts_one() {
             self.range = self.range.max(self.greatest);
         }
         self.unit = unit;

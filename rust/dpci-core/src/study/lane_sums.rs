@@ -7,24 +7,28 @@ use crate::Result;
 use crate::design::{Design, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
-    LANES, Lane, LaneCounts, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer,
-    lanes_predict, lanes_product, lanes_spread, lanes_weigh_moments,
+    LANES, Lane, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
+    lanes_product, lanes_scale, lanes_series, lanes_spread, lanes_weigh_moments,
 };
-use crate::loss::Batch;
-use crate::moments::DataMoments;
+use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
+use crate::moments::{DataMoments, sample_moments};
 use crate::solver::LockstepProblem;
 use crate::spec::Spec;
+use crate::study::counts::Counts;
+use crate::study::population::Population;
 
 /// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
-pub(super) const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = SERIES_ROWS;
 
 /// At most [`LANES`] samples, each with its own weights and linear term.
 #[derive(Debug)]
 pub(super) struct WeightedLanes<'a> {
     pub(super) design: &'a Design<'static>,
     pub(super) spec: &'a Spec,
+    /// The full-data risk that the samples are near.
+    pub(super) population: &'a Population,
     /// How often each sample holds each row.
-    pub(super) counts: &'a [LaneCounts],
+    pub(super) counts: &'a Counts,
     pub(super) linear: &'a [Option<Vec<f64>>],
     /// Whether moments will be wanted at the minimisers themselves.
     pub(super) moments_at_minima: bool,
@@ -39,6 +43,11 @@ struct Buffers {
     target: [Lane; BLOCK],
     slope: [Lane; BLOCK],
     curvature: [Lane; BLOCK],
+    /// Those of lanes beyond the reach of the series.
+    far_slope: [Lane; BLOCK],
+    far_curvature: [Lane; BLOCK],
+    counts: [Lane; BLOCK],
+    series: Series,
 }
 
 /// The rows of a block, and what each lane multiplies them with.
@@ -46,7 +55,7 @@ struct Block<'b> {
     rows: LaneRows<'b>,
     slope: &'b mut [Lane],
     curvature: &'b mut [Lane],
-    counts: &'b [LaneCounts],
+    counts: &'b [Lane],
 }
 
 /// Calls `work` for each block of a range of rows.
@@ -116,66 +125,147 @@ pub(super) fn add_rows(
 pub(super) fn shared_slope_sums(
     design: &Design<'static>,
     slopes: &[f64],
-    counts: &[LaneCounts],
+    counts: &Counts,
     exec: &Executor<'_>,
 ) -> Result<Vec<Lane>> {
     let mut sums = vec![[0.0; LANES]; design.n_params()];
-    let mut weighted = [[0.0; LANES]; BLOCK];
+    let (mut held, mut weighted) = ([[0.0; LANES]; BLOCK], [[0.0; LANES]; BLOCK]);
     for_each_block(design, 0..design.n_rows(), exec, |range, rows| {
         let weighted = &mut weighted[..range.len()];
-        lanes_outer(&slopes[range.clone()], &counts[range], weighted);
+        let held = &mut held[..range.len()];
+        counts.load(range.clone(), held);
+        lanes_outer(&slopes[range.clone()], held, weighted);
+        if let Some(shares) = design.shares() {
+            lanes_scale(&shares[range], weighted);
+        }
         add_rows(rows, weighted, design.intercept(), &mut sums);
         Ok(())
     })?;
     Ok(sums)
 }
 
+/// Copies some lanes.
+fn copy_lanes(chosen: [bool; LANES], from: &[Lane], to: &mut [Lane]) {
+    for lane in (0..LANES).filter(|lane| chosen[*lane]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            to[lane] = from[lane];
+        }
+    }
+}
+
 impl WeightedLanes<'_> {
     /// Calls `work` for every block with its rows and its slopes (and curvatures) at the points, not yet weighted.
+    ///
+    /// Near the full-data minimiser they come from series around it, which cost a third of the loss itself. Each lane has the series or
+    /// the loss by its own predictors in the block.
     fn evaluate(
         &self,
         points: &[Lane],
         with_curvature: bool,
         mut work: impl FnMut(Block<'_>),
     ) -> Result<()> {
-        let loss = &*self.spec.choices().loss;
         let zero = [[0.0; LANES]; BLOCK];
         let mut buffers = Box::new(Buffers {
             predictor: zero,
             target: zero,
             slope: zero,
             curvature: zero,
+            far_slope: zero,
+            far_curvature: zero,
+            counts: zero,
+            series: [[0.0; BLOCK]; SERIES_TERMS],
         });
-        let intercept = self.design.intercept();
+        let offsets = self.population.is_near.then(|| self.offsets(points));
         let all = 0..self.design.n_rows();
         for_each_block(self.design, all, self.exec, |range, rows| {
             let n = range.len();
-            let predictor = &mut buffers.predictor[..n];
-            let target = &mut buffers.target[..n];
+            let buffers = &mut *buffers;
+            let numbers = [&mut buffers.predictor[..n], &mut buffers.target[..n]];
             let slope = &mut buffers.slope[..n];
             let curvature = &mut buffers.curvature[..n];
-            predict_rows(rows, points, intercept, predictor);
-            lanes_spread(self.design.targets(range.clone()), target);
-            let out = Batch {
-                slope: Some(slope.as_flattened_mut()),
-                curvature: with_curvature.then_some(curvature.as_flattened_mut()),
-                ..Batch::default()
-            };
-            loss.evaluate(predictor.as_flattened(), target.as_flattened(), out)?;
+            if let Some(offsets) = &offsets {
+                let wanted = with_curvature.then_some(&mut *curvature);
+                let predictor = &mut *numbers[0];
+                predict_rows(rows, offsets, self.design.intercept(), predictor);
+                self.expand(range.clone(), &mut buffers.series);
+                let reached = lanes_series(predictor, &buffers.series, slope, wanted);
+                let is_far = reached.map(|offset| offset > SERIES_REACH);
+                if is_far.contains(&true) {
+                    let far_slope = &mut buffers.far_slope[..n];
+                    let far_curvature = &mut buffers.far_curvature[..n];
+                    let wanted = with_curvature.then_some(&mut *far_curvature);
+                    self.losses(range.clone(), rows, points, numbers, (far_slope, wanted))?;
+                    copy_lanes(is_far, far_slope, slope);
+                    copy_lanes(is_far, far_curvature, curvature);
+                }
+            } else {
+                let wanted = with_curvature.then_some(&mut *curvature);
+                self.losses(range.clone(), rows, points, numbers, (slope, wanted))?;
+            }
+            if let Some(shares) = self.design.shares() {
+                lanes_scale(&shares[range.clone()], slope);
+                lanes_scale(&shares[range.clone()], curvature);
+            }
+            let counts = &mut buffers.counts[..n];
+            self.counts.load(range, counts);
             work(Block {
                 rows,
                 slope,
                 curvature,
-                counts: &self.counts[range],
+                counts,
             });
             Ok(())
         })
     }
 
+    /// Where each lane stands from the full-data minimiser; 0 for lanes without a sample.
+    fn offsets(&self, points: &[Lane]) -> Vec<Lane> {
+        let n_samples = self.linear.len();
+        let pairs = points.iter().zip(&self.population.target);
+        pairs
+            .map(|(point, target)| {
+                std::array::from_fn(|lane| {
+                    if lane < n_samples {
+                        point[lane] - target
+                    } else {
+                        0.0
+                    }
+                })
+            })
+            .collect()
+    }
+
+    /// The series of a block's slopes around the full-data minimiser.
+    fn expand(&self, range: Range<usize>, out: &mut Series) {
+        let slopes = &self.population.slopes[range.clone()];
+        let loss = &self.spec.choices().loss;
+        loss.slope_series(slopes, self.design.targets(range), out);
+    }
+
+    /// A block's slopes, and curvatures where they are wanted, by the loss itself.
+    fn losses(
+        &self,
+        range: Range<usize>,
+        rows: LaneRows<'_>,
+        points: &[Lane],
+        [predictor, target]: [&mut [Lane]; 2],
+        (slope, curvature): (&mut [Lane], Option<&mut [Lane]>),
+    ) -> Result<()> {
+        predict_rows(rows, points, self.design.intercept(), predictor);
+        lanes_spread(self.design.targets(range), target);
+        let out = Batch {
+            slope: Some(slope.as_flattened_mut()),
+            curvature: curvature.map(<[Lane]>::as_flattened_mut),
+            ..Batch::default()
+        };
+        let loss = &*self.spec.choices().loss;
+        loss.evaluate(predictor.as_flattened(), target.as_flattened(), out)
+    }
+
     /// `∇J` of each sample at its point, from the sums of its weighted slopes.
     pub(super) fn finish_gradients(&self, mut sums: Vec<Lane>, points: &[Lane]) -> Vec<Lane> {
         let (n, l2_strength) = (
-            self.spec.choices().n_samples as f64,
+            self.spec.choices().divisor(),
             self.spec.choices().l2_strength,
         );
         for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
@@ -203,6 +293,9 @@ impl WeightedLanes<'_> {
 
     /// The moments' data sums of each sample at its own point.
     pub(super) fn moments(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
+        if self.design.persons().is_some() {
+            return self.moments_of_persons(points);
+        }
         let dim = self.design.n_params();
         let mut interleaved = vec![[0.0; LANES]; dim];
         for (lane, point) in points.iter().enumerate() {
@@ -220,13 +313,31 @@ impl WeightedLanes<'_> {
                 gram
             }
         };
-        let n_samples = self.spec.choices().n_samples as f64;
+        let n_samples = self.spec.choices().divisor();
         Ok((0..points.len())
             .map(|lane| DataMoments {
                 curvature: gram.finish(0, lane, n_samples),
                 squared_slope: gram.finish(1, lane, n_samples),
             })
             .collect())
+    }
+
+    /// The same one sample after the other: gradients of persons have no products that samples could share.
+    fn moments_of_persons(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
+        let choices = self.spec.choices();
+        let (loss, n_samples) = (&*choices.loss, choices.divisor());
+        let of_sample = |(lane, point): (usize, &&[f64])| {
+            let counts = self.counts.of(lane);
+            sample_moments(
+                self.design,
+                Some(&counts),
+                loss,
+                point,
+                n_samples,
+                self.exec,
+            )
+        };
+        points.iter().enumerate().map(of_sample).collect()
     }
 }
 
@@ -241,7 +352,8 @@ impl LockstepProblem for WeightedLanes<'_> {
 
     fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
-        let mut gram = (last && self.moments_at_minima).then(|| MultiGram::new(points.len()));
+        let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
+        let mut gram = with_moments.then(|| MultiGram::new(points.len()));
         let mut weighted = [[0.0; LANES]; BLOCK];
         self.evaluate(points, gram.is_some(), |mut block| {
             let weighted = &mut weighted[..block.counts.len()];

@@ -1,6 +1,7 @@
 //! Repeated simulated releases for studies and audits, and exact privacy losses. Never private: seeded noise, or none.
 
 mod audit;
+mod counts;
 mod ex_post;
 mod expected;
 mod intervals;
@@ -18,7 +19,9 @@ pub use intervals::Outcome;
 pub use replicates::{GROUP, Study};
 pub use tuning::simulate_losses;
 pub use utility::{Anchor, Center, Metric, Smoothed, Utility};
-pub use weights::Resampler;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod counted_tests;

@@ -7,7 +7,7 @@ use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{Cholesky, vector};
-use crate::loss::{Batch, Loss};
+use crate::loss::{Batch, Loss, SERIES_REACH, SERIES_ROWS, SERIES_TERMS};
 use crate::mechanism::solver_options;
 use crate::objective::{HessianRows, Objective};
 use crate::spec::Spec;
@@ -19,6 +19,8 @@ pub(super) struct Population {
     pub(super) target: Vec<f64>,
     /// Slopes of the loss there, by row.
     pub(super) slopes: Vec<f64>,
+    /// Whether the predictors of most records are near those of the samples' minimisers, so that series around them serve.
+    pub(super) is_near: bool,
     /// Factor of the Hessian there.
     pub(super) factor: Arc<Cholesky>,
     /// Whether the target lies on the sphere around the domain, as the minimisers of most samples then do.
@@ -48,8 +50,13 @@ impl Population {
         let on_sphere = spec
             .radius()
             .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
+        // A predictor's standard deviation is of the order of 2√(dim/n), which a quarter of the reach or less serves at all records.
+        let room = SERIES_REACH * SERIES_REACH / 64.0;
+        let is_near = loss.slope_series(&[], &[], &mut [[0.0; SERIES_ROWS]; SERIES_TERMS])
+            && spec.n_params() as f64 <= room * design.n_records() as f64;
         Ok(Self {
             on_sphere,
+            is_near,
             one_by_one: loss.kinked()
                 || loss.predictor_bound().is_some()
                 || loss.curvature_bound().is_infinite()
@@ -85,7 +92,7 @@ pub(super) fn risk<'a>(
         l2_strength: spec.choices().l2_strength,
         extra_convexity: spec.strong_convexity() - spec.choices().l2_strength,
         linear_term,
-        n_samples: spec.choices().n_samples as f64,
+        n_samples: spec.choices().divisor(),
         exec,
     }
 }

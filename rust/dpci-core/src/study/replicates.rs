@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::counts::Counts;
 use super::intervals::{Outcome, intervals, matrix_draws};
 use super::lane_sums::{WeightedLanes, shared_slope_sums};
 use super::population::{Population, risk, same_risk};
@@ -20,7 +21,7 @@ use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::Executor;
 use crate::interval::MatrixDraws;
-use crate::linalg::{LANES, Lane, LaneCounts, vector};
+use crate::linalg::{LANES, Lane, vector};
 use crate::mechanism::{
     Simulated, Simulating, Values, check_design, draw_coefficient_noise, linear_term, moment_point,
     release_minimum, solver_options,
@@ -45,10 +46,10 @@ const STREAMS: u64 = 256;
 pub struct Study {
     design: Design<'static>,
     resampler: Resampler,
-    populations: Vec<Population>,
+    pub(super) populations: Vec<Population>,
     configurations: Vec<Configuration>,
     /// Counts that are not in use, all 0: one for each thread that has run.
-    spare: Mutex<Vec<Vec<LaneCounts>>>,
+    spare: Mutex<Vec<Counts>>,
 }
 
 /// One way to fit.
@@ -67,7 +68,7 @@ struct Group<'g> {
     replicates: Range<u64>,
     seed: u64,
     level: Option<f64>,
-    counts: &'g [LaneCounts],
+    counts: &'g Counts,
     exec: &'g Executor<'g>,
     /// By population: sums of the weighted slopes at the target.
     slope_sums: Vec<Option<Vec<Lane>>>,
@@ -151,10 +152,10 @@ impl Study {
             .map(|c| &self.populations[c.population].target[..])
     }
 
-    /// Number of distinct records.
+    /// Number of distinct records, among which persons and weighted rows all count.
     #[must_use]
     pub fn n_distinct(&self) -> usize {
-        self.design.n_rows()
+        self.design.n_rows().min(self.design.n_records())
     }
 
     /// Runs the replicates of a range: for each, the outcome of every configuration. With a level, moments are released and
@@ -253,6 +254,7 @@ impl Study {
         let lanes = WeightedLanes {
             design: &self.design,
             spec,
+            population: &self.populations[configuration.population],
             counts: group.counts,
             linear: &linear,
             moments_at_minima: group.level.is_some() && !is_noise_free(&configuration.spec),
@@ -341,7 +343,7 @@ impl Study {
         lane: usize,
         start: &[f64],
     ) -> Result<Minimum> {
-        let weights: Vec<u32> = lanes.counts.iter().map(|c| c[lane]).collect();
+        let weights = lanes.counts.of(lane);
         let spec = &configuration.spec;
         let linear = lanes.linear[lane].as_deref();
         let options = Options {
@@ -353,17 +355,17 @@ impl Study {
     }
 
     /// Counts of 0 for every row.
-    fn take_counts(&self) -> Vec<LaneCounts> {
+    fn take_counts(&self) -> Counts {
         let spare = self
             .spare
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        spare.unwrap_or_else(|| vec![[0; LANES]; self.design.n_rows()])
+        spare.unwrap_or_else(|| self.resampler.no_counts())
     }
 
-    fn put_back(&self, mut counts: Vec<LaneCounts>) {
-        counts.fill([0; LANES]);
+    fn put_back(&self, mut counts: Counts) {
+        counts.clear();
         self.spare
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

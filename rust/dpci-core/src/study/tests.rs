@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::intervals::bounds as intervals_of;
+use super::weights::Resampler;
 use super::*;
 use crate::Error;
 use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
-use crate::linalg::{LaneCounts, vector};
+use crate::linalg::vector;
 use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
 use crate::mechanism::{Sealing, Simulating, Values, project_release, release};
 use crate::noise::SimulationGenerator;
@@ -17,11 +18,11 @@ use crate::row_domain::RowDomain;
 use crate::spec::{Choices, Moments, Projection, Spec, Variant};
 use crate::unit::Unit;
 
-const N: usize = 1500;
-const WIDTH: usize = 5;
+pub(super) const N: usize = 1500;
+pub(super) const WIDTH: usize = 5;
 
 /// Records of which many repeat, some zeros.
-fn records() -> (Vec<f64>, Vec<f64>) {
+pub(super) fn records() -> (Vec<f64>, Vec<f64>) {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for i in 0..N {
         let k = if i % 3 == 0 { i % 7 } else { i };
@@ -37,7 +38,7 @@ fn records() -> (Vec<f64>, Vec<f64>) {
     (x, y)
 }
 
-fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
+pub(super) fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
     Spec::new(Choices {
         n_samples: N,
         n_columns: WIDTH,
@@ -64,7 +65,7 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec
 }
 
 /// Budgets so large, and so noise so small, that certificates are below the 1e-8 of the comparisons.
-fn specs() -> Vec<Spec> {
+pub(super) fn specs() -> Vec<Spec> {
     let huber = HuberHinge::new(0.5).unwrap();
     vec![
         spec(
@@ -90,7 +91,7 @@ fn specs() -> Vec<Spec> {
     ]
 }
 
-const BOUNDS: RowBounds = RowBounds {
+pub(super) const BOUNDS: RowBounds = RowBounds {
     rows: RowDomain::Ball(1.0),
     targets: crate::loss::Targets::Signs,
     on_violation: OnViolation::Clip,
@@ -113,6 +114,45 @@ fn sparse(x: &[f64]) -> Csr<'static> {
 fn a_replicate_equals_a_fit_of_the_expanded_sample() {
     let (_, y) = records();
     assert_replicates_equal_fits(&specs(), &BOUNDS, &y, Some(0.95));
+}
+
+/// With little noise all lanes are within the reach of the series, with much noise some are in some blocks.
+#[test]
+fn series_around_the_target_change_nothing() {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let (x, y) = records();
+    let design = Design::new(Rows::dense(&x, WIDTH), &y, Some(0.5), &BOUNDS, &exec).unwrap();
+    let noisy = spec(
+        Arc::new(Logistic),
+        Perturbation::Objective,
+        Budget::pure(0.1).unwrap(),
+    );
+    for (spec, room) in [(&specs()[0], 1e-8), (&specs()[1], 1e-8), (&noisy, 1e-4)] {
+        let [by_series, by_loss] = [true, false].map(|is_near| {
+            let mut study = Study::new(&design, std::slice::from_ref(spec), &exec).unwrap();
+            for population in &mut study.populations {
+                assert!(!population.is_near);
+                population.is_near = is_near;
+            }
+            let target = study.populations[0].target.clone();
+            (study.run(5..40, 9, Some(0.95), &exec).unwrap(), target)
+        });
+        let ((by_series, target), (by_loss, _)) = (by_series, by_loss);
+        let mut farthest = 0.0_f64;
+        for (left, right) in by_series.iter().flatten().zip(by_loss.iter().flatten()) {
+            let gap = |left: &[f64], right: &[f64]| {
+                let gaps = left.iter().zip(right).map(|(l, r)| (l - r).abs());
+                gaps.fold(0.0, f64::max)
+            };
+            assert!(gap(&left.params, &right.params) < room);
+            for (left, right) in left.bounds.iter().zip(&right.bounds) {
+                assert!(gap(left, right) < 10.0 * room);
+            }
+            farthest = farthest.max(gap(&left.params, &target));
+        }
+        assert_eq!(farthest > 4.0, room > 1e-6, "{farthest}");
+    }
 }
 
 /// Parameters of every replicate, and intervals at a level, dense and sparse, whatever the cut into calls.
@@ -142,10 +182,10 @@ fn assert_replicates_equal_fits(specs: &[Spec], bounds: &RowBounds, y: &[f64], l
         }
         let resampler = Resampler::new(&merged).unwrap();
         for (replicate, outcome) in (3_u64..).zip(&outcomes) {
-            let mut counts = vec![LaneCounts::default(); merged.n_rows()];
+            let mut counts = resampler.no_counts();
             let generator = SimulationGenerator::new(9, replicate * 256);
             resampler.draw(&mut [generator], &mut counts).unwrap();
-            let weights: Vec<u32> = counts.iter().map(|c| c[0]).collect();
+            let weights = counts.of(0);
             // The sample, record by record, from the first record of each distinct row.
             let dense_rows = Design::new(Rows::dense(&x, WIDTH), y, Some(0.5), bounds, &exec)
                 .unwrap()

@@ -3,8 +3,9 @@
 use rand::{Rng, RngExt};
 use rand_distr::{Binomial, Distribution};
 
+use super::counts::Counts;
 use crate::design::Design;
-use crate::linalg::{LANES, LaneCounts};
+use crate::linalg::LANES;
 use crate::noise::NoiseGenerator;
 use crate::{Error, Result};
 
@@ -19,12 +20,15 @@ const BLOCK: usize = 1 << INDEX_BITS;
 
 /// Draws how often each row appears in a sample of the design's records with replacement.
 #[derive(Debug)]
-pub struct Resampler {
+pub(super) struct Resampler {
     n_records: u64,
+    n_rows: usize,
     /// Rows of many records.
     large: Vec<(usize, u32)>,
     /// Every record of the other rows, by the number of its row.
     small: Vec<u32>,
+    /// For each row the first one of its person, by which it is drawn; empty where rows are records of their own.
+    firsts: Vec<u32>,
 }
 
 impl Resampler {
@@ -32,18 +36,31 @@ impl Resampler {
     ///
     /// # Errors
     /// [`Error::Resource`] for more than 2³² rows.
-    pub fn new(design: &Design<'_>) -> Result<Self> {
+    pub(super) fn new(design: &Design<'_>) -> Result<Self> {
         let n_rows = u32::try_from(design.n_rows())
             .map_err(|_| Error::Resource("more than 2^32 rows".into()))?;
-        Ok(Self::from_multiplicities((0..n_rows).map(|row| {
-            design.multiplicities().map_or(1, |m| m[row as usize])
-        })))
+        let Some(persons) = design.persons() else {
+            return Ok(Self::from_multiplicities((0..n_rows).map(|row| {
+                design.multiplicities().map_or(1, |m| m[row as usize])
+            })));
+        };
+        let mut firsts: Vec<u32> = (0..n_rows).collect();
+        for rows in (0..persons.len()).map(|person| persons.rows_of(person)) {
+            let first = firsts[rows[0]];
+            for &row in rows {
+                firsts[row] = first;
+            }
+        }
+        let drawn = (0..n_rows).zip(&firsts);
+        let units = Self::from_multiplicities(drawn.map(|(row, first)| u32::from(row == *first)));
+        Ok(Self { firsts, ..units })
     }
 
     fn from_multiplicities(multiplicities: impl Iterator<Item = u32>) -> Self {
-        let (mut n_records, mut large, mut small) = (0, Vec::new(), Vec::new());
+        let (mut n_records, mut n_rows, mut large, mut small) = (0, 0, Vec::new(), Vec::new());
         for (row, multiplicity) in (0_u32..).zip(multiplicities) {
             n_records += u64::from(multiplicity);
+            n_rows += 1;
             if multiplicity > LARGE {
                 large.push((row as usize, multiplicity));
             } else {
@@ -52,33 +69,39 @@ impl Resampler {
         }
         Self {
             n_records,
+            n_rows,
             large,
             small,
+            firsts: Vec::new(),
         }
     }
 
-    /// Adds Multinomial(n, mᵢ/n) counts to one lane for each generator: a binomial for each large row and each block of small
+    /// Counts of 0 for every row.
+    pub(super) fn no_counts(&self) -> Counts {
+        Counts::new(self.n_rows, self.large.iter().map(|(row, _)| *row))
+    }
+
+    /// Adds Multinomial(n, mᵢ/n) counts, those of a person to each of the rows, to one lane for each generator: a binomial for each large row and each block of small
     /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
     ///
     /// # Errors
-    /// [`Error::Resource`] if a binomial law is refused, which its arguments do not allow.
+    /// [`Error::Resource`] if a binomial law is refused, which its arguments do not allow, or where a row of few records is drawn more
+    /// than 255 times, which has a probability below 10⁻¹⁰⁰.
     ///
     /// # Panics
-    /// For more generators than lanes, and for counts of fewer rows than the design has.
-    pub fn draw(
+    /// For more generators than lanes, and for counts that are not those of [`Self::no_counts`].
+    pub(super) fn draw(
         &self,
         generators: &mut [impl NoiseGenerator],
-        counts: &mut [LaneCounts],
+        counts: &mut Counts,
     ) -> Result<()> {
         let mut rests = [Rest {
             draws: self.n_records,
             records: self.n_records,
         }; LANES];
-        for &(row, multiplicity) in &self.large {
-            for ((rest, generator), count) in
-                rests.iter_mut().zip(&mut *generators).zip(&mut counts[row])
-            {
-                let taken = rest.take(u64::from(multiplicity), generator)?;
+        for ((_, multiplicity), (_, counts)) in self.large.iter().zip(&mut counts.large) {
+            for ((rest, generator), count) in rests.iter_mut().zip(&mut *generators).zip(counts) {
+                let taken = rest.take(u64::from(*multiplicity), generator)?;
                 *count += u32::try_from(taken).map_err(|e| Error::Resource(e.to_string()))?;
             }
         }
@@ -87,7 +110,7 @@ impl Resampler {
         for block in self.small.chunks(BLOCK) {
             let first = block[0] as usize;
             let n_rows = block[block.len() - 1] as usize + 1 - first;
-            let counts = &mut counts[first..first + n_rows];
+            let counts = &mut counts.small[first..first + n_rows];
             for (lane, generator) in generators.iter_mut().enumerate() {
                 let taken = rests[lane].take(block.len() as u64, generator)?;
                 local.clear();
@@ -96,9 +119,15 @@ impl Resampler {
                     local[block[i] as usize - first] += 1;
                 });
                 for (count, drawn) in counts.iter_mut().zip(&local) {
-                    count[lane] += drawn;
+                    // A row may lie in two blocks.
+                    let held = u32::from(count[lane]) + drawn;
+                    count[lane] = u8::try_from(held).map_err(|e| Error::Resource(e.to_string()))?;
                 }
             }
+        }
+        for (row, &first) in self.firsts.iter().enumerate() {
+            // Each person stands for one record, so that none of the rows is one of many records.
+            counts.small[row] = counts.small[first as usize];
         }
         Ok(())
     }
@@ -151,17 +180,13 @@ mod tests {
     use crate::noise::SimulationGenerator;
 
     /// Counts of one sample.
-    fn sample(
-        resampler: &Resampler,
-        n_rows: usize,
-        generator: &mut SimulationGenerator,
-    ) -> Vec<u32> {
-        let mut counts = vec![LaneCounts::default(); n_rows];
+    fn sample(resampler: &Resampler, generator: &mut SimulationGenerator) -> Vec<u32> {
+        let mut counts = resampler.no_counts();
         resampler
             .draw(std::slice::from_mut(generator), &mut counts)
             .unwrap();
-        assert!(counts.iter().all(|c| c[1..] == [0; LANES - 1]));
-        counts.iter().map(|c| c[0]).collect()
+        assert!((1..LANES).all(|lane| counts.of(lane).iter().all(|c| *c == 0)));
+        counts.of(0)
     }
 
     /// Chi-square over many draws against Multinomial(n, mᵢ/n); false-positive rate 1e-6.
@@ -174,7 +199,7 @@ mod tests {
         let draws = 20_000;
         let (mut sums, mut squares, mut cross) = ([0.0; 8], [0.0; 8], 0.0);
         for _ in 0..draws {
-            let weights = sample(&resampler, 8, &mut generator);
+            let weights = sample(&resampler, &mut generator);
             assert_eq!(weights.iter().sum::<u32>(), n);
             for i in 0..8 {
                 sums[i] += f64::from(weights[i]);
@@ -221,7 +246,7 @@ mod tests {
         let mut sums = vec![0.0; n_rows];
         let (mut halves, n) = (Vec::new(), 9_900.0);
         for _ in 0..draws {
-            let weights = sample(&resampler, n_rows, &mut generator);
+            let weights = sample(&resampler, &mut generator);
             assert_eq!(weights.iter().sum::<u32>(), 9_900);
             for (sum, weight) in sums.iter_mut().zip(&weights) {
                 *sum += f64::from(*weight);

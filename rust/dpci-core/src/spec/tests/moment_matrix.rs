@@ -9,6 +9,7 @@ use crate::row_domain::Blocks;
 use crate::row_domain::RowDomain;
 use crate::spec::matrix_budget::{MatrixBudget, cost_of};
 use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
+use crate::unit::Unit;
 
 fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
     MomentMatrixChoices {
@@ -21,6 +22,8 @@ fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
         residual_share: 0.1,
         budget: MatrixBudget::Of(budget),
         neighbors,
+        unit: Unit::Row,
+        weighting: None,
     }
 }
 

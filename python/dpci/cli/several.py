@@ -1,0 +1,138 @@
+"""What ``--loss multinomial`` means for the commands: the classes of the target, the keywords, and what is refused."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dpci import multinomial
+from dpci.cli.options import ModelOptions, find_schema, given, numbers, parse_budget
+from dpci.cli.rows import TableRows
+from dpci.cli.saved import Saved
+from dpci.data.arrays import NamedRows
+from dpci.errors import InvalidInput
+from dpci.ledger.ledger import Ledger
+from dpci.losses import SEVERAL
+from dpci.model.plan import Plan
+from dpci.multinomial.result import MultinomialFit
+from dpci.schema.columns import CategoricalTarget
+from dpci.schema.table import Schema
+
+
+def asks_several(model: ModelOptions, classes: str | None) -> bool:
+    """Whether a command is asked for a model of several classes.
+
+    Raises
+    ------
+    InvalidInput
+        For classes with another loss, which has two or none.
+    """
+    if classes is not None and model.loss != SEVERAL:
+        loss = "no --loss" if model.loss is None else f"--loss {model.loss}"
+        msg = f"--classes must go with --loss {SEVERAL}, as other losses take those of the schema, got {loss}"
+        raise InvalidInput(msg)
+    return model.loss == SEVERAL
+
+
+def labels_of(classes: str) -> tuple[str, ...]:
+    """Return the classes of a text such as ``walk,bus,car``, the reference first."""
+    return tuple(label.strip() for label in classes.split(","))
+
+
+def several_schema(schema: str, target: str | None, formula: str | None, classes: str | None) -> Schema:
+    """Return a schema whose target has several classes, those of ``--classes`` if they are given.
+
+    Raises
+    ------
+    InvalidInput
+        For a target of two classes or a number, unless classes are given.
+    """
+    found = find_schema(schema, target, formula)
+    if classes is not None:
+        each = tuple((label,) for label in labels_of(classes))
+        return dataclasses.replace(found, target=CategoricalTarget(column=found.target.column, classes=each))
+    if not isinstance(found.target, CategoricalTarget):
+        msg = f"--loss {SEVERAL} requires a schema whose target has classes = [...], or --classes, got {found.target}"
+        raise InvalidInput(msg)
+    return found
+
+
+def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: object) -> dict[str, Any]:
+    """Return the keywords of :func:`dpci.multinomial.fit`; options that were not given keep its defaults.
+
+    Parameters
+    ----------
+    model
+        The options of the model.
+    others
+        Values by the names of options that this loss does not have.
+    **more
+        Other keywords, None for those that were not given.
+
+    Raises
+    ------
+    InvalidInput
+        For an option that this loss does not have.
+    """
+    unused = {**others, **{name: getattr(model, name) for name in ("radius", "rows", "projection", "calibration")}}
+    if model.mechanism != "output":
+        unused["mechanism"] = model.mechanism
+    for name, value in unused.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            msg = f"{option} must not be given with --loss {SEVERAL} (docs/families.md), got {option} {value}"
+            raise InvalidInput(msg)
+    return {
+        "budget": parse_budget(model.epsilon, model.delta, model.rho),
+        "l2_strength": model.l2_strength,
+        "fit_intercept": model.intercept,
+        **given(
+            split=None if model.split is None else numbers("split", model.split),
+            moments=model.moments,
+            intercept_scale=model.intercept_scale,
+            on_violation=model.on_violation,
+            **more,
+        ),
+    }
+
+
+def fit_several(
+    rows: TableRows, keywords: dict[str, Any], *, ledger: Ledger | None, n_threads: int | None, progress: bool
+) -> MultinomialFit:
+    """Fit a model of several classes to the rows of a table, which are held in memory.
+
+    Raises
+    ------
+    InvalidInput
+        For a ledger with private errors, which pays before anything is read.
+    """
+    if ledger is not None and ledger.errors == "private":
+        msg = f"--ledger must have detailed errors for --loss {SEVERAL}, got errors='private'"
+        raise InvalidInput(msg)
+    X, y, names = rows.whole(progress=progress)
+    return multinomial.fit(NamedRows(X, names), y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords)
+
+
+def plan_several(
+    keywords: dict[str, Any],
+    *,
+    n_samples: int,
+    n_features: int | None,
+    schema: Schema | None,
+    classes: str | None,
+    like: Saved | None,
+) -> Plan:
+    """Plan a fit of several classes; the rows do not decide what becomes of longer ones.
+
+    Raises
+    ------
+    InvalidInput
+        For an earlier model of another kind.
+    """
+    if like is not None and not isinstance(like, MultinomialFit):
+        msg = f"--like must be a model of --loss {SEVERAL} for a plan with it, got another one"
+        raise InvalidInput(msg)
+    labels = None if classes is None or schema is not None else labels_of(classes)
+    keywords.pop("on_violation", None)
+    return multinomial.plan(
+        n_samples=n_samples, n_features=n_features, schema=schema, classes=labels, like=like, **keywords
+    )

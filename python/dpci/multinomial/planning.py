@@ -1,0 +1,93 @@
+"""``plan``: what a multinomial fit will cost and how precise it can be, before any data are seen."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from dpci.base.validation import check_count
+from dpci.budgets import Budget, Neighbors
+from dpci.errors import InvalidInput
+from dpci.model.keywords import check_n_planned
+from dpci.model.plan import Plan, n_planned_columns, planned
+from dpci.model.settings import Moments
+from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
+from dpci.multinomial.result import MultinomialFit, fit_of
+from dpci.schema.table import Schema
+
+
+def plan(
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    budget: Budget,
+    classes: Sequence[Any] | None = None,
+    l2_strength: float,
+    split: Sequence[float] | None = None,
+    moments: Moments = "joint",
+    fit_intercept: bool = True,
+    intercept_scale: float = 1.0,
+    row_norm: float | None = None,
+    neighbors: Neighbors = "replace_one",
+    n_public: int | None = None,
+    schema: Schema | None = None,
+    like: MultinomialFit | None = None,
+) -> Plan:
+    """Compute what :func:`fit` would cost with these keywords, before any data are seen.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
+    n_features : int, optional
+        Columns, without the intercept; None: those of the schema.
+    like : MultinomialFit, optional
+        An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
+        of the intervals. Only its released values are used.
+    budget, classes, l2_strength, split, moments, fit_intercept, intercept_scale, row_norm, neighbors, n_public, schema
+        As for :func:`fit`.
+
+    Returns
+    -------
+    Plan
+        As :func:`dpci.plan` returns it. ``noise_std_devs`` has the standard deviation of the noise of each parameter,
+        one class after another; there is no recommended ``l2_strength``.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, and an earlier fit of other columns or of another number of classes.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> found = dpci.multinomial.plan(
+    ...     n_samples=50_000, n_features=4, classes=["a", "b", "c"], budget=dpci.ZCDP(0.5), l2_strength=0.01
+    ... )
+    >>> found.n_params, len(found.noise_std_devs)
+    (10, 10)
+    """
+    n_samples = check_count("n_samples", n_samples)
+    n_columns = n_planned_columns(n_features, schema)
+    known = public_classes(classes, schema)
+    check_norm(row_norm, schema)
+    if neighbors == "add_remove":
+        n_public = check_n_planned(n_samples, n_public)
+    settings = multinomial_settings(
+        len(known),
+        schema=schema,
+        budget=budget,
+        l2_strength=l2_strength,
+        split=split,
+        moments=moments,
+        fit_intercept=fit_intercept,
+        intercept_scale=intercept_scale,
+        row_norm=row_norm,
+        neighbors=neighbors,
+        n_public=n_public,
+    )
+    if like is not None and not isinstance(like, MultinomialFit):
+        raise InvalidInput(f"like must be a MultinomialFit, got {type(like).__name__}")
+    if like is not None and len(like.classes) != len(known):
+        raise InvalidInput(f"like must have as many classes as the plan, {len(known)}, got {len(like.classes)}")
+    found = planned(settings, n_samples, n_columns, like=None if like is None else fit_of(like))
+    return dataclasses.replace(found, title=found.title.replace(" loss", f" loss of {len(known)} classes", 1))

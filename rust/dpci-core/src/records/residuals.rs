@@ -1,0 +1,101 @@
+//! The second moments of residuals that are held to a cap: of rows, and of persons, whose rows add up first.
+
+use std::ops::Range;
+
+use super::Sums;
+use super::kernels::Pass;
+use super::person_moments::gradient_squares;
+use crate::Result;
+use crate::design::Persons;
+use crate::exec::{BLOCK, blocks};
+use crate::linalg::{GramAccumulator, PackedBlock, vector};
+use crate::loss::Batch;
+
+impl Pass<'_> {
+    /// Second moments of slopes that are held to a cap, over a chunk.
+    pub(super) fn capped_slopes(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        held: (f64, bool),
+    ) -> Result<Sums> {
+        let dim = params.len();
+        let mut gram = [GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut buffers = [[0.0; BLOCK]; 2];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let [slope, multiplicity] = &mut buffers;
+            let slope = &mut slope[..range.len()];
+            self.held_slopes(&range, params, held, slope)?;
+            // Equal records add up; the residual of a weighted one is squared with its weight.
+            if let Some(shares) = self.weights.shares_of(&range) {
+                vector::multiply(slope, shares);
+            }
+            for s in slope.iter_mut() {
+                *s *= *s;
+            }
+            if let Some(counts) = self.weights.counts_of(&range, multiplicity) {
+                vector::multiply(slope, counts);
+            }
+            self.design
+                .add_grams(range, [slope], &mut gram, &mut packed);
+        }
+        Ok(Sums {
+            grams: gram.into(),
+            ..Sums::default()
+        })
+    }
+
+    /// The slopes of a block of rows, held to a cap, at the targets or at 0.
+    fn held_slopes(
+        &self,
+        range: &Range<usize>,
+        params: &[f64],
+        (cap, with_targets): (f64, bool),
+        slope: &mut [f64],
+    ) -> Result<()> {
+        let mut predictors = [0.0; BLOCK];
+        let u = &mut predictors[..range.len()];
+        self.design.linear_predictor(range.clone(), params, u);
+        let targets = if with_targets {
+            self.design.targets(range.clone())
+        } else {
+            &[0.0; BLOCK][..range.len()]
+        };
+        let out = Batch {
+            slope: Some(&mut *slope),
+            ..Batch::default()
+        };
+        self.loss.evaluate(u, targets, out)?;
+        vector::clamp(slope, -cap, cap);
+        Ok(())
+    }
+
+    /// `Σ ggᵀ` over the persons, `g = Σ ω c x` with the slopes c held to a cap.
+    pub(super) fn capped_slopes_of_persons(
+        &self,
+        chunks: &[Range<usize>],
+        params: &[f64],
+        held: (f64, bool),
+        persons: &Persons,
+    ) -> Result<Sums> {
+        let parts = self.exec.map(chunks.len(), |c| {
+            let chunk = chunks[c].clone();
+            let mut slopes = vec![0.0; chunk.len()];
+            for range in blocks(chunk.clone()) {
+                self.exec.check()?;
+                let slope = &mut slopes[range.start - chunk.start..][..range.len()];
+                self.held_slopes(&range, params, held, slope)?;
+                vector::multiply(slope, &persons.shares()[range]);
+            }
+            Ok(slopes)
+        })?;
+        let squares = gradient_squares(self.design, persons, &parts.concat(), None, self.exec)?;
+        Ok(Sums {
+            n_rows: self.design.n_rows(),
+            grams: vec![squares],
+            ..Sums::default()
+        })
+    }
+}

@@ -1,0 +1,222 @@
+"""Multinomial fits of tables that a schema describes: the rows, the units, the odds ratios, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpci
+from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.released.rules import checksum
+from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
+
+N = 2000
+rng = np.random.default_rng(8)
+COLUMNS = (
+    NumericColumn(name="age", lower=20, upper=60, unit="year"),
+    CategoricalColumn(name="sex", categories=("F", "M"), reference="F"),
+)
+TARGET = CategoricalTarget(column="way", classes=("walk", ("bus", "tram"), "car"))
+SCHEMA = Schema(columns=COLUMNS, target=TARGET)
+CLASSES = ("walk", "bus|tram", "car")
+TABLE = pd.DataFrame({"age": rng.integers(20, 61, N), "sex": rng.choice(["F", "M"], N)})
+_odds = np.column_stack([np.zeros(N), (TABLE["age"] - 40) / 20, 1.0 * (TABLE["sex"] == "M")])
+CODES = (_odds + rng.gumbel(size=(N, 3))).argmax(axis=1)
+TABLE["way"] = np.where(CODES == 0, "walk", np.where(CODES == 2, "car", rng.choice(["bus", "tram"], N)))
+ASKED = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "seed": 3}
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return dpci.multinomial.fit(TABLE, schema=SCHEMA, **ASKED)
+
+
+def test_a_target_of_several_classes_codes_its_labels():
+    np.testing.assert_array_equal(SCHEMA.targets(TABLE), CODES)
+    assert TARGET.labels == CLASSES
+    again = Schema.from_dict(json.loads(json.dumps(SCHEMA.to_dict())))
+    assert again == SCHEMA
+    assert again.digest == SCHEMA.digest
+    other = Schema(columns=COLUMNS, target=CategoricalTarget(column="way", classes=("car", "walk", "bus")))
+    assert other.digest != SCHEMA.digest
+    with pytest.raises(InvalidInput, match=r"hold one of .*walk"):
+        other.targets(TABLE)
+    found = SCHEMA.check(TABLE.replace({"way": {"car": "ship"}}))
+    assert "of no class: refused" in str(found)
+    assert "label that no row has" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("classes", "match"),
+    [
+        (("a", "b"), "at least three"),
+        (("a", "b", ("a", "c")), r"\['a'\] in several"),
+        (("a", "b", "c:d"), "colon"),
+        (("a", "b", ()), "at least one"),
+        ("abc", "a list"),
+        (3, "a list"),
+    ],
+)
+def test_impossible_targets_are_refused(classes, match):
+    with pytest.raises(InvalidInput, match=match):
+        CategoricalTarget(column="way", classes=classes)
+
+
+def test_the_fit_is_that_of_the_encoded_rows(fitted):
+    rows, codes, _ = SCHEMA.transform(TABLE)
+    plain = dpci.multinomial.fit(rows, codes, classes=range(3), **ASKED)
+    np.testing.assert_array_equal(fitted.params, plain.params)
+    assert fitted.classes == CLASSES
+    assert fitted.names[:3] == ("bus|tram:age", "bus|tram:sex=M", "bus|tram:intercept")
+    np.testing.assert_array_equal(fitted.predict_proba(TABLE), plain.predict_proba(rows))
+    assert set(fitted.predict(TABLE)) <= set(CLASSES)
+    beside = dpci.multinomial.fit(TABLE.drop(columns="way"), TABLE["way"], schema=SCHEMA, **ASKED)
+    np.testing.assert_array_equal(fitted.params, beside.params)
+
+
+def test_units_are_those_of_the_table(fitted):
+    found = fitted.in_units()
+    assert found.names == fitted.names
+    assert found.units == ("per year", "against F", "at 0") * 2
+    # The predictor of a table is the same in both units.
+    rows = SCHEMA.features(TABLE)
+    per_class = found.params.reshape(2, 3)
+    z = np.column_stack([TABLE["age"], TABLE["sex"] == "M", np.ones(N)])
+    np.testing.assert_allclose(z @ per_class.T, fitted.decision_function(rows)[:, 1:], atol=1e-9)
+    scale = np.array([20.0, 1.0]) * np.sqrt(2)
+    np.testing.assert_allclose(found.std_errors.reshape(2, 3)[:, :2] * scale, fitted.std_errors.reshape(2, 3)[:, :2])
+
+
+def test_odds_ratios_are_against_the_reference(fitted):
+    ratios = fitted.odds_ratios()
+    assert ratios.names == ("bus|tram:age", "bus|tram:sex=M", "car:age", "car:sex=M")
+    units = fitted.in_units().conf_int(contrast=list(ratios.names))
+    np.testing.assert_allclose(ratios.lower, np.exp(units.lower))
+    np.testing.assert_allclose(ratios.estimate, np.exp(units.estimate))
+    between = fitted.odds_ratios(contrast={"car:age": 10, "bus|tram:age": -10})
+    difference = fitted.in_units().params[3] - fitted.in_units().params[0]
+    np.testing.assert_allclose(between.estimate, np.exp(10 * difference))
+    encoded = dpci.multinomial.fit(*SCHEMA.transform(TABLE)[:2], classes=range(3), **ASKED)
+    np.testing.assert_allclose(encoded.odds_ratios().estimate, np.exp(encoded.coef.ravel()))
+
+
+def test_text_and_page_have_units_and_the_reference(fitted, tmp_path):
+    text = fitted.summary()
+    assert "against 'walk'" in text
+    assert "per year" in text
+    assert "scaled" in text
+    assert "per year" not in fitted.summary(units="scaled")
+    file = tmp_path / "page.html"
+    page = fitted.to_html(file)
+    assert file.read_text(encoding="utf-8") == page
+    assert "against &#x27;walk&#x27;" in page
+    assert "Odds ratios" in page
+    assert page.count("per year") >= 4
+    assert fitted.digest in page
+    assert "favours the class in its name" in page
+
+
+def test_the_plot_has_a_row_for_each_class_and_column(fitted):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    axes = fitted.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(fitted.names)
+    # Over the full range of 40 years, from the middle.
+    assert fitted.plot(units="scaled") is not axes
+    plt.close("all")
+
+
+def test_without_intercept_units_may_have_one():
+    asked = {**ASKED, "fit_intercept": False}
+    found = dpci.multinomial.fit(TABLE, schema=SCHEMA, **asked)
+    assert found.in_units().names == tuple(f"{c}:{n}" for c in CLASSES[1:] for n in ("age", "sex=M", "intercept"))
+    lines = [line for line in found.summary().splitlines() if line.startswith(("bus|tram:", "car:"))]
+    assert len(lines) == 6
+    assert found.summary(units="scaled")
+    assert found.to_html().count("at 0") == 2
+    bare = dpci.multinomial.fit(TABLE, schema=SCHEMA, moments="none", **asked)
+    assert "car:intercept" in bare.summary()
+    assert bare.interval_refusal is not None
+
+
+def test_a_saved_fit_keeps_its_schema(fitted):
+    again = dpci.multinomial.MultinomialFit.from_json(fitted.to_json())
+    assert again.schema.digest == SCHEMA.digest
+    np.testing.assert_array_equal(again.in_units().params, fitted.in_units().params)
+    np.testing.assert_array_equal(again.predict(TABLE), fitted.predict(TABLE))
+    assert again.digest == fitted.digest
+
+
+@pytest.mark.parametrize("damage", ["order", "labels", "target", "names", "rows"])
+def test_a_file_must_agree_with_its_schema(fitted, damage):
+    saved = json.loads(fitted.to_json())
+    described = saved["fit"]["table"]["schema"]
+    if damage == "order":
+        saved["classes"] = [CLASSES[0], CLASSES[2], CLASSES[1]]
+    elif damage == "labels":
+        described["target"]["classes"][0] = ["run"]
+    elif damage == "target":
+        described["target"] = {"column": "way", "negative": ["walk"], "positive": ["car"]}
+    elif damage == "names":
+        saved["fit"]["names"][0] = "bus|tram:pay"
+    else:
+        saved["fit"]["row_norm"] = 2.0
+    saved["fit"]["table"]["digest"] = Schema.from_dict(described).digest
+    for part in (saved["fit"], saved):
+        part.pop("checksum")
+        part["checksum"] = checksum(part)
+    with pytest.raises(InvalidInput):
+        dpci.multinomial.MultinomialFit.from_json(json.dumps(saved))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"schema": Schema(columns=COLUMNS, target=ClassTarget(column="way", negative="walk", positive="car"))}, "Cat"),
+        ({"schema": Schema(columns=COLUMNS, target=TARGET, encoding="full_range")}, "unit_norm"),
+        ({"schema": Schema(columns=COLUMNS, target=TARGET, persons="id")}, "persons"),
+        ({"schema": "people.toml"}, "schema must be"),
+        ({"classes": ("walk", "car", "bus|tram")}, "those of the schema"),
+        ({"row_norm": 1.0}, "row_norm must be None"),
+    ],
+)
+def test_what_is_refused_with_a_schema(change, match):
+    ledger = dpci.Ledger(dpci.ZCDP(rho=1.0))
+    with pytest.raises(InvalidInput, match=match):
+        dpci.multinomial.fit(TABLE, **{**ASKED, "seed": None, "schema": SCHEMA, "ledger": ledger, **change})
+    assert not ledger.history
+
+
+def test_other_functions_take_no_target_of_several_classes():
+    for function, more in ((dpci.fit, {}), (dpci.fit, {"loss": "squared", "radius": 1.0})):
+        with pytest.raises(InvalidInput, match="several classes"):
+            function(TABLE, schema=SCHEMA, **ASKED, **more)
+    with pytest.raises(InvalidInput, match="must be a number"):
+        dpci.fit(TABLE, schema=SCHEMA, budget=ASKED["budget"], loss="squared")
+    with pytest.raises(InvalidInput, match="several classes"):
+        dpci.plan(n_samples=N, schema=SCHEMA, budget=ASKED["budget"], l2_strength=0.01)
+
+
+def test_a_value_outside_the_lists_is_an_error_that_private_errors_hide():
+    wrong = TABLE.assign(way=TABLE["way"].where(TABLE.index != 7, "ship"))
+    with pytest.raises(InvalidInput, match="ship"):
+        dpci.multinomial.fit(wrong, schema=SCHEMA, **ASKED)
+    ledger = dpci.Ledger(dpci.ZCDP(rho=2.0), errors="private")
+    asked = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "on_violation": "clip", "ledger": ledger}
+    with pytest.raises(ReleaseFailed) as failed:
+        dpci.multinomial.fit(wrong, schema=SCHEMA, **asked)
+    assert "ship" not in str(failed.value)
+    result = dpci.multinomial.fit(TABLE, schema=SCHEMA, **asked)
+    assert len(ledger.history) == 2
+    assert ledger.models[ledger.history[1].number] == result.digest
+
+
+def test_tables_that_are_not_in_memory_are_refused(tmp_path):
+    file = tmp_path / "table.csv"
+    TABLE.to_csv(file, index=False)
+    with pytest.raises(InvalidInput):
+        dpci.multinomial.fit(file, schema=SCHEMA, **ASKED)
+    with pytest.raises(InvalidInput, match="y must be given"):
+        dpci.multinomial.fit(SCHEMA.features(TABLE), classes=range(3), **ASKED)

@@ -1,0 +1,129 @@
+"""Studies of persons and of weighted records: each replicate is the fit of whole records, drawn at random.
+
+Statistical tests have a false-positive rate of 1e-6 each; their seeds were fixed once.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy import stats
+
+import dpci
+from dpci import simulate
+from dpci.errors import InvalidInput
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
+
+ALPHA = 1e-6
+# Three persons, whose rows are anywhere.
+X = np.array([[0.5, 0.0], [-0.25, 0.5], [0.5, 0.1], [0.0, -0.75], [-0.3, 0.2], [0.1, 0.7]])
+Y = np.array([1, -1, 1, 1, -1, -1])
+IDS = np.array(["b", "a", "b", "c", "b", "a"])
+WEIGHTS = np.array([1.0, 3.0, 0.0, 2.0, 4.0, 1.5])
+# So large that noise moves no parameter by more than 1e-7.
+LARGE = {"budget": dpci.PureDP(5e9), "l2_strength": 0.1, "classes": (-1, 1)}
+
+
+def minimiser(row_weights, divisor):
+    """The minimiser of the weighted logistic risk, by SciPy."""
+    rows = np.column_stack([X, np.ones(len(X))])
+
+    def risk(theta):
+        return row_weights @ np.logaddexp(0.0, -Y * (rows @ theta)) / divisor + 0.05 * theta @ theta
+
+    def gradient(theta):
+        slopes = -Y * scipy.special.expit(-Y * (rows @ theta))
+        return rows.T @ (row_weights * slopes) / divisor + 0.1 * theta
+
+    found = scipy.optimize.root(gradient, np.zeros(3), tol=1e-13)
+    assert risk(found.x) <= risk(np.zeros(3))
+    return found.x
+
+
+def person_shares(max_rows=None):
+    shares = np.zeros(len(IDS))
+    for person in np.unique(IDS):
+        theirs = np.flatnonzero(person == IDS)[:max_rows]
+        shares[theirs] = 1.0 / (max_rows or len(theirs))
+    return shares
+
+
+CASES = {
+    "persons": (IDS, {"persons": IDS}, person_shares(), 3),
+    "first two rows": (IDS, {"persons": IDS, "max_rows": 2}, person_shares(2), 3),
+    "weights": (np.arange(6), {"weights": WEIGHTS, "weight_bound": 4.0}, WEIGHTS, 6),
+    "both": (
+        IDS,
+        {"persons": IDS, "weights": WEIGHTS, "weight_bound": 4.0, "weight_total": 6.0},
+        WEIGHTS * person_shares(),
+        6.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_replicate_is_the_minimiser_of_whole_records(case, mechanism):
+    ids, keywords, weights, divisor = CASES[case]
+    records, of_row = np.unique(ids, return_inverse=True)
+    n = len(records)
+    study = simulate.coverage(
+        X, Y, **LARGE, **keywords, mechanism=mechanism, n_replicates=150, n_variability=6000, seed=3, n_threads=1
+    )
+    assert (study.n_samples, study.n_distinct) == (n, n)
+    np.testing.assert_allclose(study.target, minimiser(weights, divisor), atol=1e-8)
+    drawn = np.array([c for c in product(range(n + 1), repeat=n) if sum(c) == n])
+    minimisers = np.array([minimiser(weights * c[of_row], divisor) for c in drawn])
+    expected = stats.multinomial(n, np.full(n, 1 / n)).pmf(drawn)
+    found = np.zeros(len(drawn))
+    for params in (study.params, study.variability.params):
+        distances = np.abs(params[:, None] - minimisers).max(axis=2)
+        assert distances.min(axis=1).max() < 1e-6
+        found += np.bincount(distances.argmin(axis=1), minlength=len(drawn))
+    if case == "weights":  # six records: too many samples for counts of each
+        return
+    assert stats.chisquare(found, expected * found.sum()).pvalue > ALPHA
+
+
+def test_intervals_of_persons_are_those_of_a_fit():
+    """Spread of the released parameters beside the standard errors, where rows of a person resemble each other."""
+    panel = dpci.datasets.simulate_panel(1500, n_rows=(1, 12), seed=1)
+    common = {"budget": dpci.PureDP(1e4), "l2_strength": 0.01, "n_replicates": 600, "n_variability": 2000, "seed": 5}
+    study = simulate.coverage(panel.X, panel.y, persons=panel.persons, **common)
+    assert study.n_samples == 1500
+    error = stats.norm.isf(ALPHA / 2) * study.coverage_se
+    assert abs(study.coverage - 0.95) < error + 0.01
+    assert 0.9 < study.length_ratio < 1.1
+    rows = simulate.coverage(panel.X, panel.y, **common)
+    assert study.variability.variability_length > 1.2 * rows.variability.variability_length
+
+
+def test_what_counts_is_common_to_all_configurations_and_checked():
+    few = {**LARGE, "n_replicates": 2, "n_variability": 0}
+    for keywords, message in [
+        ({"configs": [{"persons": IDS}]}, "other keywords are common to all, got 'persons'"),
+        ({"configs": [{}], "max_rows": 2}, "persons must be given with contribution or max_rows"),
+        ({"persons": "id"}, "persons must be an array of ids without a schema"),
+        ({"persons": IDS[:-1]}, "one id for each of the 6 rows, got 5"),
+        ({"weights": WEIGHTS}, "weight_bound, the greatest weight"),
+        ({"weight_bound": 4.0}, "weights must be given with weight_bound"),
+        ({"weights": WEIGHTS, "weight_bound": 2.0}, "weight"),
+        ({"persons": IDS, "calibration": "paper"}, "calibration"),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            simulate.coverage(X, Y, **few, **keywords)
+    with pytest.raises(TypeError, match="strata"):
+        simulate.coverage(X, Y, **few, strata=IDS)
+
+
+def test_a_checkpoint_belongs_to_its_persons_and_weights(tmp_path):
+    run = {**LARGE, "n_replicates": 4, "n_variability": 0, "checkpoint": tmp_path / "study.npz"}
+    counted = {"persons": IDS, "weights": WEIGHTS, "weight_bound": 4.0, "weight_total": 6.0}
+    study = simulate.coverage(X, Y, **run, **counted)
+    again = simulate.coverage(X, Y, **run, **counted)
+    assert study.params.tobytes() == again.params.tobytes()
+    for other in ({**counted, "persons": IDS[::-1]}, {**counted, "weights": WEIGHTS[::-1]}, {}):
+        with pytest.raises(InvalidInput, match="must belong to the same study"):
+            simulate.coverage(X, Y, **run, **other)
