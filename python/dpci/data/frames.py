@@ -138,7 +138,7 @@ def same_index(X: object, values: object) -> bool:
 
 def _indexes(X: object, values: object) -> tuple[Any, Any] | None:
     """Return the indexes of a frame and of values beside it, where both have one and are equally long."""
-    if not is_frame(X):
+    if values is None or not is_frame(X):
         return None
     nw = _import_narwhals()
     frame, series = (nw.from_native(each, allow_series=True, pass_through=True) for each in (X, values))
