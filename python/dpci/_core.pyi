@@ -611,6 +611,18 @@ class MomentMatrixSpec:
     """The constant behind each row."""
     target_weight: float
     """By which targets are multiplied."""
+    noise_std_dev: float
+    """Of an isometric coordinate of the noise in the matrix, the seal's included."""
+    step: Step
+    """What the matrix spends."""
+    seal: Seal
+    """How the matrix is sealed."""
+
+def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
+    """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
+
+def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
+    """What the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
 class MomentMatrixDict(TypedDict):

@@ -184,7 +184,7 @@ def test_bad_tables_are_refused():
             seeded(x, y)
     with pytest.raises(dpci.RowNormViolation):
         seeded(bounds=None, row_norm=1.0)
-    with pytest.raises(dpci.InvalidInput, match="sixteenth"):
+    with pytest.raises(dpci.InvalidInput, match="sixteenth"), pytest.warns(dpci.MomentNoiseWarning):
         seeded(neighbors="add_remove", n_public=2)
 
 

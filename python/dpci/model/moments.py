@@ -13,7 +13,8 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, described
-from dpci.regression.equations import Ridge, check_ridge
+from dpci.regression.choices.matrix import target_name
+from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, release_matrix
 from dpci.regression.result import LinearFit
@@ -76,7 +77,13 @@ def fit_moments(
     source = Source(X, y, None) if schema is None else described(X, y, schema)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())
-    matrix = release_matrix(source.X, source.y, made, payment=payment, prepare=source.prepare, stacklevel=4)
+
+    def whole(columns: tuple[str, ...]) -> Model:
+        return whole_model(columns, target_name(columns), fit_intercept=fit_intercept, l2_strength=l2_strength)
+
+    matrix = release_matrix(
+        source.X, source.y, made, payment=payment, prepare=source.prepare, whole=whole, stacklevel=4
+    )
     if not matrix.private:
         warn_of_seed("result", 4)
     result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=l2_strength)

@@ -10,8 +10,9 @@ from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
-from dpci.regression.equations import Model, Ridge, attempt, check_ridge, planned_residuals, solve
+from dpci.regression.equations import attempt, planned_residuals, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
 

@@ -1,6 +1,7 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,13 +15,15 @@ from dpci.budgets import GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions, known_names
-from dpci.errors import InvalidInput, RowNormViolation
+from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, target_interval
-from dpci.regression.choices.matrix import MatrixChoices, target_name
-from dpci.regression.choices.planned import Regression
+from dpci.regression.choices.clear import Case
+from dpci.regression.choices.matrix import MatrixChoices, plain_names, target_name
+from dpci.regression.choices.model import Model
+from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord, ResidualMoments
 from dpci.rows import Ball, Blocks, RowDomain, row_domain
@@ -49,7 +52,7 @@ def release(
 
     The one release answers every linear regression of any of the columns on any others, with confidence intervals:
     :meth:`MomentMatrix.fit` is post-processing. Everything in the result is differentially private at the budget, for
-    the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/linear_regression.md.
+    the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/proofs/linear_regression.md.
 
     Parameters
     ----------
@@ -94,6 +97,7 @@ def release(
     ------
     InvalidInput
         For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
+        For a regression of ``robust`` that public numbers show to be within the noise, before anything is spent.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     BudgetExceeded, LedgerError, ReleaseFailed
@@ -103,6 +107,8 @@ def release(
     -----
     SeededNoiseWarning
         If a seed is given.
+    MomentNoiseWarning
+        Before anything is spent, where no regression with an intercept can be clear of the noise without a ridge.
 
     Examples
     --------
@@ -136,7 +142,7 @@ def release(
     payment = Payment.due(
         "dpci.regression.release", ledger, budget=choices.charge, neighbors=neighbors, seed=choices.seed
     )
-    matrix = release_matrix(X, y, choices, payment=payment, stacklevel=3)
+    matrix = release_matrix(X, y, choices, payment=payment, warn=True, stacklevel=3)
     if not matrix.private:
         warn_of_seed("result", 3)
     return matrix
@@ -208,9 +214,15 @@ def release_matrix(
     *,
     payment: Payment,
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    whole: Callable[[tuple[str, ...]], Model] | None = None,
+    warn: bool = False,
     stacklevel: int,
 ) -> MomentMatrix:
-    """Release with validated choices; ``prepare`` makes rows and targets of the caller's table inside the payment."""
+    """Release with validated choices; ``prepare`` makes rows and targets of the caller's table inside the payment.
+
+    Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
+    ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
+    """
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(known, Schema) and known.persons:
         raise InvalidInput(
@@ -225,13 +237,28 @@ def release_matrix(
     unnamed = bool(choices.robust) and names is None and isinstance(X, Partitions)
     first = dataclasses.replace(choices, robust=()) if unnamed else choices
 
+    is_open = False
+
+    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...], level: int) -> _core.MomentMatrixSpec:
+        case = Case(made, columns, n_samples, payment.budget)
+        # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
+        if not (is_open and payment.private):
+            _check_case(case, whole)
+            reason = case.hopeless() if warn and made is choices else None
+            if reason is not None:
+                warnings.warn(reason, MomentNoiseWarning, stacklevel=stacklevel + level)
+        return case.spec
+
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        return first.spec(n_samples, n_columns, payment.budget, names)
+        columns = plain_names(n_columns) if names is None else names
+        # From the place that opens the context, or from the one that reads.
+        return checked(first, n_samples, columns, 4 if is_open else 5)
 
     def by_name(rows: Rows) -> _core.MomentMatrixSpec:
-        return choices.spec(*rows.shape, payment.budget, rows.names[:-1])
+        return checked(choices, rows.shape[0], rows.names[:-1], 3)
 
     with payment.release(X, y, choices, resolve, parts=choices.part_rules()) as till:
+        is_open = True
         if prepare is not None:
             X, y = prepare(X, y)
         X, y = _standardised(X, y, choices)
@@ -244,6 +271,13 @@ def release_matrix(
         matrix = MomentMatrix(_record(rows, spec, choices, {**released, "paid": till.receipt()}))
     till.keep(lambda: matrix.digest, stacklevel=stacklevel + 1)
     return matrix
+
+
+def _check_case(case: Case, whole: Callable[[tuple[str, ...]], Model] | None) -> None:
+    planned = case.choices.planned(case.columns, len(case.columns))
+    models = [planned_model(regression) for regression in planned]
+    for model in [*models, *([] if whole is None else [whole(case.columns)])]:
+        case.check_possible(model)
 
 
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":

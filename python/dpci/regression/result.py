@@ -18,7 +18,8 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_ridge, planned_residuals
+from dpci.regression.choices.model import PRIVATE, Model, check_ridge
+from dpci.regression.equations import Solution, attempt, planned_residuals
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.show import (

@@ -11,7 +11,8 @@ from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
-from dpci.regression.equations import PRIVATE, Model, Solution
+from dpci.regression.choices.model import PRIVATE, Model
+from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag

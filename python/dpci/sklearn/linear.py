@@ -15,7 +15,7 @@ from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.regression.choices.matrix import MatrixChoices
-from dpci.regression.equations import PRIVATE, Ridge
+from dpci.regression.choices.model import PRIVATE, Ridge
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import matrix_choices, release_matrix
 from dpci.regression.result import LinearFit

@@ -12,7 +12,7 @@ from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
 from dpci.model.moments import used_keywords
 from dpci.model.settings import Moments, Projection
-from dpci.regression.equations import PRIVATE, check_ridge
+from dpci.regression.choices.model import PRIVATE, check_ridge
 from dpci.regression.mechanism import choices_of_fit
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator, budget_of

@@ -77,6 +77,13 @@ impl Step {
     }
 }
 
+impl Step {
+    pub(crate) fn of(step: &spec::Step) -> Self {
+        let inner = step.clone();
+        Self { inner }
+    }
+}
+
 /// How one released vector is sealed; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Seal {
@@ -143,8 +150,7 @@ pub(crate) fn parameters(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDic
 
 /// The steps of a release.
 pub(crate) fn steps(steps: &[spec::Step]) -> Vec<Step> {
-    let steps = steps.iter().cloned();
-    steps.map(|inner| Step { inner }).collect()
+    steps.iter().map(Step::of).collect()
 }
 
 /// The seals of a release.

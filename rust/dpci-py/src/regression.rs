@@ -5,14 +5,14 @@ use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::noise::{MatrixLaw, ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
 use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cost::{Budget, seals, steps};
+use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::data::{Data, Features, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::parts::{Facts, FirstPass, with_parts};
@@ -75,6 +75,26 @@ impl MomentMatrixSpec {
     #[getter]
     fn target_weight(&self) -> f64 {
         self.inner.target_weight()
+    }
+
+    /// Of an isometric coordinate of the noise in the matrix, the seal's included.
+    #[getter]
+    fn noise_std_dev(&self) -> f64 {
+        self.inner.noise_std_dev()
+    }
+
+    /// What the matrix spends.
+    #[getter]
+    fn step(&self) -> Step {
+        Step::of(self.inner.step())
+    }
+
+    /// How the matrix is sealed.
+    #[getter]
+    fn seal(&self) -> Seal {
+        Seal {
+            inner: *self.inner.seal(),
+        }
     }
 }
 
@@ -156,6 +176,26 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
 fn square(py: Python<'_>, values: Vec<f64>) -> PyResult<Bound<'_, numpy::PyArray2<f64>>> {
     let dim = values.len().isqrt();
     PyArray1::from_vec(py, values).reshape([dim, dim])
+}
+
+/// Standard deviation of an isometric coordinate of a released matrix, its seal's noise included.
+#[pyfunction]
+#[pyo3(signature = (noise, *, scale, dim, seal_std_dev))]
+pub(crate) fn sealed_std_dev(
+    noise: &str,
+    scale: f64,
+    dim: usize,
+    seal_std_dev: f64,
+) -> PyResult<f64> {
+    let law = MatrixLaw::from_name(noise, scale).map_err(to_python)?;
+    Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
+}
+
+/// What the least eigenvalue of the second moments of so many regressors must exceed.
+#[pyfunction]
+#[pyo3(signature = (std_dev, *, n_regressors))]
+pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
+    spec::clear_of_noise(std_dev, n_regressors)
 }
 
 #[pyfunction]

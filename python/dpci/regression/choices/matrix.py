@@ -107,32 +107,40 @@ class MatrixChoices:
         InvalidInput
             For names that are not there, and a regression that is planned twice.
         """
-        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
+        columns = plain_names(n_columns) if names is None else names
         return named_regressions(self.robust, columns, target_name(columns))
 
+    def public_n(self, n_samples: int) -> int:
+        """Return what stands for the number of records: their number, or its public stand-in."""
+        return n_samples if self.n_public is None else self.n_public
+
     def spec(
-        self, n_samples: int, n_columns: int, budget: Budget, names: tuple[str, ...] | None = None
+        self, n_samples: int, n_columns: int, budget: GaussianBudget, names: tuple[str, ...] | None = None
     ) -> _core.MomentMatrixSpec:
-        """Return the calibrated specification for columns of these names; None: x0, x1, ..."""
+        """Return the calibrated specification for columns of these names; None: x0, x1, ...
+
+        ``budget`` is that of a payment, which is rounded down; of Gaussian DP the noise has the whole.
+        """
+        budget = self.budget if isinstance(self.budget, GDP) else budget
         place = self.place(n_columns)
 
         def made(residuals: list[Plan]) -> _core.MomentMatrixSpec:
             return _core.MomentMatrixSpec(
-                n_samples=n_samples if self.n_public is None else self.n_public,
+                n_samples=self.public_n(n_samples),
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
                 target_bound=self.target_half,
                 residuals=residuals,
                 residual_share=RESIDUAL_SHARE,
-                budget=None if isinstance(self.budget, GDP) else core_budget(budget),
-                mu=self.budget.mu if isinstance(self.budget, GDP) else None,
+                budget=None if isinstance(budget, GDP) else core_budget(budget),
+                mu=budget.mu if isinstance(budget, GDP) else None,
                 neighbors=self.neighbors,
             )
 
         spec = made([])
         if not self.robust:
             return spec
-        columns = tuple(f"x{i}" for i in range(n_columns)) if names is None else names
+        columns = plain_names(n_columns) if names is None else names
         planned = self.planned(names, n_columns)
         return made([plan_of(regression, columns, place, spec.intercept, self.target_middle) for regression in planned])
 
@@ -164,3 +172,8 @@ def target_name(columns: tuple[str, ...]) -> str:
     while target in columns:
         target += "_"
     return target
+
+
+def plain_names(n_columns: int) -> tuple[str, ...]:
+    """Return what columns without names are called."""
+    return tuple(f"x{i}" for i in range(n_columns))

@@ -7,11 +7,10 @@ use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
-use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step};
+use crate::spec::{
+    MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step, clear_of_noise,
+};
 use crate::unit::Unit;
-
-/// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
-const CLEAR: f64 = 2.0;
 
 /// A released moment matrix.
 #[derive(Debug, Clone)]
@@ -206,7 +205,8 @@ fn residual_point(
     let cross: Vec<f64> = chosen.iter().map(|&j| products[j]).collect();
     let eigen = Eigen::new(&gram, k, "the released moment matrix")?;
     let std_dev = spec.noise().law.isometric_std_dev(dim);
-    let clear = CLEAR * std_dev * (2.0 * k as f64).sqrt();
+    // Directions that are not clear of the noise are left out.
+    let clear = clear_of_noise(std_dev, k);
     let mut point = vec![0.0; params];
     for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(k)) {
         if *value > clear {
