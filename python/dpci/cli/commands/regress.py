@@ -1,5 +1,6 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
+import warnings
 from typing import Annotated, Literal, cast
 
 import typer
@@ -13,7 +14,7 @@ from dpci.cli.delivery import deliver
 from dpci.cli.options import find_schema, parse_budget, schema_files
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
 from dpci.report.plot import check_plot_file
 from dpci.sources.chunks import Chunks
@@ -67,7 +68,9 @@ def regress(
 
     The target of the schema is a number. One noisy moment matrix is released.
     Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
-    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
+    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost. What
+    public numbers show to be within the noise is refused before anything is spent (exit code 2); where the released
+    matrix shows it the release is written, without coefficients (exit code 5).
     """
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level)
@@ -95,20 +98,23 @@ def regress(
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
-    result = fitting.fit(
-        source,
-        schema=description,
-        loss="squared",
-        mechanism="moments",
-        budget=budget,
-        l2_strength=ridge,
-        fit_intercept=intercept,
-        on_violation="clip",
-        neighbors=cast("Neighbors", neighbors or "replace_one"),
-        n_public=n_public,
-        ledger=paying,
-        n_threads=threads,
-    )
+    with warnings.catch_warnings():
+        # What the noise hides is the error that ends the command.
+        warnings.simplefilter("ignore", MomentNoiseWarning)
+        result = fitting.fit(
+            source,
+            schema=description,
+            loss="squared",
+            mechanism="moments",
+            budget=budget,
+            l2_strength=ridge,
+            fit_intercept=intercept,
+            on_violation="clip",
+            neighbors=cast("Neighbors", neighbors or "replace_one"),
+            n_public=n_public,
+            ledger=paying,
+            n_threads=threads,
+        )
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 
