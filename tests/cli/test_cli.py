@@ -11,7 +11,7 @@ import pytest
 import dpci
 from dpci import datasets
 from dpci.cli.main import main
-from dpci.cli.options import parse_budget, parse_loss
+from dpci.cli.parsing import parse_budget, parse_loss
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import SOURCES
 from dpci.errors import InvalidInput
@@ -181,9 +181,9 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "the budget must be --epsilon"),
-        (("--epsilon", "1", "--rho", "1"), "got ['--epsilon', '--rho']"),
-        (("--delta", "1e-6"), "got ['--delta']"),
+        ((), "the budget must be --epsilon, --epsilon with --delta, or --rho, got none of them"),
+        (("--epsilon", "1", "--rho", "1"), "got --epsilon and --rho"),
+        (("--delta", "1e-6"), "got --delta"),
         (("--epsilon", "-1"), "epsilon must be finite and > 0, got epsilon=-1.0"),
         (("--epsilon", "1", "--target", "wage"), "the table must have the column 'wage'"),
         (("--epsilon", "1", "--loss", "cauchit"), "loss must be logistic"),

@@ -1,6 +1,7 @@
 """``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -13,10 +14,12 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, described
-from dpci.regression.choices.matrix import target_name
+from dpci.regression.choices.clear import Case
+from dpci.regression.choices.matrix import MatrixChoices, plain_names, target_name
 from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, release_matrix
+from dpci.regression.plan import MomentPlan, planned
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
@@ -36,6 +39,19 @@ _UNUSED: dict[str, object] = {
     "weights": None,
     "weight_bound": None,
     "weight_total": None,
+}
+
+# Those of fit that a plan may leave out.
+_DEFAULTS: dict[str, Any] = {
+    "fit_intercept": True,
+    "schema": None,
+    "neighbors": "replace_one",
+    "n_public": None,
+    "on_violation": "error",
+    "row_norm": None,
+    "rows": None,
+    "n_threads": None,
+    "seed": None,
 }
 
 
@@ -59,6 +75,68 @@ def fit_moments(
     InvalidInput
         For another loss, and keywords that only other mechanisms use.
     """
+    made, model = _choices(
+        loss=loss, l2_strength=l2_strength, fit_intercept=fit_intercept, schema=schema, neighbors=neighbors, **others
+    )
+    schema = made.schema
+    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
+    source = Source(X, y, None) if schema is None else described(X, y, schema)
+    if source.prepare is None:
+        check_source(source.X, source.y, made.loss.to_core())
+
+    matrix = release_matrix(
+        source.X, source.y, made, payment=payment, prepare=source.prepare, whole=model, stacklevel=4
+    )
+    if not matrix.private:
+        warn_of_seed("result", 4)
+    asked = model(matrix.columns)
+    result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
+    if result.interval_refusal is not None:
+        warnings.warn(
+            f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
+            MomentNoiseWarning,
+            stacklevel=3,
+        )
+    return result
+
+
+def plan_moments(
+    *,
+    n_samples: int,
+    n_columns: int,
+    target: str,
+    like: object,
+    l2_strength: Ridge | None = None,
+    mechanism: object = None,  # noqa: ARG001  # of which this is one
+    **keywords: Any,  # noqa: ANN401  # of ``fit``
+) -> MomentPlan:
+    """Plan a release of :func:`fit_moments`; see :func:`dpci.plan`.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`fit_moments` before it reads data.
+    """
+    if target != "regularised":
+        raise InvalidInput(
+            f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
+        )
+    made, model = _choices(l2_strength=l2_strength, **{**_DEFAULTS, **keywords})
+    made.core_domain(n_columns)
+    columns = plain_names(n_columns) if made.schema is None else made.schema.names
+    return planned(Case(made, columns, n_samples, made.budget), model(columns), like=like)
+
+
+def _choices(
+    *,
+    loss: Loss,
+    l2_strength: Ridge | None,
+    fit_intercept: bool,
+    schema: Schema | None,
+    neighbors: Neighbors,
+    **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
+) -> tuple[MatrixChoices, Callable[[tuple[str, ...]], Model]]:
+    """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
         raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
     others = used_keywords(others)
@@ -73,27 +151,11 @@ def fit_moments(
     if schema is not None and l2_strength == 0.0:
         _check_references(schema, fit_intercept=fit_intercept)
     made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
-    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
-    source = Source(X, y, None) if schema is None else described(X, y, schema)
-    if source.prepare is None:
-        check_source(source.X, source.y, made.loss.to_core())
 
     def whole(columns: tuple[str, ...]) -> Model:
         return whole_model(columns, target_name(columns), fit_intercept=fit_intercept, l2_strength=l2_strength)
 
-    matrix = release_matrix(
-        source.X, source.y, made, payment=payment, prepare=source.prepare, whole=whole, stacklevel=4
-    )
-    if not matrix.private:
-        warn_of_seed("result", 4)
-    result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=l2_strength)
-    if result.interval_refusal is not None:
-        warnings.warn(
-            f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
-            MomentNoiseWarning,
-            stacklevel=3,
-        )
-    return result
+    return made, whole
 
 
 def _check_references(schema: Schema, *, fit_intercept: bool) -> None:

@@ -268,7 +268,8 @@ def release_matrix(
         except RowNormViolation:
             choices.standardise().explain(X)
             raise
-        matrix = MomentMatrix(_record(rows, spec, choices, {**released, "paid": till.receipt()}))
+        release = {**released, "paid": till.receipt(), "named_columns": rows.named_columns}
+        matrix = MomentMatrix(record_of_release(rows.names[:-1], rows.shape[0], spec, choices, release))
     till.keep(lambda: matrix.digest, stacklevel=stacklevel + 1)
     return matrix
 
@@ -316,11 +317,15 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
     return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=domain, intercept=intercept))
 
 
-def _record(
-    rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
+def record_of_release(
+    columns: tuple[str, ...],
+    n_samples: int,
+    spec: _core.MomentMatrixSpec,
+    choices: MatrixChoices,
+    release: Mapping[str, Any],
 ) -> MomentRecord:
-    columns = rows.names[:-1]
-    n_samples, n_columns = rows.shape
+    """Return the record of what the core released for these columns."""
+    n_columns = len(columns)
     place = choices.place(n_columns)
     planned = choices.planned(columns, n_columns)
     return MomentRecord(
@@ -331,7 +336,7 @@ def _record(
         ),
         columns=columns,
         target=target_name(columns),
-        named_columns=rows.named_columns,
+        named_columns=release["named_columns"],
         middle=place[0],
         scale=place[1],
         constant=spec.intercept,
@@ -341,7 +346,7 @@ def _record(
         row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
         blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
         table=choices.schema,
-        n_samples=n_samples if choices.n_public is None else choices.n_public,
+        n_samples=choices.public_n(n_samples),
         on_violation=choices.on_violation,
         neighbors=choices.neighbors,
         notion=choices.budget.notion,

@@ -11,6 +11,7 @@ from dpci.cli.commands import (
     fit,  # noqa: F401
     ledger,  # noqa: F401
     model,  # noqa: F401
+    plan,  # noqa: F401
     regress,  # noqa: F401
     tables,  # noqa: F401
     tune,  # noqa: F401

@@ -1,37 +1,31 @@
-"""The commands that fit: ``fit``, ``plan``, ``coverage`` and ``demo``."""
+"""The commands that fit: ``fit``, ``coverage`` and ``demo``."""
 
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from dpci import simulate
-from dpci.base.validation import check_choice
 from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import deliver, draw, show
-from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import Passes, TableRows, find_tables
-from dpci.cli.saved import read_model
 from dpci.data.arrays import NamedRows
 from dpci.data.weights import check_weighted
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.inference.targets.unregularised import TARGETS
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
-from dpci.model import plan as planning
 from dpci.model.row_shape import default_rows
 from dpci.report.plot import check_plot_file
-from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
@@ -62,12 +56,6 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
-"""
-
-_PLAN_EXAMPLES = """\
-dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
-dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
-dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
 """
 
 _COVERAGE_EXAMPLES = """\
@@ -200,71 +188,6 @@ def _numbers(cells: list[Any]) -> list[float]:
     except (TypeError, ValueError):
         msg = "the column of --weights must have a number in every row, got another cell"
         raise InvalidInput(msg) from None
-
-
-@app.command(cls=Command, epilog=_PLAN_EXAMPLES)
-@with_model
-def plan(
-    *,
-    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            help="Schema as for fit; the plan uses its number of columns.",
-            rich_help_panel=options.INPUT,
-            autocompletion=options.schemas,
-        ),
-    ] = None,
-    formula: options.Formula = None,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            help=("Number of columns without the intercept, instead of --schema."), rich_help_panel=options.INPUT
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="File of an earlier model of similar data, whose matrices predict the length of the intervals.",
-            rich_help_panel=options.INPUT,
-        ),
-    ] = None,
-    model: options.ModelOptions,
-    neighbors: options.Neighbors = None,
-    target: options.OfTarget = "regularised",
-    json: options.Json = False,
-) -> None:
-    """Print the cost and the precision of a fit in advance. Reads no data."""
-    if (schema is None) == (n_features is None):
-        given = "none" if schema is None else "both"
-        msg = f"exactly one of --schema and --n-features must be given, got {given}"
-        raise InvalidInput(msg)
-    domain: RowDomain | None = Ball()
-    description: Schema | None = None
-    if schema is None:
-        if formula is not None:
-            msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
-            raise InvalidInput(msg)
-        if model.rows == "blocks":
-            msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
-            raise InvalidInput(msg)
-        n_columns = cast("int", n_features)
-    else:
-        description, domain = in_rows(find_schema(schema, None, formula), model.rows)
-        n_columns = len(description.names)
-    keywords = model.keywords(domain, neighbors=neighbors)
-    if description is not None:
-        keywords.pop("classes", None)
-    earlier = None if like is None else read_model(like)
-    of = check_choice("target", target, TARGETS)
-    found = planning.plan(
-        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
-    )
-    if json:
-        show_json(plan_document(found))
-    else:
-        typer.echo(found.summary())
 
 
 @app.command(cls=Command, epilog=_COVERAGE_EXAMPLES)

@@ -153,8 +153,8 @@ class Case:
         return (
             "no regression with an intercept will be clear of the noise in the matrix without a ridge: the constant "
             f"varies by {bound:.3g}, where more than {needed:.3g} is needed beside one column, got {self.n} and "
-            f"{self.choices.budget} ({self.remedies(bound, 2)}; means, and regressions with l2_strength='private', "
-            "follow from this matrix)"
+            f"{self.choices.budget} ({self.remedies(bound, 2)}; regressions with l2_strength='private' follow from "
+            "this matrix)"
         )
 
     def remedies(self, bound: float, n_regressors: int) -> str:
@@ -182,8 +182,8 @@ class Case:
             low, high = (low, middle) if clear(middle) else (middle, high)
         return high
 
-    def least_budget(self, bound: float, n_regressors: int) -> GaussianBudget | None:
-        """Return the least budget, from this one and of its delta, at which it is clear; rounded up to three digits."""
+    def least_budget(self, bound: float, n_regressors: int, *, least: float = 1.0) -> GaussianBudget | None:
+        """Return the least budget of this delta, from ``least`` times this one, at which it is clear."""
 
         def clear(factor: float) -> bool:
             try:
@@ -193,13 +193,13 @@ class Case:
                 return False
             return bound > found
 
-        low, high = 0.0, 1.0
+        low, high = 0.0, least
         while not clear(high):
             low, high = high, 2.0 * high
             if high > _GREATEST:
                 return None
         if not low:
-            return self.choices.budget
+            return scaled(self.choices.budget, least)
         for _ in range(_HALVINGS):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if clear(middle) else (middle, high)

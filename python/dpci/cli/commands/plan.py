@@ -1,0 +1,117 @@
+"""The command ``plan``: cost and precision of a fit in advance."""
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from dpci.base.validation import check_choice
+from dpci.cli import options
+from dpci.cli.app import Command, app, show_json
+from dpci.cli.documents import plan_document
+from dpci.cli.options import find_schema, in_rows
+from dpci.cli.saved import read_earlier
+from dpci.errors import InvalidInput
+from dpci.inference.targets.unregularised import TARGETS
+from dpci.model import plan as planning
+from dpci.model.plan import Plan
+from dpci.regression.plan import MomentPlan
+from dpci.rows import Ball, RowDomain
+from dpci.schema.table import Schema
+
+_EXAMPLES = """\
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
+dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
+dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0.3
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+@options.with_plan
+def plan(
+    *,
+    n_samples: Annotated[int, typer.Option(help="Public number of records.", rich_help_panel=options.INPUT)],
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            help="Schema as for fit; the plan uses its number of columns.",
+            rich_help_panel=options.INPUT,
+            autocompletion=options.schemas,
+        ),
+    ] = None,
+    formula: options.Formula = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(
+            help=("Number of columns without the intercept, instead of --schema."), rich_help_panel=options.INPUT
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="File of an earlier model of similar data, whose matrices predict the length of the intervals.",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
+    target_std_dev: Annotated[
+        float | None,
+        typer.Option(
+            help="For a linear regression: assumed standard deviation of the target. Default: uniform in its bounds.",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
+    r_squared: Annotated[
+        float | None,
+        typer.Option(
+            help="For a linear regression: assumed part of the target's variance that the columns explain. Default: .5",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
+    model: options.PlanOptions,
+    neighbors: options.Neighbors = None,
+    target: options.OfTarget = "regularised",
+    json: options.Json = False,
+) -> None:
+    """Print the cost and the precision of a fit in advance. Reads no data.
+
+    With --loss squared and no --radius it is a plan of dpci regress.
+    """
+    if (schema is None) == (n_features is None):
+        given = "none" if schema is None else "both"
+        msg = f"exactly one of --schema and --n-features must be given, got {given}"
+        raise InvalidInput(msg)
+    domain: RowDomain | None = Ball()
+    description: Schema | None = None
+    if schema is None:
+        if formula is not None:
+            msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
+            raise InvalidInput(msg)
+        if model.rows == "blocks":
+            msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
+            raise InvalidInput(msg)
+        n_columns = cast("int", n_features)
+    else:
+        description, domain = in_rows(find_schema(schema, None, formula), model.rows)
+        n_columns = len(description.names)
+    keywords: dict[str, Any] = {**model.keywords(domain, neighbors=neighbors)}
+    if description is not None:
+        keywords.pop("classes", None)
+    earlier: Any = None if like is None else read_earlier(like)
+    of = check_choice("target", target, TARGETS)
+    found: Plan | MomentPlan = planning.plan(
+        n_samples=n_samples, n_features=n_columns, schema=description, like=earlier, target=of, **keywords
+    )
+    assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
+    if assumed:
+        if not isinstance(found, MomentPlan) or found.assumptions is None:
+            name, value = next(iter(assumed.items()))
+            option = "--" + name.replace("_", "-")
+            msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
+            raise InvalidInput(msg)
+        found = found.assuming(**assumed)
+    if json:
+        show_json(plan_document(found))
+    else:
+        typer.echo(found.summary())
