@@ -270,3 +270,31 @@ def test_a_private_release_is_not_repeated():
 def test_seeded_noise_warns():
     with pytest.warns(dpci.SeededNoiseWarning):
         seeded()
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize(("value", "clip"), [(9.5, False), (np.nan, False), (np.nan, True)])
+def test_messages_show_the_targets_of_the_caller(value, clip, in_parts):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    y = np.random.default_rng(1).uniform(2, 4, N)
+    y[3], y[7] = (9.0 if clip else 3.0), value
+    table = (dpci.Chunks([(X[:100], y[:100]), (X[100:], y[100:])]),) if in_parts else (X, y)
+    keywords = {"budget": dpci.ZCDP(0.5), "bounds": (0, 10), "on_violation": "clip" if clip else "error"}
+    rule = "y must be a number, got NaN in row 7" if np.isnan(value) else r"target_bound \(2, 4\), got 9.5 in row 7"
+    with pytest.raises(dpci.InvalidInput, match=rule):
+        regression.release(*table, target_bound=(2, 4), ledger=ledger, **keywords)
+    assert ledger.history == ()
+    # Both bounds belong to the interval, also where its middle is rounded.
+    for low, high in ((0.1, 0.7), (-1e16, 1.0), (1 / 3, 1.1)):
+        ends = np.where(np.arange(N) % 2, low, high)
+        regression.release(X, ends, target_bound=(low, high), seed=1, **{**keywords, "on_violation": "error"})
+
+
+@pytest.mark.parametrize(
+    ("call", "keywords"), [(regression.release, KNOWN), (dpci.fit, {"loss": "squared", "row_norm": 20})]
+)
+def test_a_pure_ledger_says_why_it_does_not_pay_for_gaussian_dp(call, keywords):
+    ledger = dpci.Ledger(dpci.PureDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match=r"pure DP, PureDP\(epsilon=1.0\).*Gaussian DP, GDP\(mu=1.0\)"):
+        call(X, Y, budget=dpci.GDP(1.0), ledger=ledger, **keywords)
+    assert ledger.history == ()

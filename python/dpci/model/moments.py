@@ -11,14 +11,13 @@ from dpci.budgets import Neighbors
 from dpci.data.rows import check_source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, described
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, plain_names, target_name
 from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.matrix import whole_regression
-from dpci.regression.mechanism import choices_of_fit, release_matrix
+from dpci.regression.mechanism import choices_of_fit, payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
@@ -79,7 +78,7 @@ def fit_moments(
         loss=loss, l2_strength=l2_strength, fit_intercept=fit_intercept, schema=schema, neighbors=neighbors, **others
     )
     schema = made.schema
-    payment = Payment.due("dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed)
+    payment = payment_for("dpci.fit", ledger, made)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())

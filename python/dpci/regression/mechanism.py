@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import GaussianBudget, Neighbors
+from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.rows import Rows, as_partitions, known_names
@@ -139,9 +139,7 @@ def release(
         n_threads=n_threads,
         seed=seed,
     )
-    payment = Payment.due(
-        "dpci.regression.release", ledger, budget=choices.charge, neighbors=neighbors, seed=choices.seed
-    )
+    payment = payment_for("dpci.regression.release", ledger, choices)
     matrix = release_matrix(X, y, choices, payment=payment, warn=True, stacklevel=3)
     if not matrix.private:
         warn_of_seed("result", 3)
@@ -205,6 +203,22 @@ def choices_of_fit(
     return MatrixChoices(
         bounds=placed, domain=domain, target_middle=middle, target_half=half, robust=(), schema=schema, **keywords
     )
+
+
+def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
+    """Return what a release of these choices owes a ledger.
+
+    Raises
+    ------
+    InvalidInput, BudgetExceeded
+        What the ledger would raise.
+    """
+    if isinstance(ledger, Ledger) and isinstance(ledger.total, PureDP) and isinstance(choices.budget, GDP):
+        raise InvalidInput(
+            f"a ledger with a total of pure DP, {ledger.total!r}, pays for pure DP only, got a budget of Gaussian DP, "
+            f"{choices.budget!r}, which implies no pure DP (give dpci.PureDP, or a ledger of ZCDP or ApproxDP)"
+        )
+    return Payment.due(source, ledger, budget=choices.charge, neighbors=choices.neighbors, seed=choices.seed)
 
 
 def release_matrix(

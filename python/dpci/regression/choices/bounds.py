@@ -128,6 +128,7 @@ class Standardise:
 
     bounds: Bounds | None
     target_middle: float
+    target_half: float
     clip: bool
 
     def rows(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
@@ -191,9 +192,24 @@ class Standardise:
         np.clip(out, -1.0, 1.0, out=out)
 
     def targets(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return targets around 0; the core checks their bound."""
+        """Return targets around 0; the core checks their bound.
+
+        Raises
+        ------
+        InvalidInput
+            For moved targets beyond their bounds unless they are clipped: the core would show where they are moved to.
+        """
         check_same_index(X, y)
-        return y if self.target_middle == 0.0 else as_vector("y", y) - self.target_middle
+        if self.target_middle == 0.0:
+            return y
+        given = as_vector("y", y)
+        moved = given - self.target_middle
+        outside = np.abs(moved) > self.target_half
+        if not self.clip and outside.any():
+            row = int(np.argmax(outside))
+            lower, upper = self.target_middle - self.target_half, self.target_middle + self.target_half
+            raise InvalidInput(f"y must be within target_bound ({lower:g}, {upper:g}), got {given[row]:g} in row {row}")
+        return moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ class MatrixChoices:
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
-        return Standardise(self.bounds, self.target_middle, self.clip)
+        return Standardise(self.bounds, self.target_middle, self.target_half, self.clip)
 
     def core_domain(self, n_columns: int) -> RowDomain:
         """Return the domain of rows of so many columns, as the core sees them."""
