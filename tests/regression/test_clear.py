@@ -9,7 +9,6 @@ import pytest
 import dpci
 from dpci import regression
 from dpci.regression.choices.clear import Case, greatest_variation, place_of
-from dpci.regression.choices.matrix import target_name
 from dpci.regression.choices.model import combinations, whole_model
 from dpci.regression.choices.planned import planned_model
 from dpci.regression.mechanism import choices_of_fit, matrix_choices, release_matrix
@@ -94,7 +93,7 @@ def test_no_table_within_the_bounds_varies_more(case):
     spec = made.spec(40, k, dpci.ZCDP(0.5), columns)
     rng = np.random.default_rng(1)
     place = place_of(made, columns, spec)
-    for model in models(columns, target_name(columns)):
+    for model in models(columns, made.target_name(columns)):
         bound = greatest_variation(made, columns, spec, model)
         rows = combinations(place, model)[0]
         ridge = 0.5 * model.l2_strength * np.eye(len(rows))
@@ -131,7 +130,7 @@ def test_a_group_of_indicators_varies_as_the_closed_form_says():
     made = choices(schema=SCHEMA)
     columns = SCHEMA.names
     spec = made.spec(1000, 4, dpci.ZCDP(0.5), columns)
-    model = whole_model(columns, "y", fit_intercept=True, l2_strength=0.0)
+    model = whole_model(columns, "days", fit_intercept=True, l2_strength=0.0)
     bound = greatest_variation(made, columns, spec, model)
     s, best = spec.intercept, 0.0
     for total in np.linspace(0, 1, 2001):

@@ -298,3 +298,28 @@ def test_a_pure_ledger_says_why_it_does_not_pay_for_gaussian_dp(call, keywords):
     with pytest.raises(dpci.InvalidInput, match=r"pure DP, PureDP\(epsilon=1.0\).*Gaussian DP, GDP\(mu=1.0\)"):
         call(X, Y, budget=dpci.GDP(1.0), ledger=ledger, **keywords)
     assert ledger.history == ()
+
+
+def test_the_target_has_the_name_that_is_known():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["age", "dose", "time"])
+    for name, expected in (("wage", "wage"), ("age", "age_"), ("intercept", "intercept_"), (None, "y"), (3, "y")):
+        matrix = exact(frame, pd.Series(Y, name=name), robust=True)
+        fit = matrix.fit(covariance="robust")
+        assert matrix.target == fit.target == expected
+        assert f"of {expected}, robust" in fit.summary()
+        assert f"a constant and {expected}" in matrix.summary()
+        assert matrix.fit("age", features=[expected]).names == (expected, "intercept")
+        again = regression.LinearFit.from_json(fit.to_json())
+        assert again.target == expected
+    others = [exact(frame, pd.Series(Y, name=name), seed=seed).fit() for name, seed in (("a", 1), ("b", 2))]
+    assert dpci.compare(*others).names == (*frame.columns, "intercept")
+    by_name = exact(frame, pd.Series(Y, name="wage"), robust=[regression.Regression(target="wage", features=["age"])])
+    assert by_name.fit(features=["age"], covariance="robust").target == "wage"
+    columns = (dpci.schema.NumericColumn(name="age", lower=0, upper=10),)
+    schema = dpci.schema.Schema(columns=columns, target=dpci.schema.NumericTarget(column="wage", lower=-30, upper=30))
+    table = {"age": X[:, 0], "wage": Y}
+    fit = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e6), seed=1)
+    assert fit.target == regression.MomentMatrix.of(fit).target == "wage"
+    assert fit.in_units().names == ("age", "intercept")
+    assert repr(fit).startswith("<LinearFit: wage on 2 regressors")

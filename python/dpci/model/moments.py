@@ -14,7 +14,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, described
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.matrix import MatrixChoices, plain_names, target_name
+from dpci.regression.choices.matrix import MatrixChoices, plain_names
 from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import choices_of_fit, payment_for, release_matrix
@@ -88,7 +88,7 @@ def fit_moments(
     )
     if not matrix.private:
         warn_of_seed("result", 4)
-    asked = model(matrix.columns)
+    asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
         warnings.warn(
@@ -123,7 +123,7 @@ def plan_moments(
     made, model = _choices(l2_strength=l2_strength, **{**_DEFAULTS, **keywords})
     made.core_domain(n_columns)
     columns = plain_names(n_columns) if made.schema is None else made.schema.names
-    return planned(Case(made, columns, n_samples, made.budget), model(columns), like=like)
+    return planned(Case(made, columns, n_samples, made.budget), model(made, columns), like=like)
 
 
 def _choices(
@@ -134,7 +134,7 @@ def _choices(
     schema: Schema | None,
     neighbors: Neighbors,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
-) -> tuple[MatrixChoices, Callable[[tuple[str, ...]], Model]]:
+) -> tuple[MatrixChoices, Callable[[MatrixChoices, tuple[str, ...]], Model]]:
     """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
         raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
@@ -151,8 +151,8 @@ def _choices(
         _check_references(schema, fit_intercept=fit_intercept)
     made = choices_of_fit(loss=loss, schema=schema, neighbors=neighbors, **others)
 
-    def whole(columns: tuple[str, ...]) -> Model:
-        return whole_model(columns, target_name(columns), fit_intercept=fit_intercept, l2_strength=l2_strength)
+    def whole(choices: MatrixChoices, columns: tuple[str, ...]) -> Model:
+        return whole_model(columns, choices.target_name(columns), fit_intercept=fit_intercept, l2_strength=l2_strength)
 
     return made, whole
 

@@ -39,7 +39,7 @@ class MomentMatrix(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """What the targets are called: "y", or "y_" if a column has that name."""
+        """What the targets are called: by the schema, the column y of a frame, or else "y"; "y_" if a column is."""
         return self._record.target
 
     @property

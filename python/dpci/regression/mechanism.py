@@ -21,7 +21,7 @@ from dpci.ledger.payment import Payment
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts, target_interval
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.matrix import MatrixChoices, plain_names, target_name
+from dpci.regression.choices.matrix import MatrixChoices, plain_names
 from dpci.regression.choices.model import Model
 from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.matrix import MomentMatrix
@@ -228,7 +228,7 @@ def release_matrix(
     *,
     payment: Payment,
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
-    whole: Callable[[tuple[str, ...]], Model] | None = None,
+    whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     warn: bool = False,
     stacklevel: int,
 ) -> MomentMatrix:
@@ -246,6 +246,7 @@ def release_matrix(
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
+    choices = _with_target(choices, y)
     names = known_names(X) if choices.robust else None
     # Frames in parts have names that no one knows before they are read.
     unnamed = bool(choices.robust) and names is None and isinstance(X, Partitions)
@@ -288,10 +289,17 @@ def release_matrix(
     return matrix
 
 
-def _check_case(case: Case, whole: Callable[[tuple[str, ...]], Model] | None) -> None:
+def _with_target(choices: MatrixChoices, y: object) -> MatrixChoices:
+    """Return choices that call targets what a frame calls its column y."""
+    name = getattr(y, "name", None)
+    known = choices.schema is None and isinstance(name, str) and name
+    return dataclasses.replace(choices, target=name) if known else choices
+
+
+def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None) -> None:
     planned = case.choices.planned(case.columns, len(case.columns))
     models = [planned_model(regression) for regression in planned]
-    for model in [*models, *([] if whole is None else [whole(case.columns)])]:
+    for model in [*models, *([] if whole is None else [whole(case.choices, case.columns)])]:
         case.check_possible(model)
 
 
@@ -349,7 +357,7 @@ def record_of_release(
             for regression, (point, moments) in zip(planned, release["residuals"], strict=True)
         ),
         columns=columns,
-        target=target_name(columns),
+        target=choices.target_name(columns),
         named_columns=release["named_columns"],
         middle=place[0],
         scale=place[1],

@@ -106,7 +106,7 @@ class MomentRecord:
     """Of the residuals of planned regressions."""
     columns: tuple[str, ...]
     target: str
-    """What the targets are called: "y", with underscores where a column has that name."""
+    """What the targets are called: by the schema, the caller's column, or "y"; with underscores where a column is."""
     named_columns: bool
     """Whether the names came with the caller's table."""
     middle: _F64

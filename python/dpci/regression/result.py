@@ -82,7 +82,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """The column that is explained."""
+        """The column that is explained, as :attr:`MomentMatrix.target` or one of the columns of X."""
         return self._model.target
 
     @property

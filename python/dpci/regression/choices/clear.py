@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.budgets import ApproxDP, GaussianBudget
 from dpci.errors import InvalidInput
-from dpci.regression.choices.matrix import MatrixChoices, target_name
+from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.rows import Ball
 
@@ -43,7 +43,7 @@ def place_of(choices: MatrixChoices, columns: tuple[str, ...], spec: _core.Momen
     middle, scale = choices.place(len(columns))
     return Placed(
         columns=columns,
-        target=target_name(columns),
+        target=choices.target_name(columns),
         middle=middle,
         scale=scale,
         constant=spec.intercept,

@@ -22,6 +22,7 @@ from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, domain_of, plain_bounds
+from dpci.regression.choices.model import INTERCEPT
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
 from dpci.regression.record import charge_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
@@ -50,6 +51,8 @@ class MatrixChoices:
     n_threads: int | None
     seed: int | None
     schema: Schema | None = None
+    target: str | None = None
+    """What the caller's table calls the targets; None: the schema's name, or without one "y"."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
@@ -108,7 +111,14 @@ class MatrixChoices:
             For names that are not there, and a regression that is planned twice.
         """
         columns = plain_names(n_columns) if names is None else names
-        return named_regressions(self.robust, columns, target_name(columns))
+        return named_regressions(self.robust, columns, self.target_name(columns))
+
+    def target_name(self, columns: tuple[str, ...]) -> str:
+        """Return what targets are called, with underscores where a column, or the intercept, has that name."""
+        target = self.target or ("y" if self.schema is None else self.schema.target.column)
+        while target in (*columns, INTERCEPT):
+            target += "_"
+        return target
 
     def public_n(self, n_samples: int) -> int:
         """Return what stands for the number of records: their number, or its public stand-in."""
@@ -164,14 +174,6 @@ class MatrixChoices:
             clip=self.clip,
             n_threads=self.n_threads,
         )
-
-
-def target_name(columns: tuple[str, ...]) -> str:
-    """Return what targets are called: "y", with underscores where a column has that name."""
-    target = "y"
-    while target in columns:
-        target += "_"
-    return target
 
 
 def plain_names(n_columns: int) -> tuple[str, ...]:
