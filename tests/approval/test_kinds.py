@@ -51,13 +51,10 @@ LAST = {"stratum": "A", "counted_stratum": "A", "groups": "a", "disjoint": "a"}
 
 @cache
 def made(kind, notion, neighbors):
-    """Return a result and the ledger that paid for it; None where there is none of the kind."""
+    """Return a result and the ledger that paid for it."""
     budget, add = BUDGETS[notion], neighbors == "add_remove"
-    ledger = (
-        dpci.Ledger(type(budget)(**dict.fromkeys(budget.parameters(), 0.9)), neighbors)
-        if notion == "approx"
-        else (dpci.Ledger(type(budget)(50.0), neighbors))
-    )
+    total = dpci.ApproxDP(50.0, 0.5) if notion == "approx" else type(budget)(50.0)
+    ledger = dpci.Ledger(total, neighbors)
     common = {"budget": budget, "ledger": ledger}
     number = {"neighbors": neighbors, "n_public": N} if add else {}
     people = number | ({"n_public": N // 2} if add else {})
@@ -65,8 +62,6 @@ def made(kind, notion, neighbors):
     of_matrix = {"bounds": (-0.5, 0.5), **common}
     strata = {"by": "state", "strata": ("A", "B"), "schema": OF_CLASSES, "l2_strength": 0.5, "neighbors": neighbors}
     choice = {"candidates": [{"l2_strength": 0.2}, {"l2_strength": 0.5}], "validation_radius": 2.0}
-    if (add and kind in {"chosen", "chosen_fit", "best"}) or (kind == "report" and (notion != "approx" or not add)):
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         makers = {
@@ -86,7 +81,7 @@ def made(kind, notion, neighbors):
             "ridge": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(l2_strength=0.3),
             "matrix_of_persons": lambda: dpci.regression.release(X, REAL, persons=IDS, **of_matrix, **people),
             "matrix_of_weights": lambda: dpci.regression.release(
-                X, REAL, weights=WEIGHTS, weight_bound=2.0, robust=False, **of_matrix, **number
+                X, REAL, weights=WEIGHTS, weight_bound=2.0, **of_matrix, **number
             ),
             "wages": lambda: dpci.fit(TABLE, schema=OF_WAGES, loss="squared", **common, **number),
             "several": lambda: dpci.regression.release(
@@ -118,15 +113,18 @@ def made(kind, notion, neighbors):
     return (found.result if kind == "chosen_fit" else found), ledger
 
 
-GRID = [*itertools.product(KINDS, BUDGETS, RELATIONS)]
+def is_offered(kind, notion, neighbors):
+    if kind == "report":
+        return (notion, neighbors) == ("approx", "add_remove")
+    return neighbors == "replace_one" or kind not in {"chosen", "chosen_fit", "best"}
+
+
+GRID = [case for case in itertools.product(KINDS, BUDGETS, RELATIONS) if is_offered(*case)]
 
 
 @pytest.fixture(params=GRID, ids="-".join)
 def case(request):
-    found = made(*request.param)
-    if found is None:
-        pytest.skip("there is none of this kind")
-    return (*request.param, *found)
+    return (*request.param, *made(*request.param))
 
 
 def test_what_it_says_is_true_in_every_setting(case):
@@ -157,9 +155,8 @@ def test_what_it_says_is_true_in_every_setting(case):
     assert is_exact == ("| values released exactly | the number of" in text)
     assert ("counted" in kind) == ("released with noise" in text.partition("## Decide")[0])
     # What is chosen with the data is said to be.
-    assert ("| choices from the data | the file records none |" in text) == (
-        kind not in {"chosen", "chosen_fit", "best"}
-    )
+    is_chosen = kind in {"chosen", "chosen_fit", "best"}
+    assert is_chosen == ("| choices from the data | the choice among 2 candidates, which the budget covers |" in text)
     assert ("No intervals are released." in text) == (approval_of(result).intervals is None)
     if hasattr(result, "interval_refusal"):
         assert ("No intervals are released." in text) == (result.interval_refusal is not None)
@@ -176,18 +173,12 @@ def test_sentences_are_plain_and_tables_whole(case):
     for line in text.splitlines():
         if line.startswith("|"):
             assert len(re.split(r"(?<!\\)\|", line)) in {4, 5}, line
-        assert "None" not in re.sub("`[^`]*`", "", line).replace("**none stated**", "")
-        assert "  " not in line.replace("  Spent before", "").replace("  This release", "").replace(
-            "  Remaining", ""
-        ).replace("  ( ) refused", "")
-        for banned in ("_public numbers", " a A", "..", " ,", "()", "dict", "{"):
-            assert banned not in re.sub("`[^`]*`", "", line), line
+        shown = re.sub("`[^`]*`", "x", line)
+        if "___" not in shown and not shown.startswith("Decision"):
+            assert not re.search(r"None|[.][.]| ,|[(][)]|[{}]|  ", shown), line
 
 
-SAVED = [kind for kind in KINDS if kind != "matrix_of_weights"]
-
-
-@pytest.mark.parametrize("kind", SAVED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_command_writes_what_python_returns(kind, tmp_path):
     neighbors = "add_remove" if kind == "report" else "replace_one"
     found = made(kind, "approx" if kind == "report" else "pure", neighbors)
@@ -205,7 +196,8 @@ def test_a_moment_matrix_covers_all_regressions():
     text = made("matrix", "zcdp", "replace_one")[0].officer_report()
     assert "It covers every linear regression among the 3 columns: of any of them, on any others." in text
     assert "They cost nothing more, however many there are." in text
-    hidden = dpci.fit(0.01 * X, REAL, loss="squared", budget=dpci.PureDP(0.01))
+    with pytest.warns(dpci.MomentNoiseWarning):
+        hidden = dpci.fit(0.01 * X, REAL, loss="squared", budget=dpci.PureDP(0.01))
     assert hidden.interval_refusal is not None
     assert "hidden by the noise, so that it has no coefficients" in hidden.officer_report()
     gaussian = dpci.regression.release(X, REAL, budget=dpci.GDP(0.5)).officer_report()
@@ -273,7 +265,7 @@ def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
         (Schema(columns=COLUMNS, target=OF_CLASSES.target, persons="id"), "the column of persons is none in the model"),
         (
             Schema(columns=(NumericColumn(name="age", lower=0, upper=90),), target=OF_CLASSES.target),
-            "column 'age' has lower=18.0 in the model, 0.0 in the agreed one",
+            "column 'age' has lower=18 in the model, 0 in the agreed one",
         ),
         (
             Schema(columns=(*COLUMNS, CategoricalColumn(name="sex", categories=("F", "M"))), target=OF_CLASSES.target),
@@ -288,9 +280,9 @@ def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
     path = tmp_path / "l.db"
     dpci.Ledger(dpci.PureDP(1.0), path=path)
     assert "| FAILED | the ledger must be" in result.officer_report(ledger=path)
-    with pytest.raises(dpci.errors.InvalidInput, match="ledger must be a dpci.Ledger"):
+    with pytest.raises(dpci.errors.InvalidInput, match=r"ledger must be a dpci\.Ledger"):
         result.officer_report(ledger=3)
-    with pytest.raises(dpci.errors.InvalidInput, match="schema must be a dpci.schema.Schema"):
+    with pytest.raises(dpci.errors.InvalidInput, match=r"schema must be a dpci\.schema\.Schema"):
         result.officer_report(schema="people.toml")
     with pytest.raises(dpci.errors.LedgerError):
         result.officer_report(ledger=tmp_path / "none.db")

@@ -209,6 +209,23 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     assert f"The whole is all 2 strata of the table. It spends epsilon={charged:g} (pure DP)" in document
     assert f"The release spends epsilon={charged:g} (pure DP)." in document
     assert ("replaced by another one, possibly of another stratum" in document) == (neighbors == "replace_one")
+    # A part that claims to be of more strata, one that says of no whole, and strata of which one says of none.
+    saved = json.loads(found["B"].to_json())
+    saved.pop("checksum")
+    more = {**saved, "whole": {**saved["whole"], "parts": 3}}
+    alone = {name: value for name, value in saved.items() if name != "whole"}
+    for changed, message in (
+        (more, "must have the source of the model, dpci.fit_strata, 3 strata of, got dpci.fit_strata, 2 strata of"),
+        (alone, "the fit must say that it is a part of all strata of a table"),
+    ):
+        (folder / "model.json").write_text(json.dumps({**changed, "checksum": checksum(changed)}))
+        (failed,) = findings("--ledger", "s.db")[0]
+        assert message in failed
+    everything = json.loads(found.to_json())
+    everything.pop("checksum")
+    everything["strata"][1][1] = {**alone, "checksum": checksum(alone)}
+    (folder / "model.json").write_text(json.dumps({**everything, "checksum": checksum(everything)}))
+    assert findings()[0] == ["each model must say that it is a part of all strata, got none in B"]
     # A part that claims that the whole cost more or less than strata at its budget.
     saved = json.loads(found["B"].to_json())
     saved.pop("checksum")

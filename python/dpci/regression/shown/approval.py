@@ -111,13 +111,11 @@ def approval_of_regression(
     )
 
 
-def _intervals(record: MomentRecord) -> str | None:
-    """Return which regressions have intervals, and what these count; None where none has."""
+def _intervals(record: MomentRecord) -> str:
+    """Return which regressions have intervals, and what these count."""
     counted = "They count sampling and the noise."
     if not record.needs_robust:
         return f"A regression that the noise does not hide has intervals. {counted}"
-    if not record.residuals:
-        return None
     return f"A planned regression that the noise does not hide has intervals; no other one has. {counted}"
 
 
