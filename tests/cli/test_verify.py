@@ -184,6 +184,25 @@ def test_a_regression_is_that_of_the_matrix_which_the_ledger_paid_for(folder):
     assert any("must hold the hash of this model, got another" in what for what in findings(*given)[0])
 
 
+def test_what_cannot_be_checked_of_persons_and_of_several_targets(folder):
+    X, ids = RNG.uniform(0, 1, (600, 2)), np.repeat(np.arange(200), 3)
+    common = {"budget": dpci.ZCDP(0.5), "bounds": ([0, 0], [1, 1])}
+    matrices = {
+        "one row": dpci.regression.release(X, X[:, 0], target_bound=1.0, **common),
+        "one id": dpci.regression.release(X, X[:, 0], target_bound=1.0, persons=ids, **common),
+    }
+    for of_it, matrix in matrices.items():
+        (folder / "model.json").write_text(matrix.to_json())
+        (about,) = [what for what in findings()[1] if "each person" in what]
+        assert of_it in about
+    several = dpci.regression.release(X, X, target_bound=1.0, **common)
+    (folder / "model.json").write_text(several.to_json())
+    assert findings()[0] == []
+    code, _, err = run("report", "model.json")
+    assert code != 0
+    assert "moment matrices of one target, got y0, y1" in err
+
+
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     dpci.Ledger(dpci.PureDP(3.0), path="s.db", neighbors=neighbors)

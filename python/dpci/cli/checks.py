@@ -44,7 +44,7 @@ _OTHERS = "other regressions from the same matrix: they cost nothing, and nobody
 _STRATA = "that the list of strata and n_public were chosen without the data"
 _NEVER = (
     "that the noise was drawn as the model says: no file can show it",
-    "that bounds, lists, formula and λ were chosen without the data, and that each person is one row",
+    "that bounds, lists, formula and λ were chosen without the data, and that {unit}",
     "that nobody replaced the file and its hash: a hash is not a signature (sign the file, or keep its hash elsewhere)",
 )
 
@@ -109,13 +109,14 @@ class Held:
 def findings(held: Held, schema: Schema | None, ledger: Path | None) -> list[Finding]:
     """Return what agrees, what does not and what cannot be checked. The file has been read, so its checksum holds."""
     record = held.record
+    unit = "each person is one row" if record.persons is None else "each person has one id"
     return [
         Finding("ok", f"the file is as it was written: {held.digest}"),
         Finding("ok", f"its fields agree with each other: {held.kind}, {held.made_by}, {_spent(held)}"),
         _seeded(held),
         *_against_schema(record, schema),
         *_against_ledger(held, ledger),
-        *(Finding("not checked", what) for what in (*_NEVER, *held.never)),
+        *(Finding("not checked", what.format(unit=unit)) for what in (*_NEVER, *held.never)),
     ]
 
 

@@ -77,6 +77,12 @@ def read_model_or_regression(path: Path) -> PrivateFit | LinearFit:
     """
     found = read_saved_result(path)
     if isinstance(found, MomentMatrix):
+        if len(found.targets) > 1:
+            msg = (
+                f"the command line shows moment matrices of one target, got {', '.join(found.targets)}: "
+                f"{str(path)!r} (in Python: dpci.regression.MomentMatrix.from_json(text).fit(target))"
+            )
+            raise InvalidInput(msg)
         return whole_regression(found, fit_intercept=True, l2_strength=0.0)
     return found if isinstance(found, LinearFit) else read_model(path)
 

@@ -38,19 +38,21 @@ class Targets:
         InvalidInput
             For bounds of another number of targets, and names that are equal or reserved.
         """
-        listed = isinstance(bound, list | tuple) and len(bound) > 0 and all(isinstance(b, list | tuple) for b in bound)
-        bounds = [_interval(part) for part in bound] if listed else [_interval(bound)]  # type: ignore[attr-defined]
+        pairs = _listed(bound)
         shape: Any = getattr(y, "shape", ())
         several = isinstance(shape, tuple) and len(shape) == 2
-        count = len(bounds) if y is None else int(shape[1]) if several else 1
-        if count == 0:
+        if isinstance(shape, tuple) and len(shape) > 2:
+            raise InvalidInput(f"y must have one dimension, or two with a column for each target, got shape {shape}")
+        if several and shape[1] == 0:
             raise InvalidInput("y must have at least one column, got none")
-        if len(bounds) not in {1, count}:
+        count = len(pairs or (1,)) if y is None else int(shape[1]) if several else 1
+        bounds = [_interval(bound)] * count if pairs is None else [_interval(pair) for pair in pairs]
+        if len(bounds) != count:
             raise InvalidInput(
-                f"target_bound must be one pair (lower, upper), or a list of one for each of the {count} columns of y, "
-                f"got {len(bounds)}"
+                f"target_bound must be one pair (lower, upper), or a list of one for each column of y ({count}), got a "
+                f"list of {len(bounds)}"
             )
-        middle, half = np.array(bounds * (count if len(bounds) == 1 else 1)).T
+        middle, half = np.array(bounds).T
         given = column_labels(y) if several and count > 1 else None
         if given is not None and (len(set(given)) < len(given) or _INTERCEPT in given):
             raise InvalidInput(f"columns of y must have different names, and none be {_INTERCEPT!r}, got {given}")
@@ -107,6 +109,12 @@ class Targets:
                 f"y must be finite and within target_bound ({shown} in column {j}), got {first[i, j]} at index {(i, j)}"
             )
         return first, values[:, -1]
+
+
+def _listed(bound: object) -> list[Any] | None:
+    """Return the pairs of a list of them; None for a single pair or number."""
+    pairs = list(bound) if isinstance(bound, list | tuple) else []
+    return pairs if pairs and all(isinstance(pair, list | tuple) for pair in pairs) else None
 
 
 def _interval(value: Any) -> tuple[float, float]:  # noqa: ANN401  # whatever the caller has
