@@ -47,6 +47,7 @@ macro_rules! named {
     };
 }
 
+// Each twice and not by a macro, through which rustfmt would not find the files.
 #[cfg(not(feature = "internals"))]
 mod bugs;
 #[cfg(feature = "internals")]

@@ -109,13 +109,16 @@ fn check(counting: Counting) {
     let (table, n_records) = table(counting);
     let specs = counted(&specs(), n_records, counting);
     let design = table.design(counting, &exec);
-    let study = Study::new(&design, &specs, &exec).unwrap();
+    let mut study = Study::new(&design, &specs, &exec).unwrap();
     assert_eq!(study.n_distinct(), n_records);
-    let outcomes = study.run(3..6, SEED, Some(LEVEL), &exec).unwrap();
+    let mut outcomes = study.run(3..6, SEED, Some(LEVEL), &exec).unwrap();
+    // The replicates of the logistic loss once more, by its series.
+    study.populations[0].is_near = true;
+    outcomes.extend(study.run(3..6, SEED, Some(LEVEL), &exec).unwrap());
     // Records in the order of their numbers.
     let merged = design.merged(&exec).unwrap();
     let resampler = Resampler::new(&merged).unwrap();
-    for (replicate, outcome) in (3_u64..).zip(&outcomes) {
+    for (replicate, outcome) in (3_u64..6).cycle().zip(&outcomes) {
         let mut counts = resampler.no_counts();
         let generator = SimulationGenerator::new(SEED, replicate * 256);
         resampler.draw(&mut [generator], &mut counts).unwrap();
