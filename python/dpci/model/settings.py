@@ -258,8 +258,8 @@ class Settings(DerivedFacts):
         classes = schema_classes(schema)
         if isinstance(schema.target, CategoricalTarget) != (self.loss.name == SEVERAL):
             raise InvalidInput(
-                "the target of a schema must have several classes for dpci.multinomial.fit, and for no other function, "
-                f"got loss={self.loss.name!r} with {schema.target!r}"
+                "a schema whose target has several classes is for dpci.multinomial.fit alone, got "
+                f"loss={self.loss.name!r} with the target {schema.target.column!r}"
             )
         if (classes is None) == self.two_classes:
             kind, wanted, name = _TARGETS[classes is None]
