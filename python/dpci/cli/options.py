@@ -318,8 +318,8 @@ def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | 
     """
     if isinstance(description.target, CategoricalTarget):
         msg = (
-            f"a schema whose target has three classes or more requires dpci fit or dpci plan with --loss {SEVERAL}, got "
-            "another loss or command"
+            f"a schema whose target has three classes or more requires dpci fit or dpci plan with --loss {SEVERAL}, "
+            "got another loss or command"
         )
         raise InvalidInput(msg)
     if rows is None and description.encoding == "unit_norm":
