@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from dpci import _core
 from dpci.base.validation import (
@@ -199,6 +199,7 @@ Budget: TypeAlias = PureDP | ZCDP | ApproxDP
 
 GaussianBudget: TypeAlias = Budget | GDP
 """Budgets of releases whose noise may be Gaussian."""
+AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget)
 
 
 def check_gaussian_budget(budget: object) -> GaussianBudget:
@@ -296,3 +297,41 @@ def split_budget(budget: Budget, share: float, name: str = "selection_share") ->
 def _remainder(whole: float, part: float) -> float:
     rest = whole - part
     return rest if Fraction(part) + Fraction(rest) <= Fraction(whole) else math.nextafter(rest, 0.0)
+
+
+def exact(value: float) -> Fraction:
+    """Return the decimal that Python prints for a float: what a caller who writes 0.1 means."""
+    return Fraction(repr(value))
+
+
+def times(budget: AnyBudget, count: int) -> AnyBudget:
+    """Return a budget that ``count`` releases at ``budget`` never exceed, by basic composition."""
+    return type(budget)(**{name: printed_beyond(exact(value) * count) for name, value in budget.parameters().items()})
+
+
+def for_changes(budget: GaussianBudget, count: int) -> GaussianBudget | None:
+    """Return what a budget guarantees where ``count`` records change and not one; None where that is nothing.
+
+    Of zCDP: Bun and Steinke 2016, Proposition 1.9. Of (epsilon, delta): each change multiplies by e^epsilon what was
+    lost before.
+    """
+    if count == 1:
+        return budget
+    if isinstance(budget, ZCDP):
+        return times(budget, count**2)
+    if not isinstance(budget, ApproxDP):
+        return times(budget, count)
+    lost, factor = 1.0, math.exp(budget.epsilon) if budget.epsilon < 700.0 else math.inf
+    for _ in range(count - 1):
+        lost = 1.0 + factor * lost
+    # Rounded up by more than the exponential and the products err.
+    delta = budget.delta * lost * (1.0 + count * 5e-15)
+    return ApproxDP(times(PureDP(budget.epsilon), count).epsilon, delta) if delta < 1.0 else None
+
+
+def printed_beyond(value: Fraction) -> float:
+    """Return a float, mostly the least one, whose decimal is at least ``value``."""
+    number = float(value)
+    while exact(number) < value:
+        number = math.nextafter(number, math.inf)
+    return number

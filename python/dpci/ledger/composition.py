@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, exact, printed_beyond
 from dpci.errors import InvalidInput
 
 _GRID = 1.0 + np.exp2(np.arange(-4, 25) / 2.0)
@@ -28,19 +28,9 @@ _LEAST_DELTA = 1e-290
 _GREATEST = 1e100
 
 
-def exact(value: float) -> Fraction:
-    """Return the decimal that Python prints for a float: what a caller who writes 0.1 means."""
-    return Fraction(repr(value))
-
-
 def rounded_down(budget: Budget) -> Budget:
     """Return the greatest budget in floats that is at most the decimals of ``budget``, as rational numbers."""
     return type(budget)(**{name: _float_within(exact(value)) for name, value in budget.parameters().items()})
-
-
-def times(budget: Budget, count: int) -> Budget:
-    """Return a budget that ``count`` releases at ``budget`` never exceed, by basic composition."""
-    return type(budget)(**{name: _printed_beyond(exact(value) * count) for name, value in budget.parameters().items()})
 
 
 def _float_within(value: Fraction) -> float:
@@ -54,14 +44,6 @@ def _printed_within(value: Fraction) -> float:
     number = float(value)
     while exact(number) > value:
         number = math.nextafter(number, -math.inf)
-    return number
-
-
-def _printed_beyond(value: Fraction) -> float:
-    """Return a float, mostly the least one, whose decimal is at least ``value``."""
-    number = float(value)
-    while exact(number) < value:
-        number = math.nextafter(number, math.inf)
     return number
 
 
@@ -190,7 +172,7 @@ class Account:
 
     def spent_as_floats(self) -> dict[str, float]:
         """Return what has been spent, rounded up."""
-        return {name: _printed_beyond(value) for name, value in self.spent().items()}
+        return {name: printed_beyond(value) for name, value in self.spent().items()}
 
     def remaining(self) -> Budget | None:
         """Return a budget that can still be spent, rounded down; None: nothing is left."""

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_flag, warn_of_seed
-from dpci.budgets import Budget
+from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows, read
 from dpci.errors import DpciError, InvalidInput
-from dpci.ledger.composition import rounded_down, times
+from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpci.base.validation import check_choice, check_count
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, budget_from_parameters, for_changes, times
 from dpci.errors import InvalidInput
 
 _NAMES = {
@@ -49,6 +49,23 @@ class Whole:
         names = {**_NAMES, **_ONLY} if self.parts == 1 else _NAMES
         return names[self.kind].format(parts=self.parts)
 
+    def cost_of(self, part: Budget) -> Budget:
+        """Return what all parts cost together, each at the budget of one: of counts and choices, the least.
+
+        Raises
+        ------
+        InvalidInput
+            For a budget at which two changes leave no delta below 1.
+        """
+        if self.of_strata:
+            return cost_of_strata(part, self.neighbors)
+        return times(part, self.parts) if self.kind == "groups" else part
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether the parts are all that was paid for, each at the same budget."""
+        return self.kind != "tuning" and not self.counts
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a record keeps them."""
         return {
@@ -76,3 +93,23 @@ class Whole:
             check_choice("whole.neighbors", value["neighbors"], ("replace_one", "add_remove")),
             budget_from_parameters(value["notion"], value["budget"]),
         )
+
+
+def cost_of_strata(budget: Budget, neighbors: str) -> Budget:
+    """Return what all strata cost together; a replaced record is one removed and one added (docs/strata.md, "Proof").
+
+    Raises
+    ------
+    InvalidInput
+        For a budget at which two changes leave no delta below 1.
+    """
+    if neighbors == "add_remove":
+        return budget
+    found = for_changes(budget, 2)
+    if found is None:
+        given = " and ".join(f"{name}={value}" for name, value in budget.parameters().items())
+        raise InvalidInput(
+            f"(1 + exp(epsilon)) * delta must be below 1 for strata with neighbors='replace_one', got {given}"
+        )
+    assert isinstance(found, PureDP | ZCDP | ApproxDP)  # noqa: S101  # for the type checker: of the same kind
+    return found

@@ -25,13 +25,12 @@ from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
-from dpci.released.whole import Whole
+from dpci.released.whole import Whole, cost_of_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
-from dpci.strata.cost import charged_for
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
 from dpci.strata.result import StrataFit, counted_strata
 
@@ -202,7 +201,7 @@ def fit_strata(
     payment = Payment.due(
         f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}",
         ledger,
-        budget=charged_for(check_budget(budget), neighbors),
+        budget=cost_of_strata(check_budget(budget), neighbors),
         neighbors=neighbors,
         seed=common.seed,
         persons=common.persons is not None,

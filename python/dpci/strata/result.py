@@ -19,12 +19,12 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.rules import check_text, read_saved, saved_text
+from dpci.released.whole import cost_of_strata
 from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption
-from dpci.strata.cost import charged_for
 from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ class StrataFit(Mapping[str, PrivateFit]):
             right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
-        least = charged_for(self.budget, self.neighbors)
+        least = cost_of_strata(self.budget, self.neighbors)
         if self.charged != least:
             raise InvalidInput(f"charged must be what the strata cost together, {least}, got {self.charged}")
 
