@@ -81,8 +81,8 @@ def test_what_agrees_and_what_cannot_be_checked():
     assert any("no file can show it" in what for what in unchecked)
     failed, unchecked = findings()
     assert failed == []
-    assert any("--schema names it" in what for what in unchecked)
-    assert any("--ledger names the file" in what for what in unchecked)
+    assert any("none was given to compare it with (--schema)" in what for what in unchecked)
+    assert any("no ledger was given to compare it with (--ledger)" in what for what in unchecked)
     code, out, _ = run("verify", "model.json")
     assert code == 0
     assert out.count("\nnot checked  ") == 5
@@ -130,8 +130,8 @@ def test_another_ledger_and_an_entry_of_another_model(model):
 @pytest.mark.parametrize(
     ("old", "new", "difference"),
     [
-        ("upper = 100", "upper = 90", "column 'age' has upper=100 in the model, 90 in --schema"),
-        ('"F", "M"', '"F", "W"', "column 'sex' has categories=('F', 'M') in the model, ('F', 'W') in --schema"),
+        ("upper = 100", "upper = 90", "column 'age' has upper=100 in the model, 90 in the agreed one"),
+        ('"F", "M"', '"F", "W"', "column 'sex' has categories=('F', 'M') in the model, ('F', 'W') in the agreed one"),
         ('"age"', '"weight"', "column 'age' is only in the model"),
         ('positive = "yes"', 'positive = "YES"', "the target is"),
         ("", 'formula = "age*sex"\n', "the columns of the rows are age, sex=M in the model, age, sex=M, age:sex=M in"),
@@ -225,7 +225,7 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     assert any("the ledger can only hold that of the whole" in what for what in unchecked)
     charged = 1.0 if neighbors == "add_remove" else 2.0
     document = run("report", "model.json", "--officer")[1]
-    assert f"(all 2 strata of the table) spends epsilon={charged:g} (pure DP)" in document
+    assert f"The whole is all 2 strata of the table. It spends epsilon={charged:g} (pure DP)" in document
     assert f"The release spends epsilon={charged:g} (pure DP)." in document
     assert ("replaced by another one, possibly of another stratum" in document) == (neighbors == "replace_one")
     # A part that claims that the whole cost more or less than strata at its budget.

@@ -171,7 +171,7 @@ def test_a_file_of_one_stratum_says_that_its_number_was_released():
     assert "epsilon=2 (pure DP) by all 3 strata of the table with the counts of their records" in counted.summary()
     assert "n (public)" in public.summary()
     report = counted.officer_report()
-    assert "a released count, with noise," in report
+    assert "a count that was released with noise" in report
     assert "was chosen without counting" not in report
     assert "released with noise, as a part of the whole" in report
     assert "The number of records in each stratum is private." in report

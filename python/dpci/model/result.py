@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpci.approval.approvable import Approvable
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
 from dpci.inference.targets.estimates import Simultaneous
@@ -18,10 +19,12 @@ from dpci.report.view import Units, View
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpci.approval.facts import Approval
+
 __all__ = ["PrivateFit"]
 
 
-class PrivateFit(Inference):
+class PrivateFit(Approvable, Inference):
     """A released model, made by :func:`dpci.fit`. It holds released and public values only, and never changes.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
@@ -150,34 +153,10 @@ class PrivateFit(Inference):
             Path(path).write_text(page, encoding="utf-8")
         return page
 
-    def officer_report(self, path: "str | PathLike[str] | None" = None) -> str:
-        """Return a Markdown document for whoever has to approve the release (docs/approve.md).
+    def _approval(self) -> "Approval":
+        from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above
 
-        It says who is protected, what the budget means in plain words, what the guarantee assumes, and what the file
-        can and cannot show. It answers the points of NIST SP 800-226 for this release and ends with a checklist to
-        sign. It holds what :meth:`to_json` holds and no more.
-
-        Parameters
-        ----------
-        path : path, optional
-            File to write the document to as well, in UTF-8; one that exists is replaced.
-
-        Returns
-        -------
-        str
-            The document.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        from dpci.report.officer import officer_report  # noqa: PLC0415  # likewise
-
-        document = officer_report(self)
-        if path is not None:
-            Path(path).write_text(document, encoding="utf-8")
-        return document
+        return approval_of_fit(self)
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""

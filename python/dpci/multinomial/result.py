@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from dpci.accounting.guarantee import Guarantee
+from dpci.approval.approvable import Approvable
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
 from dpci.data.labels import Label, label_array
@@ -30,8 +31,10 @@ from dpci.schema.table import Table as NamedTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpci.approval.facts import Approval
 
-class MultinomialFit:
+
+class MultinomialFit(Approvable):
     """A released multinomial model. Holds released and public values only; made by ``fit``, never changed.
 
     Attributes are read-only; arrays are read-only too. K is the number of classes, d the number of parameters of one
@@ -275,6 +278,11 @@ class MultinomialFit:
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def _approval(self) -> "Approval":
+        from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # as above
+
+        return approval_of_classes(self._fit, self.classes, self.digest)
 
     def to_json(self) -> str:
         """Return the whole result as JSON, floats exactly."""

@@ -1,6 +1,5 @@
 """The per-instance report: a function from records to bounds on their privacy losses, which may be published."""
 
-import json
 import math
 import warnings
 from functools import partial
@@ -21,7 +20,7 @@ from dpci.losses import Loss, check_loss, declaration, describe, from_declaratio
 from dpci.model.result import PrivateFit
 from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
-from dpci.per_instance.record import ReportRecord
+from dpci.per_instance.record import ReportRecord, SavedReport
 from dpci.report.style import facts_of_release
 from dpci.rows import core_rows
 
@@ -59,7 +58,7 @@ class RecordLosses(NamedTuple):
         return np.asarray(self.eps1 + self.eps2 + self.eps3)
 
 
-class Report:
+class Report(SavedReport):
     """A released model with bounds on what it costs a given record; made by :func:`dpci.per_instance.report`.
 
     Call it with records. It holds released and public values only, so it may be published. **Its values at private
@@ -67,10 +66,10 @@ class Report:
     without any noise. See docs/per_instance.md.
     """
 
-    __slots__ = ("_bounds", "_loss", "_record")
+    __slots__ = ("_bounds", "_loss")
 
     def __init__(self, record: ReportRecord, loss: Loss) -> None:
-        self._record = record
+        super().__init__(record)
         self._loss = loss
         self._bounds = _core_bounds(record, loss)
 
@@ -267,15 +266,6 @@ class Report:
         few = "" if 2 * n_records >= fit.n_samples else ": a part of the data, perhaps unlike the rest"
         spent, count = facts_of_release(self.budget, fit.n_samples, neighbors=fit.neighbors, private=self.private)
         return [f"{spent}, {count}", f"{n_records:,} records{few}"]
-
-    def to_json(self) -> str:
-        """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
-        return self._record.to_json()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return str(json.loads(self.to_json())["checksum"])
 
     @classmethod
     def from_json(cls, text: str | bytes, *, loss: Loss | None = None) -> "Report":

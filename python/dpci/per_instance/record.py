@@ -2,19 +2,23 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.steps import Step
+from dpci.approval.approvable import Approvable, approval_of
 from dpci.base.validation import check_choice, check_flag, check_real, check_reals
 from dpci.data.arrays import check_finite
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
+
+if TYPE_CHECKING:
+    from dpci.approval.facts import Approval
 
 SCHEMA = "dpci.PerInstanceReport"
 SCHEMA_VERSION = 2
@@ -44,7 +48,7 @@ _FIT = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReportRecord:
+class ReportRecord(Approvable):
     """Everything that a :class:`~dpci.per_instance.Report` knows, but the code of a custom loss."""
 
     fit: FitRecord
@@ -86,6 +90,16 @@ class ReportRecord:
     def step(self, name: str) -> Step:
         """Return the step of a release by its name; every release of the kind has one."""
         return next(step for step in self.fit.steps if step.step == name)
+
+    def _approval(self) -> "Approval":
+        from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
+
+        return approval_of_report(self.fit, self.digest, data_dependent=self.data_dependent)
+
+    @property
+    def digest(self) -> str:
+        """The hash of what the saved record says, which is its checksum."""
+        return str(json.loads(self.to_json())["checksum"])
 
     def to_json(self) -> str:
         """Return the record as JSON; floats survive exactly."""
@@ -148,3 +162,24 @@ class ReportRecord:
             raise InvalidInput(
                 f"noise_scale must be the scale of the step 'coefficients', {scale}, got noise_scale={noise_scale}"
             )
+
+
+class SavedReport(Approvable):
+    """A report as it is saved, and as it is approved."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: ReportRecord) -> None:
+        self._record = record
+
+    def to_json(self) -> str:
+        """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
+        return self._record.to_json()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
+        return self._record.digest
+
+    def _approval(self) -> "Approval":
+        return approval_of(self._record)

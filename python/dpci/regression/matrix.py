@@ -1,7 +1,7 @@
 """``MomentMatrix``: a released moment matrix, and every regression among its columns."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from dpci.regression.columns import Columns
 from dpci.regression.equations import Model, Ridge, attempt, check_covariance, check_ridge, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
+
+if TYPE_CHECKING:
+    from dpci.approval.facts import Approval
 
 __all__ = ["MomentMatrix"]
 
@@ -236,6 +239,11 @@ class MomentMatrix(ReleaseFacts):
         record = self._record
         banner = [] if record.private else ["NOT PRIVATE (seeded)"]
         return "\n\n".join([*banner, format_facts(release_lines(record)), *banner])
+
+    def _approval(self) -> "Approval":
+        from dpci.regression.shown.approval import approval_of_matrix  # noqa: PLC0415  # most programs write no document
+
+        return approval_of_matrix(self, self._record, self.digest)
 
     def to_json(self) -> str:
         """Return the whole release as JSON, floats exactly."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
+from dpci.approval.approvable import Approvable
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
 from dpci.data.persons import Persons
@@ -18,6 +19,7 @@ from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import ResidualMoments, check_residuals, read_only
+from dpci.released.facts import conditions_of_release
 from dpci.released.rules import (
     Rule,
     built,
@@ -34,7 +36,7 @@ from dpci.released.rules import (
     saved_text,
     steps_by,
 )
-from dpci.rows import Blocks
+from dpci.rows import Ball, Blocks
 from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
@@ -252,7 +254,7 @@ def charge_of(budget: GaussianBudget) -> Budget:
     return ZCDP(budget.to_zcdp().rho * (1.0 + 2.0**-50)) if isinstance(budget, GDP) else budget
 
 
-class ReleaseFacts:
+class ReleaseFacts(Approvable):
     """Facts of the release of a moment matrix; arrays are read-only."""
 
     __slots__ = ("_record",)
@@ -344,15 +346,9 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
 
 def conditions(record: MomentRecord) -> list[str]:
     """Return what the guarantee rests on besides the theorem."""
-    rests_on = []
-    if not record.private:
-        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
-    if record.on_violation == "error":
-        rests_on.append("every possible record obeys the public bounds; errors are seen by the holder of the data only")
-    if record.private:
-        rests_on.append("the noise is as good as random: ChaCha20 seeded by the operating system")
-    rests_on.append("elementary functions err by no more than docs/noise.md assumes")
-    return rests_on
+    domain = record.blocks if record.row_norm is None else Ball(record.row_norm)
+    bounds = f"an interval for each of {len(record.features)} columns" if domain is None else str(domain)
+    return conditions_of_release(private=record.private, bounds=bounds if record.on_violation == "error" else None)
 
 
 def _check_finite(name: str, value: object) -> float:

@@ -21,7 +21,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_covariance, check_ridge
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
-from dpci.regression.show import (
+from dpci.regression.shown.show import (
     NOTE,
     coefficient_table,
     drawn,
@@ -40,6 +40,8 @@ from dpci.schema.table import Table as NamedTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from dpci.approval.facts import Approval
 
 __all__ = ["LinearFit"]
 
@@ -285,6 +287,13 @@ class LinearFit(ReleaseFacts):
             "upper": intervals.upper,
         }
         return new_frame(columns, self.names)
+
+    def _approval(self) -> "Approval":
+        from dpci.regression.shown.approval import approval_of_regression  # noqa: PLC0415  # most programs write no document
+
+        refusal = self.interval_refusal
+        ridge = refusal is None and self.l2_strength > 0.0
+        return approval_of_regression(self, self._record, self._model, self.digest, refusal=refusal, ridge=ridge)
 
     def to_json(self) -> str:
         """Return the regression and the release it comes from as JSON, floats exactly."""

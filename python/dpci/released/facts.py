@@ -1,5 +1,6 @@
 """The facts of a private fit: what was released, what is public about it, and what the guarantee rests on."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -14,6 +15,7 @@ from dpci.released.model import Released
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 
+CHOSEN_WITHOUT_DATA = "bounds, lists of categories, model and all parameters were chosen without the data"
 # Steps add up to the budget except for rounding.
 _ROUNDING = 1e-9
 
@@ -126,19 +128,25 @@ def constants(record: FitRecord) -> dict[str, Any]:
 
 def conditions(record: FitRecord) -> list[str]:
     """Return what the guarantee rests on besides the theorem."""
-    rests_on = []
-    if not record.private:
-        rests_on.append("none: the noise is seeded, so whoever knows the seed can subtract it")
+    special = []
     if record.loss["name"] == "custom":
-        rests_on.append("the declared bounds of the custom loss hold for every predictor and target")
+        special.append("the declared bounds of the custom loss hold for every predictor and target")
     if record.classes_inferred:
-        rests_on.append(CLASSES_READ_OFF)
-    if record.on_violation == "error":
+        special.append(CLASSES_READ_OFF)
+    bounds = str(record.rows) if record.on_violation == "error" else None
+    return conditions_of_release(private=record.private, bounds=bounds, special=special)
+
+
+def conditions_of_release(*, private: bool, bounds: str | None, special: Sequence[str] = ()) -> list[str]:
+    """Return what the guarantee of any release rests on; ``bounds`` are those that records have to obey, or None."""
+    rests_on = [] if private else ["none: the noise is seeded, so whoever knows the seed can subtract it"]
+    rests_on += special
+    if bounds is not None:
         rests_on.append(
-            f"every possible record obeys the public bounds ({record.rows}); only the holder of the data sees errors"
+            f"every possible record obeys the public bounds ({bounds}); only the holder of the data sees errors"
         )
-    if record.private:
-        rests_on.append("bounds, lists of categories, model and all parameters were chosen without the data")
+    if private:
+        rests_on.append(CHOSEN_WITHOUT_DATA)
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
     rests_on.append(
         "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"

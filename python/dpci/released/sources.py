@@ -1,9 +1,16 @@
 """The public values of a release, each with the source that its schema states."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
+from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.schema.table import Schema
+
+_OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
 
 
 class PublicValue(NamedTuple):
@@ -17,8 +24,9 @@ class PublicValue(NamedTuple):
 
 def public_values(record: FitRecord) -> list[PublicValue]:
     """Return what was chosen for a release: bounds, classes, lists of categories, regularisation."""
+    table, loss = record.table, record.loss
     found = [
-        PublicValue("rows", str(record.rows), "" if record.table is None else "follows from the columns"),
+        PublicValue("rows", str(record.rows), "" if table is None else "follows from the columns"),
         PublicValue("l2_strength", f"{record.l2_strength:g}", ""),
     ]
     if record.radius is not None:
@@ -26,17 +34,38 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     if record.neighbors == "add_remove":
         source = "released with noise, as a part of the whole" if record.n_is_released else ""
         found.append(PublicValue("n_public", f"{record.n_samples:,}", source))
+    found += count_values(record.persons, record.weights)
+    if loss["name"] == "custom":
+        found += [PublicValue(name, f"{loss[name]:g}", "") for name in _OF_CUSTOM if loss[name]]
     if record.classes is not None:
         source = "INFERRED FROM THE DATA" if record.classes_inferred else ""
         found.append(PublicValue("classes", ", ".join(map(str, record.classes)), source))
-    if record.table is None:
-        return found
-    if isinstance(target := record.table.target, NumericTarget):
-        found.append(PublicValue(f"target {target.column}", f"{target.lower:g} to {target.upper:g}", target.source))
-    for column in record.table.columns:
+    elif table is None and loss["target_bounds"] is not None and loss["name"] != SEVERAL:
+        found.append(interval_value("target", *loss["target_bounds"]))
+    return found + ([] if table is None else list(table_values(table)))
+
+
+def interval_value(name: str, lower: float, upper: float, source: str = "") -> PublicValue:
+    """Return the bounds of a column or a target."""
+    return PublicValue(name, f"{lower:g} to {upper:g}", source)
+
+
+def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[PublicValue]:
+    """Yield what is public of how much rows count."""
+    if persons is not None:
+        yield PublicValue("persons", str(persons), "")
+    if weights is not None:
+        yield PublicValue("weight_bound", f"{weights.bound:g}", "")
+    if weights is not None and weights.total is not None:
+        yield PublicValue("weight_total", f"{weights.total:g}", "")
+
+
+def table_values(table: Schema) -> Iterator[PublicValue]:
+    """Yield the bounds and lists of a schema with their sources."""
+    if isinstance(target := table.target, NumericTarget):
+        yield interval_value(f"target {target.column}", target.lower, target.upper, target.source)
+    for column in table.columns:
         if isinstance(column, CategoricalColumn):
-            value = ", ".join(column.categories)
+            yield PublicValue(f"column {column.name}", ", ".join(column.categories), column.source)
         else:
-            value = f"{column.lower:g} to {column.upper:g}"
-        found.append(PublicValue(f"column {column.name}", value, column.source))
-    return found
+            yield interval_value(f"column {column.name}", column.lower, column.upper, column.source)

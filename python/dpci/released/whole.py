@@ -113,3 +113,8 @@ def cost_of_strata(budget: Budget, neighbors: str) -> Budget:
         )
     assert isinstance(found, PureDP | ZCDP | ApproxDP)  # noqa: S101  # for the type checker: of the same kind
     return found
+
+
+def counted_strata(number: int) -> str:
+    """Return so many strata in words."""
+    return f"{number} {'stratum' if number == 1 else 'strata'}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scipy.special import expit
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import GDP, ApproxDP, Budget, GaussianBudget, PureDP
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 
 _SMALL_DELTA = 1e-6
 # Points of the profile up to the own epsilon, and again as many beyond.
@@ -55,11 +55,11 @@ def meaning_of(guarantee: Guarantee) -> Meaning:
     return Meaning(epsilon, float(guarantee.delta([epsilon])[0]), _distance(guarantee, epsilon))
 
 
-def meaning_of_budget(budget: Budget) -> Meaning:
+def meaning_of_budget(budget: GaussianBudget) -> Meaning:
     """Return what a budget means for one person where no more is known of the guarantee."""
     if isinstance(budget, ApproxDP):
         return Meaning(budget.epsilon, budget.delta, 1.0 - 2.0 * (1.0 - budget.delta) * float(expit(-budget.epsilon)))
-    return meaning_of(Guarantee(budget, None, 0.0, 0.0))
+    return meaning_of(Guarantee(budget, None, 0.0, budget.mu if isinstance(budget, GDP) else 0.0))
 
 
 def own_epsilon(budget: GaussianBudget) -> float:

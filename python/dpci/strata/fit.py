@@ -25,14 +25,14 @@ from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
-from dpci.released.whole import Whole, cost_of_strata
+from dpci.released.whole import Whole, cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
-from dpci.strata.result import StrataFit, counted_strata
+from dpci.strata.result import StrataFit
 
 __all__ = ["fit_strata"]
 

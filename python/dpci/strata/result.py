@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpci.approval.approvable import Approvable
 from dpci.base.tables import format_facts, format_percent, format_table, number_format
 from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
@@ -19,7 +20,7 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.rules import check_text, read_saved, saved_text
-from dpci.released.whole import cost_of_strata
+from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import common_sections, document, provenance
@@ -30,13 +31,15 @@ from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpci.approval.facts import Approval
+
 __all__ = ["StrataFit"]
 
 SCHEMA, _VERSION = "dpci.StrataFit", 2
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 
 
-class StrataFit(Mapping[str, PrivateFit]):
+class StrataFit(Approvable, Mapping[str, PrivateFit]):
     """A model of each stratum, by the name of its category. Holds released and public values only.
 
     Attributes
@@ -221,6 +224,19 @@ class StrataFit(Mapping[str, PrivateFit]):
             Path(path).write_text(page, encoding="utf-8")
         return page
 
+    def _approval(self) -> "Approval":
+        from dpci.strata.approval import approval_of_strata  # noqa: PLC0415  # most programs write no document
+
+        return approval_of_strata(
+            self,
+            self.digest,
+            by=self.by,
+            neighbors=self.neighbors,
+            charged=self.charged,
+            counted=self.counted,
+            refusal=self.interval_refusal,
+        )
+
     def to_json(self) -> str:
         """Return all models as JSON: released and public values only, floats exactly."""
         values = {
@@ -359,11 +375,6 @@ class StrataFit(Mapping[str, PrivateFit]):
             ("lambda", f"{first.l2_strength:g}"),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]
-
-
-def counted_strata(number: int) -> str:
-    """Return so many strata in words."""
-    return f"{number} {'stratum' if number == 1 else 'strata'}"
 
 
 def _lead(result: StrataFit) -> str:

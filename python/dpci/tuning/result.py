@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_facts
+from dpci.approval.approvable import Approvable
 from dpci.base.tables import format_facts, number_format
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -24,6 +25,9 @@ from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
 from dpci.tuning.selection import Method, Selection
+
+if TYPE_CHECKING:
+    from dpci.approval.facts import Approval
 
 SCHEMA = "dpci.TuneResult"
 SCHEMA_VERSION = 3
@@ -89,7 +93,7 @@ class SelectedFit(Released[FitRecord]):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class TuneResult:
+class TuneResult(Approvable):
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
     Print :meth:`summary`: the summary of ``result`` covers the fit alone.
@@ -181,6 +185,22 @@ class TuneResult:
             ]
         facts.append(("spent in total", str(self.spent)))
         return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
+
+    def _approval(self) -> "Approval":
+        from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415  # most programs write no document
+
+        fit, alone = self.result, self.selection is None and self.private
+        return approval_of_tuning(
+            record_of(fit),
+            self.digest,
+            params=_plain(self.params),
+            budget=self.budget,
+            choice=self.selection,
+            refusal=fit.interval_refusal,
+            guarantee=fit.guarantee if alone and isinstance(fit, PrivateFit) else None,
+            conditions=self.privacy["conditions"],
+            again=isinstance(fit, PrivateFit),
+        )
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly.

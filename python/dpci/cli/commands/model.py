@@ -15,13 +15,12 @@ import typer
 from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
-from dpci.cli.checks import Held, findings
 from dpci.cli.delivery import show, write_page
 from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
-from dpci.cli.saved import read_model, read_model_or_regression, read_predictor, read_saved_result
+from dpci.cli.saved import read_model_or_regression, read_predictor, read_saved_result
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
@@ -30,7 +29,6 @@ from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.result import LinearFit
-from dpci.report.officer import officer_report
 from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
@@ -51,6 +49,7 @@ dpci report model.json --level 0.99 --json
 dpci report model.json --target unregularised --simultaneous max_z
 dpci report model.json --output report.html
 dpci report model.json --officer --output approval.md
+dpci report model.json --officer --ledger people.ledger --schema people.toml
 """
 
 _COMPARE_EXAMPLES = """\
@@ -165,6 +164,14 @@ def report(
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="With --officer: the ledger that paid, to be compared.", rich_help_panel=options.INPUT),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(help="With --officer: the schema that was agreed on.", rich_help_panel=options.INPUT),
+    ] = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -178,11 +185,12 @@ def report(
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
     found = read_saved_result(model)
+    _check_for_officer(
+        officer, shown=title is not None or json or view != View(level=level), held=(ledger, schema) != (None, None)
+    )
     if officer:
-        if title is not None or json or view != View(level=level):
-            msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
-            raise InvalidInput(msg)
-        _show_officer(read_model(model), output, force=force, quiet=quiet)
+        agreed = None if schema is None else find_schema(schema, None)
+        _write(found.officer_report(ledger=ledger, schema=agreed), output, force=force, quiet=quiet)
         return
     tuned = found if isinstance(found, TuneResult) else None
     if output is not None and tuned is not None:
@@ -249,10 +257,18 @@ def compare(
         typer.echo(found.summary())
 
 
-def _show_officer(fitted: PrivateFit, output: Path | None, *, force: bool, quiet: bool) -> None:
-    # The first two findings are in every such document.
-    checked = findings(Held.of(fitted), None, None)[2:]
-    text = officer_report(fitted, [(found.outcome, found.what) for found in checked])
+def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # noqa: FBT001  # private
+    """Refuse options of the page with --officer, and those of --officer without it."""
+    if officer and shown:
+        msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
+        raise InvalidInput(msg)
+    if held and not officer:
+        msg = "--ledger and --schema require --officer, which compares the file with them, got one of them without it"
+        raise InvalidInput(msg)
+
+
+def _write(text: str, output: Path | None, *, force: bool, quiet: bool) -> None:
+    """Write a document to a file, or print it."""
     if output is None:
         typer.echo(text, nl=False)
         return

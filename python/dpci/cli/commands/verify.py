@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import verified
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
-from dpci.cli.checks import Held, findings
 from dpci.cli.commands.model import Model
 from dpci.cli.options import find_schema
 from dpci.cli.saved import read_saved_result
@@ -37,10 +38,11 @@ def verify(
 
     Says what agrees, what does not and what cannot be checked. Exit code 1 if anything does not agree. Reads no data.
     """
-    held = Held.of(read_saved_result(model))
-    found = findings(held, None if schema is None else find_schema(schema, None, formula), ledger)
+    approval = approval_of(read_saved_result(model))
+    found = verified(approval, ledger=ledger, schema=None if schema is None else find_schema(schema, None, formula))
     if json:
-        show_json({"digest": held.digest, "kind": held.kind, "findings": [finding._asdict() for finding in found]})
+        claim = approval.claim
+        show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})
     else:
         typer.echo("\n".join(f"{finding.outcome:13}{finding.what}" for finding in found))
     if any(finding.outcome == "FAILED" for finding in found):

@@ -1,11 +1,10 @@
 """One self-contained HTML page about a released model: numbers, plot, budget, guarantee and caveats."""
 
-import math
-
 import numpy as np
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
+from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
@@ -14,6 +13,7 @@ from dpci.losses import LOG_ODDS, SEVERAL, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
+from dpci.report.attacker import best_guess, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.style import STYLE
@@ -40,7 +40,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # Shares of the budget's own epsilon at which the guarantee is shown.
 _ATTACKER = "What someone can learn about one person"
 _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
-_GREAT = 17.0
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 _SHRUNKEN = (
@@ -253,10 +252,12 @@ def _privacy(result: Inference) -> list[Html]:
 
 def _attacker(result: Inference) -> Html:
     record = record_of(result)
+    unit = "record" if record.persons is None else "person"
     if record.whole is None:
-        return guarantee_section(result.guarantee, record.neighbors)
-    together = tag("p", f"This is what {record.whole} reveal together.")
-    attack = bullets(_attack(record.whole.neighbors, meaning_of_budget(record.whole.budget)))
+        return guarantee_section(result.guarantee, record.neighbors, unit)
+    whole = record.whole
+    together = tag("p", f"This is what {whole} reveal together.")
+    attack = bullets(_attack(whole.neighbors, unit, meaning_of_budget(whole.budget), whole.budget))
     return section("attacker", _ATTACKER, together, attack)
 
 
@@ -265,54 +266,37 @@ def common_sections(part: Inference, target: str) -> list[Html]:
     return [*([_attacker(part)] if part.private else []), *_caveats(part, [target])]
 
 
-def guarantee_section(guarantee: Guarantee, neighbors: str) -> Html:
-    """Return what a guarantee says about one person, with its profile."""
+def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
+    """Return what a guarantee says about one unit, "record" or "person", with its profile."""
     meaning = meaning_of(guarantee)
     points = [meaning.epsilon * share for share in _SHARES]
     deltas = guarantee.delta(points).tolist()
     # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
     rows = [
-        [format_bound(eps, 4), _power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
+        [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
     caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once"
     profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
-    attack = bullets(_attack(neighbors, meaning))
+    attack = bullets(_attack(neighbors, unit, meaning, guarantee.budget))
     return section("attacker", _ATTACKER, attack, profile)
 
 
-def _attack(neighbors: str, meaning: Meaning) -> list[Content]:
+def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget) -> list[Content]:
     """Say what the guarantee means."""
-    doubt = "wants to know whether a person's record is among the data, which is as likely as not"
-    if neighbors == "replace_one":
-        doubt = "wants to know which of two equally likely records a person has"
-    percent = format_bound(100.0 * meaning.best_guess, 4)
-    guess = (
-        f"Suppose that someone knows every other record and everything about the method, and {doubt}. With this page "
-        f"the best guess is right with probability at most {percent}%; without it, 50%."
-    )
-    odds = (
-        "For every possible result, the odds of any statement about one person change by at most a factor of "
-        f"{_factor(meaning.odds_exponent)}."
-    )
-    if meaning.delta > 0.0:
-        odds = (
-            f"The odds of any statement about one person change by more than a factor of "
-            f"{_factor(meaning.odds_exponent)} with probability at most {format_bound(meaning.rare, 3)}."
-        )
+    says = what_it_says(neighbors, unit, budget)
     group = "A person with m records has weaker protection: that for m records which all change together."
     population = (
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
     )
-    return [guess, odds, group, population, "Other releases from the same records add to the budget spent here."]
-
-
-def _factor(epsilon: float) -> str:
-    return f"e^{format_bound(epsilon, 4)}" + (f" = {_power(epsilon)}" if epsilon < _GREAT else "")
-
-
-def _power(epsilon: float) -> str:
-    return format_bound(math.exp(epsilon), 4) if epsilon < _GREAT else "more than 10⁷"
+    return [
+        best_guess(neighbors, unit, meaning),
+        odds(neighbors, unit, meaning),
+        *([] if says is None else [says]),
+        *([group] if unit == "record" else []),
+        population,
+        "Other releases from the same records add to the budget spent here.",
+    ]
 
 
 def _shrunken(result: Inference, view: View) -> list[str]:

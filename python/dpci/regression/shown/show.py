@@ -197,11 +197,12 @@ def regression_page(
     # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
     shown = [[name.replace("  ", "\u2003").replace("_", " "), value] for name, value in lines]
     release = data_table("The release", ["what", "value"], shown)
+    protected = "record" if record.persons is None else "person"
     content = [
         tag("p", f"Regression of {explained} from one released moment matrix, {facts.spent}.", class_="lead"),
         section("numbers", "Coefficients", table, *figure),
         section("budget", "The release and its budget", release),
-        *([guarantee_section(facts.guarantee, record.neighbors)] if record.private else []),
+        *([guarantee_section(facts.guarantee, record.neighbors, protected)] if record.private else []),
         section("caveats", "What to keep in mind", bullets(list(caveats))),
         section(
             "conditions",

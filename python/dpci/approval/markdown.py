@@ -21,3 +21,8 @@ def code(text: str) -> str:
 def plain(text: str) -> str:
     """Return a text without what Markdown or HTML would read as a mark, a link, an element or a cell."""
     return "".join(f"&#{ord(sign)};" if sign in "\\`*_[]<>#&!|~" else sign for sign in printable(text))
+
+
+def names_text(names: Iterable[str]) -> str:
+    """Return names as code."""
+    return ", ".join(code(name) for name in names)

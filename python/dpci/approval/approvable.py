@@ -1,0 +1,66 @@
+"""``Approvable``: released results of which an approver can have a report."""
+
+from abc import abstractmethod
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from dpci.ledger.ledger import Ledger
+from dpci.schema.table import Schema
+
+if TYPE_CHECKING:
+    from dpci.approval.facts import Approval
+
+
+class Approvable:
+    """A released result of which an approver can have a report."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _approval(self) -> "Approval":
+        """Return what an approver must know of it."""
+
+    def officer_report(
+        self,
+        path: "str | PathLike[str] | None" = None,
+        *,
+        ledger: "Ledger | str | PathLike[str] | None" = None,
+        schema: Schema | None = None,
+    ) -> str:
+        """Return a Markdown document for whoever has to approve the release (docs/approve.md).
+
+        It says who is protected, what the budget covers and means in plain words, what the guarantee assumes, and what
+        the file can and cannot show. It answers the points of NIST SP 800-226 for this release and ends with a
+        checklist to sign. It is what ``dpci report --officer`` writes.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the document to as well, in UTF-8; one that exists is replaced.
+        ledger : Ledger or path, optional
+            The ledger that paid, or its file: the document says whether it agrees. It is only read.
+        schema : dpci.schema.Schema, optional
+            The schema that was agreed on before the release: the document says whether that of the release agrees.
+
+        Returns
+        -------
+        str
+            The document.
+
+        Raises
+        ------
+        InvalidInput
+            For another ``ledger`` or ``schema`` than that.
+        LedgerError
+            For a file that is missing, damaged or no ledger.
+        OSError
+            If the document cannot be written.
+        """
+        from dpci.approval.document import officer_report  # noqa: PLC0415  # most programs write no document
+
+        return officer_report(approval_of(self), ledger=ledger, schema=schema, path=path)
+
+
+def approval_of(result: Approvable) -> "Approval":
+    """Return what an approver must know of a released result, for the rooms that show it."""
+    return result._approval()  # noqa: SLF001  # of this module's own class

@@ -1,0 +1,112 @@
+"""What a release answers to the points of NIST SP 800-226, and the checklist that its approval is signed on."""
+
+from collections.abc import Iterator
+
+from dpci.approval.facts import Approval
+from dpci.approval.markdown import code, table
+
+
+def nist_points(approval: Approval) -> Iterator[str]:
+    """Yield the points in the order of docs/approve.md, each answered for this release."""
+    unit = approval.unit
+    exact = [*([f"the number of {unit}s"] if approval.kind_of_numbers == "exact" else []), *approval.exact]
+    sealed = f"{approval.n_sealed} released {'vector' if approval.n_sealed == 1 else 'vectors'}"
+    moved = " and ".join(approval.moved)
+    bias = "Nothing but noise shifts the estimates: no λ is needed for the release, and no value is moved to a bound."
+    if moved:
+        bias = f"{moved[0].upper()}{moved[1:]} can shift the estimates, most for small groups."
+    yield "## NIST SP 800-226, point by point"
+    yield ""
+    yield "The points of *Guidelines for Evaluating Differential Privacy Guarantees*, answered for this release."
+    yield ""
+    yield from table(
+        ("point", "this release", "left to you"),
+        [
+            ("privacy parameters", str(approval.budget), "is it within the approved total?"),
+            (
+                "unit of privacy",
+                f"one {unit}",
+                "is one record one person?" if approval.persons is None else "are the ids right?",
+            ),
+            ("neighbouring relation", approval.neighbors.replace("_", " "), "does it hide what has to be hidden?"),
+            ("values released exactly", ", ".join(exact), "are they public?"),
+            ("composition", "; ".join(approval.composition), counted(approval)),
+            (
+                "correctness",
+                f"{approval.adds_noise}. Proofs: {', '.join(approval.proofs)}",
+                "nobody but the authors has reviewed the proofs",
+            ),
+            ("floating point", f"{sealed} on a lattice with exact integer noise", "nothing"),
+            ("randomness", "ChaCha20 with 256 bits of the operating system", "a sound operating system"),
+            ("bounds and clipping", approval.beyond, "the source of each bound"),
+            ("choices from the data", "the file records none", "that there were none"),
+            ("utility", approval.intervals or "No intervals are released.", "is the precision good enough to publish?"),
+            ("bias", bias, f"publish {_beside(approval)}; check the sample's own bias"),
+            ("trust model", "central: one holder of the raw data", "is such a holder acceptable?"),
+            (
+                "side channels",
+                "time, memory and caches are not protected",
+                "nobody could time the run or read the machine",
+            ),
+            ("errors and messages", "meant for the holder only", "none is published"),
+            ("security and access", "outside of dpci", "access to data, machine and ledger is restricted"),
+            ("exposure by collection", "outside of dpci", "collect less, delete in time, have a legal basis"),
+        ],
+    )
+
+
+def checklist(approval: Approval) -> Iterator[str]:
+    """Yield the items that whoever approves a release has to confirm."""
+    unit, numbers = approval.unit, numbers_text(approval)
+    yield "## Checklist"
+    yield ""
+    yield f"- [ ] The file has the hash {code(approval.claim.digest)}, and it loads in dpci"
+    if approval.persons is None:
+        yield "- [ ] One record is one person. If not, the greatest number of rows of one person: ___"
+    else:
+        yield f"- [ ] The column of persons names persons, and the rule for their rows is agreed: {approval.persons}"
+    if approval.kind_of_numbers == "exact":
+        yield f"- [ ] The number of {unit}s, {numbers}, is public"
+    elif approval.kind_of_numbers == "released":
+        counts = "the count" if len(approval.numbers) == 1 else "the counts"
+        yield f"- [ ] The total includes the release of {counts}, {numbers}"
+    else:
+        yield f"- [ ] n_public = {numbers} was chosen without counting"
+    yield f"- [ ] Approved total: ___  Spent before: ___  This release: {approval.budget}  Remaining: ___"
+    yield "- [ ] Every other release from these records is counted in the line above"
+    yield "- [ ] Each public value of the table above has a source, or was chosen before the data were seen"
+    yield "- [ ] No preparation step learnt from the table (scaling, imputation, selection, encoding)"
+    yield "- [ ] No attempt failed because of a record, or nobody but the holder of the data knows it"
+    if approval.custom_loss:
+        yield "- [ ] The declared bounds of the custom loss were checked by: ___"
+    if approval.classes_inferred:
+        yield "- [ ] The two labels that occur are public"
+    yield "- [ ] No attacker could see errors, timing or memory of the run"
+    yield "- [ ] Nothing else that was computed from these records is published with the model"
+    yield f"- [ ] Estimates are published with {_beside(approval)}, the budget and the relation"
+    yield ""
+    yield from decision()
+
+
+def decision() -> Iterator[str]:
+    """Yield the lines that are signed."""
+    yield "Decision: ( ) approved  ( ) refused, because ___"
+    yield ""
+    yield "Name, role, date, signature:"
+
+
+def numbers_text(approval: Approval) -> str:
+    """Return the numbers of records, each with the name of its stratum."""
+    return ", ".join(f"{number:,}{f' in {code(name)}' if name else ''}" for name, number in approval.numbers)
+
+
+def counted(approval: Approval) -> str:
+    """Return what the file shows of other releases."""
+    if approval.claim.paid is None:
+        return "no ledger is named"
+    return "a ledger paid; check it with `dpci verify --ledger`"
+
+
+def _beside(approval: Approval) -> str:
+    """Return what is published beside the estimates."""
+    return "λ" if approval.intervals is None else "intervals, λ"

@@ -1,0 +1,258 @@
+"""A Markdown document for whoever has to approve a release: its guarantee in plain words, and a checklist to sign."""
+
+import math
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_text
+from dpci.approval.facts import Approval, verified
+from dpci.approval.findings import Finding
+from dpci.approval.markdown import code, plain, table
+from dpci.base.tables import format_bound
+from dpci.budgets import GaussianBudget, for_changes
+from dpci.ledger.ledger import Ledger
+from dpci.released.facts import CHOSEN_WITHOUT_DATA
+from dpci.report.attacker import best_guess, odds, what_it_says
+from dpci.report.meaning import meaning_of, meaning_of_budget
+from dpci.schema.table import Schema
+
+_PRIORS = (0.001, 0.01, 0.1, 0.5)
+_GROUPS = (1, 2, 5, 10)
+_ALWAYS = (
+    ("by tests of dpci", "noise laws, sensitivities, composition, rounding, ledgers (docs/approve.md has the logs)"),
+    ("not verified", "the proofs, by anyone but their authors"),
+    ("not protected", "time, memory and caches of the machine that made the release"),
+)
+
+
+def officer_report(
+    approval: Approval,
+    *,
+    ledger: "Ledger | str | PathLike[str] | None" = None,
+    schema: Schema | None = None,
+    path: "str | PathLike[str] | None" = None,
+) -> str:
+    """Return the document, and write it; see :meth:`Approvable.officer_report`."""
+    checked = verified(approval, ledger=ledger, schema=schema)
+    parts = [_head(approval), _decide(approval)]
+    if approval.private:
+        parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval)]
+    parts.append(_verified(approval, checked))
+    parts += [nist_points(approval), checklist(approval)] if approval.private else [decision()]
+    document = "\n\n".join("\n".join(part) for part in parts) + "\n"
+    if path is not None:
+        Path(path).write_text(document, encoding="utf-8")
+    return document
+
+
+def _head(approval: Approval) -> Iterator[str]:
+    claim = approval.claim
+    yield "# Approval of a private release" if approval.private else "# A result that must not be released"
+    yield ""
+    if not approval.private:
+        yield "**NOT PRIVATE (seeded).**"
+        yield ""
+    yield (
+        "This document is made from the released result, and from the ledger and the agreed schema where these were "
+        "given. It holds released and public values only. The page docs/approve.md of dpci explains every term."
+    )
+    yield ""
+    paid = "no ledger is named"
+    if claim.paid is not None:
+        paid = f"entry {claim.paid['entry']} of ledger {code(str(claim.paid['ledger']))}"
+    yield from table(
+        ("what", "value"),
+        [
+            ("file", code(claim.digest)),
+            ("made by", f"dpci {plain(approval.version)}"),
+            *approval.contents,
+            ("estimated", plain(approval.target)),
+            (f"{approval.unit}s", _numbers(approval)),
+            ("spent", _spent(approval) if approval.private else "nothing: the noise came from a seed"),
+            ("paid by", paid),
+        ],
+    )
+
+
+def _numbers(approval: Approval) -> str:
+    shown, many = numbers_text(approval), len(approval.numbers) > 1
+    if approval.kind_of_numbers == "exact":
+        return f"{shown} {approval.unit}s"
+    what = "counts that were released with noise" if many else "a count that was released with noise"
+    if approval.kind_of_numbers == "stand_in":
+        what = "public numbers" if many else "a public number"
+    return f"private; {shown} {'are' if many else 'is'} {what} in {'their' if many else 'its'} place"
+
+
+def _spent(approval: Approval) -> str:
+    if approval.whole is None:
+        return str(approval.budget)
+    return f"{approval.budget} in total by {approval.whole}, {approval.own} by this fit"
+
+
+def _decide(approval: Approval) -> Iterator[str]:
+    """Say what alone decides, and what only the reader can decide."""
+    yield "## Decide first"
+    yield ""
+    if not approval.private:
+        yield "- **Refuse.** The noise of this model was drawn from a seed. Whoever knows the seed can subtract it."
+        return
+    if approval.classes_inferred:
+        yield (
+            "- **Refuse, unless the two class labels are public.** They were inferred from the data, and the "
+            "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
+            "as -1 for no and 1 for yes, and would be the same for any data."
+        )
+    if approval.kind_of_numbers == "exact":
+        number = f"the number of {approval.unit}s ({numbers_text(approval)})"
+        yield f"- **Refuse if {number} is a secret.** It is released exactly."
+    if approval.persons is None:
+        yield "- **Refuse if one person can have many rows**, and the guarantee for that many rows (below) is too weak."
+    yield from approval.refusals
+    if approval.custom_loss:
+        yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
+    if approval.table is None:
+        yield (
+            "- **Refuse without a description of every column.** The file has no schema. It shows neither what a "
+            "column stands for nor how a row was scaled. Ask for a written statement of the meaning of each column, "
+            "its public bounds and their sources, and that each row was prepared by itself."
+        )
+    if approval.claim.paid is None:
+        yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
+    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.chosen}.**"
+    yield "- **Refuse if all releases from these records together, this one included, spend more than was approved.**"
+
+
+def _covered(approval: Approval) -> Iterator[str]:
+    yield "## What the budget covers"
+    yield ""
+    yield from (f"- {plain(sentence)}" for sentence in approval.covers)
+
+
+def _protected(approval: Approval) -> Iterator[str]:
+    unit = approval.unit
+    weighted = "" if approval.weights is None else ", with its weight"
+    only = "A person is protected like a record only if no person has more than one row."
+    whose = (
+        f"One record, that is one row{weighted}. {only}"
+        if approval.persons is None
+        else f"One person with all of that person's rows. What counts: {approval.persons}."
+    )
+    yield "## Who is protected"
+    yield ""
+    yield from table(
+        ("question", "answer"),
+        [
+            ("unit of privacy", whose),
+            ("what changes between neighbours", _change(approval)),
+            ("against whom", f"anyone who sees the release, knows all public choices, and knows every other {unit}"),
+            ("not against", "the holder of the data, who sees errors and timing, and whoever can read that machine"),
+            (
+                "not hidden",
+                "facts about the population, which may reveal something about people outside of the data too",
+            ),
+        ],
+    )
+    if approval.persons is None:
+        in_group = " in one group" * (approval.whole is not None and approval.whole.kind == "groups")
+        yield ""
+        yield f"The guarantee for a person with several rows{in_group}:"
+        yield ""
+        yield from table(("rows of one person", "guarantee"), [(f"{m}", _group(approval.budget, m)) for m in _GROUPS])
+
+
+def _change(approval: Approval) -> str:
+    unit = approval.unit
+    changes = "replaced by another one" if approval.replaces else "added or removed"
+    if approval.of_strata:
+        moves = ", possibly of another stratum" * approval.replaces
+        together = "" if approval.persons is None else " All rows of a person are in one stratum."
+        return f"One {unit} is {changes}{moves}. The number of {unit}s in each stratum is private.{together}"
+    one = "In every group, one" if approval.whole is not None and approval.whole.kind == "groups" else "One"
+    rows = "" if approval.persons is None else " How many rows a person has is private."
+    number = "public" if approval.replaces else "private"
+    return f"{one} {unit} is {changes}. The number of {unit}s is {number}.{rows}"
+
+
+def _group(budget: GaussianBudget, count: int) -> str:
+    """Return the guarantee for records that change together, rounded up."""
+    found = for_changes(budget, count)
+    if found is None:
+        return "none that this budget implies"
+    numbers = found.parameters().items()
+    shown = ", ".join(f"{name}={format_bound(value, 3 if name == 'delta' else 4)}" for name, value in numbers)
+    return f"{shown} {str(found)[str(found).index('(') :]}"
+
+
+def _budget(approval: Approval) -> Iterator[str]:
+    guarantee, unit, neighbors = approval.guarantee, approval.unit, approval.neighbors
+    meaning = meaning_of_budget(approval.budget) if guarantee is None else meaning_of(guarantee)
+    yield "## What the budget means"
+    yield ""
+    yield f"The release spends {approval.budget}. It bounds what anyone can learn about one {unit}:"
+    yield ""
+    yield f"- **Best guess.** {best_guess(neighbors, unit, meaning)}"
+    yield f"- **Odds.** {odds(neighbors, unit, meaning)}"
+    if (further := what_it_says(neighbors, unit, approval.budget)) is not None:
+        yield f"- **Contents.** {further}"
+    statement = f"a statement about that {unit} is" if approval.replaces else f"it is that this {unit} is in the data,"
+    yield ""
+    yield (
+        f"As probabilities, for somebody who knows every other {unit}: how likely {statement} before the release and "
+        "after it."
+    )
+    yield ""
+    rows = [(f"{100 * prior:g}%", *_outward(*meaning.posterior(prior))) for prior in _PRIORS]
+    yield from table(("before", "after: at least", "after: at most"), rows)
+    if meaning.rare:
+        yield ""
+        rare = format_bound(meaning.rare, 3)
+        yield f"No bound holds with certainty at this budget: the table is wrong with probability at most {rare}."
+
+
+def _outward(least: float, greatest: float) -> tuple[str, str]:
+    """Return percentages of a range that holds the given one."""
+    return f"{math.floor(1e5 * least) / 1e3:g}%", f"{min(100.0, math.ceil(1e5 * greatest) / 1e3):g}%"
+
+
+def _assumptions(approval: Approval) -> Iterator[str]:
+    yield "## Assumptions"
+    yield ""
+    yield "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
+    yield ""
+    prepared = "cannot be shown: the release is of encoded rows, and the file holds no schema"
+    if approval.table is not None:
+        prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
+    further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA)
+    rows = [
+        (
+            f"{approval.chosen} were chosen without the data",
+            "cannot be shown by a file: ask for the source of each (below)",
+        ),
+        ("every record that is used obeys the bounds", f"holds by construction: {approval.beyond}"),
+        ("rows were prepared one by one, with nothing learnt from the table", prepared),
+        ("all releases from these records are counted against one total", counted(approval)),
+        ("attackers do not see errors, timing, memory or logs of the run", "cannot be shown by a file"),
+        *((plain(f"{fact[0].upper()}{fact[1:]}"), "assumed") for fact in further),
+    ]
+    yield from table(("assumption", "what the file shows"), rows)
+    yield ""
+    yield "The public values of this release, each of which needs a source:"
+    yield ""
+    values = [(code(what), code(value), plain(source) or "**none stated**") for what, value, source in approval.public]
+    yield from table(("value", "in this release", "source that the schema states"), values)
+
+
+def _verified(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
+    yield "## Verified and not verified"
+    yield ""
+    intervals = (
+        "nothing about intervals, because the release has none"
+        if approval.intervals is None
+        else "the coverage of the intervals: it holds for large samples and was measured by simulation"
+    )
+    rows = [*((outcome, plain(what)) for outcome, what in checked), *_ALWAYS, ("not proved", intervals)]
+    yield from table(("outcome", "what"), rows)
+    yield ""
+    yield "`dpci verify MODEL --schema SCHEMA --ledger LEDGER` compares the file with the agreed schema and the ledger."

@@ -1,0 +1,160 @@
+"""``Approval``: what an approver must know of a release; each kind of result gives it, and one writer shows it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Literal, TypeAlias
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.steps import Step
+from dpci.approval.claims import Claim
+from dpci.approval.findings import Finding
+from dpci.approval.ledger import against_ledger
+from dpci.approval.schema import against_schema
+from dpci.budgets import GaussianBudget
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
+from dpci.ledger.ledger import Ledger
+from dpci.released.sources import PublicValue
+from dpci.released.whole import Whole
+from dpci.schema.table import Schema
+
+Numbers: TypeAlias = Literal["exact", "stand_in", "released"]
+"""What a number of records in a result is: the true one, a public one in its place, or a count with noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval:
+    """What an approver must know of a release, in sentences of plain text unless a field says Markdown."""
+
+    claim: Claim
+    version: str
+    private: bool
+    contents: tuple[tuple[str, str], ...]
+    """Names and values of what was released, in Markdown."""
+    made_by: str
+    """By which mechanism, in words."""
+    adds_noise: str
+    """Where the noise is added."""
+    proofs: tuple[str, ...]
+    """Pages with the proofs, each with its section in brackets."""
+    budget: GaussianBudget
+    """What is to be approved: of a part what the whole release was charged."""
+    own: GaussianBudget
+    """What this file spends: the same but for a part."""
+    whole: Whole | None
+    """The release that the file is a part of."""
+    guarantee: Guarantee | None
+    """The guarantee of everything that was paid for; None where no more is known of it than its budget."""
+    composition: tuple[str, ...]
+    """What the budget was spent on, and how it adds up."""
+    n_sealed: int
+    """Number of released vectors, matrices and counts."""
+    numbers: tuple[tuple[str, int], ...]
+    """Numbers of records, with the names of the strata; a name is empty where there are none."""
+    kind_of_numbers: Numbers
+    of_strata: bool
+    """Whether a record may move between strata."""
+    persons: Persons | None
+    weights: Weights | None
+    clips: bool
+    """Whether what is beyond the bounds is moved to them."""
+    table: Schema | None
+    public: tuple[PublicValue, ...]
+    exact: tuple[str, ...]
+    """What is published exactly besides the number of records."""
+    chosen: str
+    """What must not depend on the data."""
+    conditions: tuple[str, ...]
+    custom_loss: bool
+    classes_inferred: bool
+    covers: tuple[str, ...]
+    """Sentences on what the one budget covers."""
+    target: str
+    """What is estimated."""
+    intervals: str | None
+    """What the intervals count; None where there are none."""
+    moved: tuple[str, ...]
+    """What shifts the estimates, besides noise."""
+    refusals: tuple[str, ...] = ()
+    """Further items of the list "Decide first", in Markdown."""
+    findings: tuple[Finding, ...] = ()
+    """Further things that the file was held against."""
+    unchecked: tuple[str, ...] = ()
+    """Further things that no file can show."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy."""
+        return "record" if self.persons is None else "person"
+
+    @property
+    def neighbors(self) -> str:
+        """The relation by which the release is charged."""
+        return self.claim.neighbors
+
+    @property
+    def replaces(self) -> bool:
+        """Whether neighbours differ by a record that is replaced."""
+        return self.neighbors == "replace_one"
+
+    @property
+    def beyond(self) -> str:
+        """What happens to what is beyond the public bounds."""
+        if self.table is not None:
+            return (
+                "by the schema, a value beyond its bounds, a missing one or an unknown category is replaced by a "
+                "public one, or else the release fails"
+            )
+        if self.clips:
+            return "what is beyond the bounds is moved to them; the release fails if a value is missing"
+        return "the release fails if a record is beyond the bounds or a value is missing"
+
+
+def steps_text(steps: Iterable[Step], unit: str) -> str:
+    """Return what the steps of a release cost; ``unit`` is what their costs are counted in."""
+    shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
+    return "; ".join([*shown, "rounding seals"])
+
+
+def verified(
+    approval: Approval, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None
+) -> list[Finding]:
+    """Return what agrees, what does not and what cannot be checked.
+
+    Parameters
+    ----------
+    approval : Approval
+        Of a result that was read or made, so that its checksum holds.
+    ledger, schema
+        As for :meth:`Approvable.officer_report`.
+
+    Raises
+    ------
+    InvalidInput, LedgerError
+        As :meth:`Approvable.officer_report`.
+    """
+    claim = approval.claim
+    spent = str(approval.own) if approval.whole is None else f"{approval.own}, of {approval.budget} by {approval.whole}"
+    seeded = (
+        Finding("ok", "it says that its noise came from the operating system")
+        if approval.private
+        else Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
+    )
+    units = "each person is one row" if approval.persons is None else "each id is one person"
+    forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
+    never = (
+        "that the noise was drawn as the model says: no file can show it",
+        f"that {approval.chosen} were chosen without the data, and that {units}",
+        f"that nobody replaced the file and its hash: {forged}",
+        *approval.unchecked,
+    )
+    return [
+        Finding("ok", f"the contents have the hash {claim.digest}; a file whose own hash is another one is not read"),
+        Finding("ok", f"the fields agree with each other: {claim.kind}, {approval.made_by}, {spent}"),
+        seeded,
+        *against_schema(approval.table, schema),
+        *approval.findings,
+        *against_ledger(claim, ledger),
+        *(Finding("not checked", what) for what in never),
+    ]

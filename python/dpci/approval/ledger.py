@@ -1,0 +1,90 @@
+"""Whether the ledger that paid for a released result agrees with what the result says of it."""
+
+from collections.abc import Iterator
+from os import PathLike
+
+from dpci.approval.claims import Claim
+from dpci.approval.findings import Finding
+from dpci.errors import InvalidInput
+from dpci.ledger.entries import Entry
+from dpci.ledger.ledger import Ledger
+
+_WHOLES = {"dpci.fit_strata": "all strata of a table", "dpci.fit_many": "many groups together"}
+"""Releases of which every fit says that it is a part."""
+_AROUND = {
+    "dpci.tuning.tune": "a tuning, whose own file holds this fit",
+    "dpci.per_instance.report": "a per-instance report, whose own file holds this fit",
+}
+"""Releases that hold a fit, of which it need not say so."""
+
+
+def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
+    """Return what agrees, what does not and what cannot be checked; None: no ledger is at hand.
+
+    Raises
+    ------
+    InvalidInput
+        For anything but a ledger and a path.
+    LedgerError
+        For a file that is missing, damaged or no ledger.
+    """
+    if not isinstance(ledger, Ledger | str | PathLike | None):
+        raise InvalidInput(f"ledger must be a dpci.Ledger, the path of one or None, got ledger={ledger!r}")
+    if claim.paid is None:
+        return [Finding("not checked" if ledger is None else "FAILED", "that a ledger paid: the model names none")]
+    where = f"entry {claim.paid['entry']} of ledger {claim.paid['ledger']}, {claim.paid['time']}"
+    if ledger is None:
+        return [Finding("not checked", f"that {where}, paid for it: no ledger was given to compare it with (--ledger)")]
+    if isinstance(ledger, Ledger):
+        return list(_against(claim, ledger, where))
+    with Ledger.open(ledger) as opened:
+        return list(_against(claim, opened, where))
+
+
+def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
+    assert claim.paid is not None  # noqa: S101  # for the type checker
+    entries, number = ledger.history, claim.paid["entry"]
+    n_entries = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    yield Finding("ok", f"the ledger is undamaged, with {n_entries}")
+    if ledger.id != claim.paid["ledger"]:
+        yield Finding("FAILED", f"the ledger must be {claim.paid['ledger']}, which the model names, got {ledger.id}")
+        return
+    entry = next((entry for entry in entries if entry.number == number), None)
+    if entry is None:
+        yield Finding("FAILED", f"the ledger must have {where}, got none")
+        return
+    kept, source = ledger.models.get(number), entry.source.split(",")[0]
+    is_fit = claim.kind == "a fit" and claim.kept is not None
+    if is_fit and source in _WHOLES:
+        yield Finding("FAILED", f"the fit must say that it is a part of {_WHOLES[source]}, for which {where}, paid")
+        return
+    yield from _against_entry(claim, entry, ledger.neighbors, where)
+    if claim.kept is None:
+        yield Finding("not checked", "the hash of this file: the ledger can only hold that of the whole")
+    elif is_fit and source in _AROUND:
+        yield Finding("not checked", f"the hash of this file: {where}, paid for {_AROUND[source]}")
+    elif kept is None:
+        yield Finding("FAILED", f"entry {number} must hold the hash of the model, got none")
+    elif kept != claim.kept:
+        yield Finding("FAILED", f"entry {number} must hold the hash of this model, got another: {kept}")
+    elif kept != claim.digest:
+        yield Finding("ok", f"{where}, holds the hash of the moment matrix in the file: {kept}")
+    else:
+        yield Finding("ok", f"{where}, holds the hash of this model")
+
+
+def _against_entry(claim: Claim, entry: Entry, neighbors: str, where: str) -> Iterator[Finding]:
+    assert claim.paid is not None  # noqa: S101  # for the type checker
+    compared = {
+        "time": (claim.paid["time"], entry.time),
+        "budget": (claim.charged, entry.budget),
+        "neighbours": (claim.neighbors, neighbors),
+        "unit of privacy": (claim.unit, entry.unit),
+    }
+    differ = [(name, own, paid) for name, (own, paid) in compared.items() if own != paid]
+    if not claim.is_of(entry.source):
+        differ.append(("source", str(claim.source).strip(), entry.source))
+    for name, own, paid in differ[:1]:
+        yield Finding("FAILED", f"{where}, must have the {name} of the model, {own}, got {paid}")
+    if not differ:
+        yield Finding("ok", f"{where}, paid {entry.budget}")

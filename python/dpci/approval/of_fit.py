@@ -1,0 +1,226 @@
+"""What an approver must know of a fit, and of the parts that other releases have in common with fits."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.approval.claims import Claim
+from dpci.approval.facts import Approval, steps_text
+from dpci.approval.markdown import names_text
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
+from dpci.inference.error_law import NOISE_AWARE
+from dpci.inference.methods import Inference
+from dpci.losses import SEVERAL, describe
+from dpci.released.facts import conditions
+from dpci.released.model import record_of
+from dpci.released.record import FitRecord
+from dpci.released.sources import public_values
+from dpci.released.whole import Whole, counted_strata
+from dpci.schema.columns import NumericColumn
+from dpci.schema.table import Schema
+
+_ADDS = {
+    "objective": "noise is added to the function that the parameters minimise",
+    "output": "the parameters are computed without noise, and noise is added to them",
+}
+_SOURCES = {
+    "strata": "dpci.fit_strata",
+    "counted_strata": "dpci.fit_strata",
+    "groups": "dpci.fit_many",
+    "disjoint_groups": "dpci.fit_many, disjoint groups",
+    "tuning": "dpci.tuning.tune",
+}
+"""What the ledger calls a release that a fit is a part of."""
+STRATA_PROOF = "docs/strata.md (Proof)"
+TUNING_PROOF = "docs/tuning.md (Appendix: proofs)"
+_PROOF_OF = {
+    "strata": STRATA_PROOF,
+    "counted_strata": STRATA_PROOF,
+    "groups": "docs/proofs/ledger.md (Adaptive sums)",
+    "disjoint_groups": "docs/ledger.md (9. Many groups)",
+    "tuning": TUNING_PROOF,
+}
+
+
+def approval_of_fit(result: Inference) -> Approval:
+    """Return what an approver must know of a fit by itself, or of one part of a release."""
+    guarantee = result.guarantee if result.private else None
+    found = approval_of_record(record_of(result), refusal=result.interval_refusal, guarantee=guarantee)
+    return found if found.whole is None else _of_part(found, found.whole)
+
+
+def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Approval:
+    """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
+    budget, clips, digest = record.total_budget(), record.on_violation == "clip", record.digest
+    n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
+    matrices = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
+    return Approval(
+        claim=Claim(
+            kind="a fit",
+            digest=digest,
+            kept=digest,
+            charged=budget,
+            neighbors=record.neighbors,
+            unit="row" if record.persons is None else "person",
+            paid=record.paid,
+        ),
+        version=record.version,
+        private=record.private,
+        contents=(
+            ("model", f"{describe(record.loss)} loss, {record.mechanism} perturbation, {n_parameters}"),
+            ("parameters", names_text(record.names)),
+        ),
+        made_by=f"{record.mechanism} perturbation",
+        adds_noise=f"{record.mechanism} perturbation: {_ADDS[record.mechanism]}",
+        proofs=(*_proofs(record), *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
+        budget=budget,
+        own=budget,
+        whole=record.whole,
+        guarantee=guarantee,
+        composition=(steps_text(record.steps, record.cost_unit),),
+        n_sealed=len(record.seals),
+        numbers=(("", record.n_samples),),
+        kind_of_numbers=(
+            "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
+        ),
+        of_strata=False,
+        persons=record.persons,
+        weights=record.weights,
+        clips=clips,
+        table=record.table,
+        public=tuple(public_values(record)),
+        exact=(
+            "the names of the parameters",
+            *(() if record.classes is None else ("the classes",)),
+            "the bounds, λ and the loss",
+        ),
+        chosen="bounds, lists, formula and λ",
+        conditions=tuple(conditions(record)),
+        custom_loss=record.loss["name"] == "custom",
+        classes_inferred=record.classes_inferred,
+        covers=(
+            f"It covers the released parameters{matrices}.",
+            "Whatever is computed from these costs nothing more, such as predictions for new records.",
+        ),
+        target=_target(record),
+        intervals=None if refusal is not None else _intervals(record),
+        moved=tuple(what_moves(record.table, clips=clips, ridge=record.l2_strength > 0.0)),
+    )
+
+
+def _of_part(found: Approval, whole: Whole) -> Approval:
+    """Return the approval of the release that a fit is a part of, as far as the file of the fit shows it."""
+    source = _SOURCES[whole.kind]
+    if whole.of_strata:
+        source += f", {counted_strata(whole.parts)} of "
+    claim = replace(found.claim, kept=None, charged=whole.budget, neighbors=whole.neighbors, source=source)
+    covers, exact = {
+        "groups": (
+            (
+                f"It covers {whole}, whose costs add up. One person may have a record in each of them.",
+                "One record of each group may change, and the guarantee still holds.",
+            ),
+            "the names of the groups",
+        ),
+        "disjoint_groups": (
+            (
+                f"It covers {whole}. Every person is in one group only, and which one is public.",
+                "So they cost together what one of them costs.",
+            ),
+            "which group a person is in",
+        ),
+        "tuning": ((f"It covers {whole}. The file of the tuning says how the choice was made.",), "the candidates"),
+    }.get(whole.kind, (strata_covers(whole, found.unit), "the names of the strata"))
+    not_alone = f"The whole is {whole}. It spends {whole.budget}, which is the number that counts here and below."
+    refusals = [f"- **Approve the whole release, not this file alone.** {not_alone}"]
+    if whole.kind == "disjoint_groups":
+        refusals.append("- **Refuse if the group of a person is a secret.** The budget assumes that it is public.")
+    return replace(
+        found,
+        claim=claim,
+        budget=whole.budget,
+        guarantee=None,
+        of_strata=whole.of_strata,
+        composition=(f"this fit: {found.composition[0]}", f"in total {whole.budget} by {whole}"),
+        exact=(*found.exact, exact),
+        chosen=found.chosen if whole.kind != "tuning" else "bounds, lists, formula and candidates",
+        covers=covers,
+        proofs=(*found.proofs, _PROOF_OF[whole.kind]),
+        refusals=tuple(refusals),
+    )
+
+
+def strata_covers(whole: Whole, unit: str) -> tuple[str, ...]:
+    """Return why strata cost together what they cost."""
+    parts = "the model of one stratum" if whole.parts == 1 else f"the models of {whole.parts} strata"
+    parts += f", and the counts of their {unit}s" * whole.counts
+    covered = f"It covers {parts}. A {unit} is in one stratum."
+    if whole.neighbors == "add_remove":
+        alone = f"A {unit} that is added or removed changes that stratum alone."
+        return covered, f"{alone} So all of it costs {whole.budget}, what one stratum costs (parallel composition)."
+    moves = f"A {unit} that is replaced can leave one stratum for another, and so change two of them."
+    cost = f"So all of it costs {whole.budget}, what two changes of one stratum cost."
+    return covered, f"{moves} {cost}"
+
+
+def counts_text(persons: Persons | None, weights: Weights | None) -> list[str]:
+    """Return how rows and records count in what is estimated."""
+    return [
+        *([] if persons is None else [f"rows count by the rule for persons ({persons})"]),
+        *([] if weights is None else [f"records count by their weights ({weights})"]),
+    ]
+
+
+def what_moves(table: Schema | None, *, clips: bool, ridge: bool) -> Iterator[str]:
+    """Yield what shifts estimates, besides noise."""
+    if ridge:
+        yield "regularisation (λ)"
+    numeric = () if table is None else (part for part in table.columns if isinstance(part, NumericColumn))
+    if clips or any(column.outside == "clip" for column in numeric):
+        yield "moving values to their bounds"
+
+
+PROGRAM_PROOF = "docs/proofs/program.md (The theorem for the program)"
+
+
+def count_proofs(persons: Persons | None, weights: Weights | None) -> Iterator[str]:
+    """Yield the pages with the proofs for persons and for weights."""
+    for page, given in (("persons", persons), ("weights", weights)):
+        if given is not None:
+            yield f"docs/{page}.md (Appendix: proofs)"
+
+
+def _intervals(record: FitRecord) -> str:
+    counted = "and" if record.projection == NOISE_AWARE else "but not"
+    noise = f"the noise in the parameters, {counted} that in the matrices"
+    return f"Every parameter has an interval. It counts sampling and {noise}."
+
+
+def _target(record: FitRecord) -> str:
+    least = f"the parameters with the least regularised loss in the population, λ = {record.l2_strength:g}"
+    units = "records" if record.persons is None else "persons"
+    public = [f"λ is that of {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
+    return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
+
+
+def _proofs(record: FitRecord) -> Iterator[str]:
+    """Yield the pages with the proofs of the mechanism and of the matrices, each with its section."""
+    in_ball, has_moments = record.radius is not None, record.moments != "none"
+    if record.loss["name"] == SEVERAL:
+        yield "docs/proofs/multinomial.md (Coefficients)"
+        if has_moments:
+            yield "docs/proofs/multinomial.md (Moments)"
+        return
+    if record.loss["name"] == "hinge":
+        yield "docs/proofs/domains.md (The hinge)"
+    elif record.variant == "cms11":
+        yield "docs/proofs/domains.md (Variant cms11)"
+    elif in_ball:
+        yield f"docs/proofs/domains.md ({record.mechanism.capitalize()} perturbation over a ball)"
+    elif record.mechanism == "objective" and "gaussian" in record.noise_law:
+        yield "docs/proofs/mechanisms.md (Gaussian objective perturbation)"
+    else:
+        yield f"docs/proofs/mechanisms.md ({record.mechanism.capitalize()} perturbation)"
+    if has_moments:
+        yield f"docs/proofs/{'domains' if in_ball else 'intervals'}.md (Moments)"

@@ -1,0 +1,70 @@
+"""Whether the schema in a released result is the one that was agreed on."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from dpci.approval.findings import Finding
+from dpci.errors import InvalidInput
+from dpci.schema.columns import Column
+from dpci.schema.table import Schema
+
+
+def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Finding]:
+    """Yield what agrees, what does not and what cannot be checked; ``given`` None: no schema is at hand.
+
+    Raises
+    ------
+    InvalidInput
+        For anything but a schema.
+    """
+    if not isinstance(given, Schema | None):
+        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={given!r}")
+    if known is None:
+        what = "the schema: the model was fitted to encoded rows and holds none"
+        yield Finding("not checked" if given is None else "FAILED", what)
+        return
+    yield Finding("ok", f"the schema in the file has the hash that the file states for it: {known.digest}")
+    if given is None:
+        what = "that this is the schema that was agreed on: none was given to compare it with (--schema)"
+        yield Finding("not checked", what)
+        return
+    given = dataclasses.replace(given, encoding=known.encoding)
+    if given.digest == known.digest and given.persons == known.persons:
+        yield Finding("ok", "the schema in the file has the columns, bounds and categories of the agreed one")
+    else:
+        what = "the schema must be the agreed one (--schema), got another one"
+        yield Finding("FAILED", f"{what}: {_difference(known, given)}")
+
+
+def _difference(known: Schema, given: Schema) -> str:
+    """Return the first thing in which two schemas differ, in words."""
+    if known.target != given.target:
+        return f"the target is {known.target} in the model, {given.target} in the agreed one"
+    if (of_columns := _difference_of_columns(known, given)) is not None:
+        return of_columns
+    if known.terms != given.terms or known.intercept != given.intercept:
+        own, other = (", ".join(schema.names) for schema in (known, given))
+        return f"the columns of the rows are {own} in the model, {other} in the agreed one"
+    differ = [name for name in ("persons", "row_scale") if getattr(known, name) != getattr(given, name)]
+    if differ:
+        what = {"persons": "the column of persons", "row_scale": "the scale of the rows"}[differ[0]]
+        own, other = (getattr(schema, differ[0]) or "none" for schema in (known, given))
+        return f"{what} is {own} in the model, {other} in the agreed one"
+    return "the columns are in another order"
+
+
+def _difference_of_columns(known: Schema, given: Schema) -> str | None:
+    ours, theirs = ({column.name: column for column in schema.columns} for schema in (known, given))
+    for name in ours | theirs:
+        if name not in ours or name not in theirs:
+            return f"column {name!r} is only in {'the model' if name in ours else 'the agreed one'}"
+        if (fields := _fields(ours[name])) != (others := _fields(theirs[name])):
+            part = next(part for part in fields | others if fields.get(part) != others.get(part))
+            own, other = fields.get(part), others.get(part)
+            return f"column {name!r} has {part}={own!r} in the model, {other!r} in the agreed one"
+    return None
+
+
+def _fields(column: Column) -> dict[str, object]:
+    kept = {name: value for name, value in vars(column).items() if name not in {"source", "unit"}}
+    return {"kind": type(column).__name__, **kept}

@@ -1,0 +1,24 @@
+"""What an approver must know of a multinomial fit."""
+
+from dataclasses import replace
+
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import Approval
+from dpci.approval.markdown import names_text
+from dpci.data.labels import Label
+from dpci.model.result import PrivateFit
+from dpci.released.sources import PublicValue
+
+
+def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str) -> Approval:
+    """Return what an approver must know of a fit of these public classes; ``digest`` is the hash of its file."""
+    one = approval_of(fit)
+    listed = PublicValue("classes", ", ".join(map(str, classes)), "")
+    return replace(
+        one,
+        claim=replace(one.claim, kind="a multinomial fit", digest=digest, kept=digest),
+        contents=(*one.contents, ("classes", names_text(map(str, classes)))),
+        public=(listed, *one.public),
+        exact=(*one.exact[:-1], f"the {len(classes)} classes", one.exact[-1]),
+        chosen=one.chosen.replace("bounds,", "bounds, classes,", 1),
+    )

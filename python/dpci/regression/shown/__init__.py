@@ -1,0 +1,1 @@
+"""How a regression and its release are shown: as tables, as a page, and to an approver."""

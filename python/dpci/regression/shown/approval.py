@@ -1,0 +1,120 @@
+"""What an approver must know of a moment matrix, and of a regression from one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dpci.approval.claims import Claim
+from dpci.approval.facts import Approval, steps_text
+from dpci.approval.markdown import code, names_text
+from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, what_moves
+from dpci.regression.equations import Model
+from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
+from dpci.released.sources import PublicValue, count_values, interval_value, table_values
+from dpci.rows import Ball
+
+_PROOF = "docs/linear_regression.md (Appendix: proofs and formulas)"
+
+
+def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Approval:
+    """Return what an approver must know of a release; ``digest`` is the hash of its file."""
+    names = (*record.features, *record.targets)
+    budget, n_residuals = record.total_budget(), len(record.residuals)
+    planned = {0: "", 1: "; moments of the residuals of one planned regression"}.get(
+        n_residuals, f"; moments of the residuals of {n_residuals} planned regressions"
+    )
+    spent = steps_text(record.steps, release.privacy["cost_unit"])
+    clips = record.on_violation == "clip"
+    return Approval(
+        claim=Claim(
+            kind="a moment matrix" if digest == record.digest else "a regression from a moment matrix",
+            digest=digest,
+            kept=record.digest,
+            charged=record.charge,
+            neighbors=record.neighbors,
+            unit=record.unit,
+            paid=record.paid,
+        ),
+        version=record.version,
+        private=record.private,
+        contents=(
+            ("released", f"means of all products of two of {len(names)} columns, with noise{planned}"),
+            ("columns", names_text(names)),
+        ),
+        made_by="noise in the matrix",
+        adds_noise="moment matrix: noise is added to the means of all products of two columns",
+        proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
+        budget=budget,
+        own=budget,
+        whole=None,
+        guarantee=release.guarantee if record.private else None,
+        composition=(spent, *([] if record.charge == budget else [f"a ledger counts it as {record.charge}"])),
+        n_sealed=len(record.seals),
+        numbers=(("", record.n_samples),),
+        kind_of_numbers="exact" if record.neighbors == "replace_one" else "stand_in",
+        of_strata=False,
+        persons=record.persons,
+        weights=record.weights,
+        clips=clips,
+        table=record.table,
+        public=tuple(_public(record)),
+        exact=("the names of the columns", "the bounds"),
+        chosen="bounds, lists and columns" if not n_residuals else "bounds, lists, columns and planned regressions",
+        conditions=tuple(conditions(record)),
+        custom_loss=False,
+        classes_inferred=False,
+        covers=(
+            f"It covers every linear regression among the {len(names)} columns: of any of them, on any others.",
+            "It also covers the means, variances and correlations of the columns.",
+            "All of these are computed from the released matrix. They cost nothing more, however many there are.",
+        ),
+        target="; ".join(
+            ["coefficients of linear regressions in the population", *counts_text(record.persons, record.weights)]
+        ),
+        intervals="A regression that the noise does not hide has intervals. They count sampling and the noise.",
+        moved=tuple(what_moves(record.table, clips=clips, ridge=False)),
+        unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
+    )
+
+
+def approval_of_regression(
+    release: ReleaseFacts, record: MomentRecord, model: Model, digest: str, *, refusal: str | None, ridge: bool
+) -> Approval:
+    """Return what an approver must know of a regression; ``refusal`` is why it has no coefficients."""
+    found = approval_of_matrix(release, record, digest)
+    shown = f"{code(model.target)} on {names_text(model.names)}"
+    kind = "a ridge regression" if ridge else "ordinary least squares"
+    if refusal is not None:
+        shown, kind = f"{shown}: hidden by the noise, so that it has no coefficients", "nothing"
+    counts = counts_text(record.persons, record.weights)
+    return replace(
+        found,
+        contents=(("regression", shown), *found.contents),
+        target="; ".join([f"{kind}, in the population" if kind != "nothing" else kind, *counts]),
+        intervals=None
+        if refusal is not None
+        else "Every coefficient has an interval. It counts sampling and the noise in the matrix.",
+        moved=tuple(what_moves(record.table, clips=found.clips, ridge=ridge)),
+    )
+
+
+def _public(record: MomentRecord) -> Iterator[PublicValue]:
+    """Yield what was chosen for the release."""
+    if record.table is None:
+        if record.row_norm is not None or record.blocks is not None:
+            domain = record.blocks if record.row_norm is None else Ball(record.row_norm)
+            yield PublicValue("rows", str(domain), "")
+        else:
+            places = zip(record.features, record.middle, record.scale, strict=False)
+            yield from (interval_value(f"column {name}", place - half, place + half) for name, place, half in places)
+        for name, (lower, upper) in zip(record.targets, record.target_bounds(), strict=True):
+            yield interval_value(f"target {name}", lower, upper)
+    if record.neighbors == "add_remove":
+        yield PublicValue("n_public", f"{record.n_samples:,}", "")
+    yield from count_values(record.persons, record.weights)
+    for residual in record.residuals:
+        chosen = residual.regression
+        regressors = ", ".join(chosen.features or ()) or "a constant"
+        ridge = f", ridge {chosen.l2_strength:g}" if chosen.l2_strength else ""
+        yield PublicValue("planned regression", f"{chosen.target} on {regressors}{ridge}", "")
+    if record.table is not None:
+        yield from table_values(record.table)

@@ -1,0 +1,92 @@
+"""What an approver must know of the models of all strata."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import Approval
+from dpci.approval.findings import Finding
+from dpci.approval.markdown import code, names_text
+from dpci.approval.of_fit import STRATA_PROOF, strata_covers
+from dpci.budgets import Budget
+from dpci.model.result import PrivateFit
+from dpci.released.model import record_of
+from dpci.released.sources import PublicValue
+from dpci.released.whole import Whole, counted_strata
+from dpci.strata.counts import CountNoise
+
+
+def approval_of_strata(
+    fits: Mapping[str, PrivateFit],
+    digest: str,
+    *,
+    by: str,
+    neighbors: str,
+    charged: Budget,
+    counted: CountNoise | None,
+    refusal: str | None,
+) -> Approval:
+    """Return what an approver must know of all strata together, from what their models have in common."""
+    first = next(iter(fits.values()))
+    one, n_strata = approval_of(first), counted_strata(len(fits))
+    claim = replace(
+        one.claim,
+        kind=f"the models of {n_strata}",
+        digest=digest,
+        kept=digest,
+        charged=charged,
+        neighbors=neighbors,
+        source=f"dpci.fit_strata, {n_strata} of {by!r}",
+    )
+    whole = Whole("strata" if counted is None else "counted_strata", len(fits), neighbors, charged)
+    costs = [f"each fit {first.budget} ({one.composition[0].removeprefix('this fit: ')})"]
+    if counted is not None:
+        noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
+        costs.append(f"each count {counted.budget} ({noise})")
+    listed = "the list of strata" if counted is not None else "the list of strata and n_public"
+    target, *further = one.target.split("; ")
+    further = [part for part in further if not part.startswith("λ is that of")]
+    return replace(
+        one,
+        claim=claim,
+        private=all(fit.private for fit in fits.values()),
+        contents=(
+            ("models", f"{n_strata} of {code(by)}, one model each: {one.contents[0][1]}"),
+            ("strata", names_text(fits)),
+            one.contents[1],
+        ),
+        proofs=tuple(dict.fromkeys((*one.proofs, STRATA_PROOF))),
+        budget=charged,
+        own=charged,
+        whole=None,
+        guarantee=None,
+        composition=(*costs, f"together {charged}"),
+        n_sealed=sum(len(record_of(fit).seals) for fit in fits.values()) + len(fits) * (counted is not None),
+        numbers=tuple((name, fit.n_samples) for name, fit in fits.items()),
+        kind_of_numbers="stand_in" if counted is None else "released",
+        of_strata=True,
+        public=tuple(_public(fits, one, by, counted=counted is not None)),
+        exact=tuple(dict.fromkeys((*one.exact, "the names of the strata"))),
+        chosen=f"{one.chosen}, {listed}".replace(" and λ", ", λ"),
+        covers=strata_covers(whole, one.unit),
+        target="; ".join([f"in each stratum {target}", "λ is that of the number shown for the stratum", *further]),
+        intervals=None if refusal is not None else one.intervals,
+        refusals=(),
+        findings=(_parts(fits, charged),),
+    )
+
+
+def _public(fits: Mapping[str, PrivateFit], one: Approval, by: str, *, counted: bool) -> Iterator[PublicValue]:
+    yield PublicValue(f"strata of {by}", ", ".join(fits), "")
+    if not counted:
+        yield PublicValue("n_public", ", ".join(f"{name} {fit.n_samples:,}" for name, fit in fits.items()), "")
+    yield from (value for value in one.public if value.name != "n_public")
+
+
+def _parts(fits: Mapping[str, PrivateFit], charged: Budget) -> Finding:
+    """Return whether the models name the whole; that they agree on it is checked when they are read."""
+    alone = [name for name, fit in fits.items() if record_of(fit).whole is None]
+    if alone:
+        return Finding("FAILED", f"each model must say that it is a part of all strata, got none in {', '.join(alone)}")
+    what = f"each model says that it is one of {counted_strata(len(fits))}, which were charged {charged} together"
+    return Finding("ok", f"{what}; the file holds as many, at that charge")

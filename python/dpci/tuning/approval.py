@@ -1,0 +1,68 @@
+"""What an approver must know of a tuning: the choice and the fit together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.approval.facts import Approval, steps_text
+from dpci.approval.markdown import code
+from dpci.approval.of_fit import TUNING_PROOF, approval_of_record
+from dpci.budgets import Budget
+from dpci.released.record import FitRecord
+from dpci.tuning.selection import Selection
+
+_HOW = {
+    "chunks": "Each candidate was fitted to a part of the records of its own.",
+    "repeat": "Candidates were fitted a random number of times, and the best of them by noisy scores was kept.",
+}
+_CHOSEN = "that the candidates were chosen without the data, and that the choice was made as the file says"
+
+
+def approval_of_tuning(
+    record: FitRecord,
+    digest: str,
+    *,
+    params: Mapping[str, Any],
+    budget: Budget,
+    choice: Selection | None,
+    refusal: str | None,
+    guarantee: Guarantee | None,
+    conditions: Sequence[str],
+    again: bool,
+) -> Approval:
+    """Return what an approver must know of the choice and the fit together.
+
+    ``record`` is that of the fit, ``guarantee`` that of a fit which alone cost something, and ``again`` whether it was
+    fitted again after the choice.
+    """
+    one = approval_of_record(record, refusal=refusal, guarantee=guarantee)
+    shown = ", ".join(f"{name}={value}" for name, value in params.items())
+    found = replace(
+        one,
+        claim=replace(one.claim, kind="a tuning", digest=digest, kept=digest, charged=budget),
+        contents=(("chosen", code(shown)), *one.contents),
+        budget=budget,
+        own=budget,
+        whole=None,
+        conditions=tuple(conditions),
+        unchecked=(_CHOSEN,),
+    )
+    if choice is None:
+        return replace(found, covers=(*one.covers, "λ follows from a public rule, which costs nothing."))
+    spent = [f"the choice among {choice.n_candidates} candidates {choice.budget}"]
+    if again:
+        spent.append(f"the fit {record.total_budget()} ({steps_text(record.steps, record.cost_unit)})")
+    source = "chosen with noise, which the budget covers"
+    return replace(
+        found,
+        composition=(*spent, f"together {budget}"),
+        public=tuple(value._replace(source=source) if value.name in params else value for value in one.public),
+        exact=(*one.exact, "the candidates"),
+        chosen="bounds, lists, formula and candidates",
+        proofs=(*one.proofs, TUNING_PROOF),
+        covers=(
+            f"It covers the choice among {choice.n_candidates} candidates, and the model. {_HOW[choice.method]}",
+            *one.covers[1:],
+        ),
+    )
