@@ -189,11 +189,11 @@ def test_what_cannot_be_checked_of_persons_and_of_several_targets(folder):
     common = {"budget": dpci.ZCDP(0.5), "bounds": ([0, 0], [1, 1])}
     matrices = {
         "one row": dpci.regression.release(X, X[:, 0], target_bound=1.0, **common),
-        "one id": dpci.regression.release(X, X[:, 0], target_bound=1.0, persons=ids, **common),
+        "each id": dpci.regression.release(X, X[:, 0], target_bound=1.0, persons=ids, **common),
     }
     for of_it, matrix in matrices.items():
         (folder / "model.json").write_text(matrix.to_json())
-        (about,) = [what for what in findings()[1] if "each person" in what]
+        (about,) = [what for what in findings()[1] if "chosen without the data, and that" in what]
         assert of_it in about
     several = dpci.regression.release(X, X, target_bound=1.0, **common)
     (folder / "model.json").write_text(several.to_json())
@@ -228,6 +228,23 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     assert f"The whole is all 2 strata of the table. It spends epsilon={charged:g} (pure DP)" in document
     assert f"The release spends epsilon={charged:g} (pure DP)." in document
     assert ("replaced by another one, possibly of another stratum" in document) == (neighbors == "replace_one")
+    # A part that claims to be of more strata, one that says of no whole, and strata of which one says of none.
+    saved = json.loads(found["B"].to_json())
+    saved.pop("checksum")
+    more = {**saved, "whole": {**saved["whole"], "parts": 3}}
+    alone = {name: value for name, value in saved.items() if name != "whole"}
+    for changed, message in (
+        (more, "must have the source of the model, dpci.fit_strata, 3 strata of, got dpci.fit_strata, 2 strata of"),
+        (alone, "the fit must say that it is a part of all strata of a table"),
+    ):
+        (folder / "model.json").write_text(json.dumps({**changed, "checksum": checksum(changed)}))
+        (failed,) = findings("--ledger", "s.db")[0]
+        assert message in failed
+    everything = json.loads(found.to_json())
+    everything.pop("checksum")
+    everything["strata"][1][1] = {**alone, "checksum": checksum(alone)}
+    (folder / "model.json").write_text(json.dumps({**everything, "checksum": checksum(everything)}))
+    assert findings()[0] == ["each model must say that it is a part of all strata, got none in B"]
     # A part that claims that the whole cost more or less than strata at its budget.
     saved = json.loads(found["B"].to_json())
     saved.pop("checksum")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dpci.approval.facts import Approval
+from dpci.approval.facts import RIDGE, Approval
 from dpci.approval.markdown import code, table
 
 
@@ -12,9 +12,10 @@ def nist_points(approval: Approval) -> Iterator[str]:
     exact = [*([f"the number of {unit}s"] if approval.kind_of_numbers == "exact" else []), *approval.exact]
     sealed = f"{approval.n_sealed} released {'vector' if approval.n_sealed == 1 else 'vectors'}"
     moved = " and ".join(approval.moved)
-    bias = "Nothing but noise shifts the estimates: no λ is needed for the release, and no value is moved to a bound."
+    bias = "Nothing but noise shifts the estimates."
     if moved:
         bias = f"{moved[0].upper()}{moved[1:]} can shift the estimates, most for small groups."
+    publish = f"publish {' and '.join(_beside(approval))}; " if _beside(approval) else ""
     yield "## NIST SP 800-226, point by point"
     yield ""
     yield "The points of *Guidelines for Evaluating Differential Privacy Guarantees*, answered for this release."
@@ -28,7 +29,11 @@ def nist_points(approval: Approval) -> Iterator[str]:
                 f"one {unit}",
                 "is one record one person?" if approval.persons is None else "are the ids right?",
             ),
-            ("neighbouring relation", approval.neighbors.replace("_", " "), "does it hide what has to be hidden?"),
+            (
+                "neighbouring relation",
+                f"{'replace' if approval.replaces else 'add or remove'} one {unit}",
+                "does it hide what has to be hidden?",
+            ),
             ("values released exactly", ", ".join(exact), "are they public?"),
             ("composition", "; ".join(approval.composition), counted(approval)),
             (
@@ -39,9 +44,13 @@ def nist_points(approval: Approval) -> Iterator[str]:
             ("floating point", f"{sealed} on a lattice with exact integer noise", "nothing"),
             ("randomness", "ChaCha20 with 256 bits of the operating system", "a sound operating system"),
             ("bounds and clipping", approval.beyond, "the source of each bound"),
-            ("choices from the data", "the file records none", "that there were none"),
+            (
+                "choices from the data",
+                "; ".join(approval.from_data) or "the file records none",
+                "that there were no others",
+            ),
             ("utility", approval.intervals or "No intervals are released.", "is the precision good enough to publish?"),
-            ("bias", bias, f"publish {_beside(approval)}; check the sample's own bias"),
+            ("bias", bias, f"{publish}check the sample's own bias"),
             ("trust model", "central: one holder of the raw data", "is such a holder acceptable?"),
             (
                 "side channels",
@@ -62,7 +71,8 @@ def checklist(approval: Approval) -> Iterator[str]:
     yield ""
     yield f"- [ ] The file has the hash {code(approval.claim.digest)}, and it loads in dpci"
     if approval.persons is None:
-        yield "- [ ] One record is one person. If not, the greatest number of rows of one person: ___"
+        in_group = " in one group" * approval.of_groups
+        yield f"- [ ] One record is one person. If not, the greatest number of rows of one person{in_group}: ___"
     else:
         yield f"- [ ] The column of persons names persons, and the rule for their rows is agreed: {approval.persons}"
     if approval.kind_of_numbers == "exact":
@@ -83,7 +93,7 @@ def checklist(approval: Approval) -> Iterator[str]:
         yield "- [ ] The two labels that occur are public"
     yield "- [ ] No attacker could see errors, timing or memory of the run"
     yield "- [ ] Nothing else that was computed from these records is published with the model"
-    yield f"- [ ] Estimates are published with {_beside(approval)}, the budget and the relation"
+    yield f"- [ ] Estimates are published with {', '.join([*_beside(approval), 'the budget'])} and the relation"
     yield ""
     yield from decision()
 
@@ -107,6 +117,9 @@ def counted(approval: Approval) -> str:
     return "a ledger paid; check it with `dpci verify --ledger`"
 
 
-def _beside(approval: Approval) -> str:
+def _beside(approval: Approval) -> list[str]:
     """Return what is published beside the estimates."""
-    return "λ" if approval.intervals is None else "intervals, λ"
+    return [
+        *([] if approval.intervals is None else ["intervals"]),
+        *(["λ"] if RIDGE in approval.moved else []),
+    ]

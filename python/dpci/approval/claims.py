@@ -1,4 +1,4 @@
-"""``Claim``: what a released result says of itself and of what paid for it, for a ledger to be held against it."""
+"""``Claim``: what a released result says about itself and about what paid for it, to compare with a ledger."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dpci.budgets import Budget
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a released result says of itself and of what paid for it."""
+    """What a released result says about itself and about what paid for it."""
 
     kind: str
     """What it is, in words: "a fit"."""
@@ -25,7 +25,7 @@ class Claim:
     paid: Mapping[str, Any] | None
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
     source: str | None = None
-    """What the entry calls the release, or begins with where this ends in a space; None: nothing is said of it."""
+    """What the entry calls the release, or begins with where this ends in a space; None: nothing is said about it."""
 
     def is_of(self, source: str) -> bool:
         """Whether an entry with this source paid for it."""

@@ -78,7 +78,7 @@ def _head(approval: Approval) -> Iterator[str]:
 def _numbers(approval: Approval) -> str:
     shown, many = numbers_text(approval), len(approval.numbers) > 1
     if approval.kind_of_numbers == "exact":
-        return f"{shown} {approval.unit}s"
+        return shown
     what = "counts that were released with noise" if many else "a count that was released with noise"
     if approval.kind_of_numbers == "stand_in":
         what = "public numbers" if many else "a public number"
@@ -104,11 +104,13 @@ def _decide(approval: Approval) -> Iterator[str]:
             "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
             "as -1 for no and 1 for yes, and would be the same for any data."
         )
+    in_group, in_this = (f" in {which} group" * approval.of_groups for which in ("one", "this"))
     if approval.kind_of_numbers == "exact":
-        number = f"the number of {approval.unit}s ({numbers_text(approval)})"
+        number = f"the number of {approval.unit}s{in_this} ({numbers_text(approval)})"
         yield f"- **Refuse if {number} is a secret.** It is released exactly."
     if approval.persons is None:
-        yield "- **Refuse if one person can have many rows**, and the guarantee for that many rows (below) is too weak."
+        weak = "and the guarantee for that many rows (below) is too weak."
+        yield f"- **Refuse if one person can have many rows{in_group}**, {weak}"
     yield from approval.refusals
     if approval.custom_loss:
         yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
@@ -120,7 +122,7 @@ def _decide(approval: Approval) -> Iterator[str]:
         )
     if approval.claim.paid is None:
         yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
-    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.chosen}.**"
+    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.all_chosen}.**"
     yield "- **Refuse if all releases from these records together, this one included, spend more than was approved.**"
 
 
@@ -133,7 +135,8 @@ def _covered(approval: Approval) -> Iterator[str]:
 def _protected(approval: Approval) -> Iterator[str]:
     unit = approval.unit
     weighted = "" if approval.weights is None else ", with its weight"
-    only = "A person is protected like a record only if no person has more than one row."
+    in_group = " in any group" * approval.of_groups
+    only = f"A person is protected like a record only if no person has more than one row{in_group}."
     whose = (
         f"One record, that is one row{weighted}. {only}"
         if approval.persons is None
@@ -155,9 +158,8 @@ def _protected(approval: Approval) -> Iterator[str]:
         ],
     )
     if approval.persons is None:
-        in_group = " in one group" * (approval.whole is not None and approval.whole.kind == "groups")
         yield ""
-        yield f"The guarantee for a person with several rows{in_group}:"
+        yield f"The guarantee for a person with several rows{' in one group' * approval.of_groups}:"
         yield ""
         yield from table(("rows of one person", "guarantee"), [(f"{m}", _group(approval.budget, m)) for m in _GROUPS])
 
@@ -169,10 +171,11 @@ def _change(approval: Approval) -> str:
         moves = ", possibly of another stratum" * approval.replaces
         together = "" if approval.persons is None else " All rows of a person are in one stratum."
         return f"One {unit} is {changes}{moves}. The number of {unit}s in each stratum is private.{together}"
-    one = "In every group, one" if approval.whole is not None and approval.whole.kind == "groups" else "One"
+    one = "In every group, at most one" if approval.of_groups else "One"
+    each = " of each group" * approval.of_groups
     rows = "" if approval.persons is None else " How many rows a person has is private."
     number = "public" if approval.replaces else "private"
-    return f"{one} {unit} is {changes}. The number of {unit}s is {number}.{rows}"
+    return f"{one} {unit} is {changes}. The number of {unit}s{each} is {number}.{rows}"
 
 
 def _group(budget: GaussianBudget, count: int) -> str:
@@ -227,7 +230,7 @@ def _assumptions(approval: Approval) -> Iterator[str]:
     further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA)
     rows = [
         (
-            f"{approval.chosen} were chosen without the data",
+            f"{approval.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
         ("every record that is used obeys the bounds", f"holds by construction: {approval.beyond}"),

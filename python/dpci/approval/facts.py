@@ -19,6 +19,8 @@ from dpci.released.sources import PublicValue
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 
+RIDGE = "regularisation (λ)"
+"""What shifts the estimates of most models."""
 Numbers: TypeAlias = Literal["exact", "stand_in", "released"]
 """What a number of records in a result is: the true one, a public one in its place, or a count with noise."""
 
@@ -63,7 +65,7 @@ class Approval:
     public: tuple[PublicValue, ...]
     exact: tuple[str, ...]
     """What is published exactly besides the number of records."""
-    chosen: str
+    chosen: tuple[str, ...]
     """What must not depend on the data."""
     conditions: tuple[str, ...]
     custom_loss: bool
@@ -76,6 +78,8 @@ class Approval:
     """What the intervals count; None where there are none."""
     moved: tuple[str, ...]
     """What shifts the estimates, besides noise."""
+    from_data: tuple[str, ...] = ()
+    """What was chosen with the help of the data, and whether the budget covers it."""
     refusals: tuple[str, ...] = ()
     """Further items of the list "Decide first", in Markdown."""
     findings: tuple[Finding, ...] = ()
@@ -101,14 +105,27 @@ class Approval:
     @property
     def beyond(self) -> str:
         """What happens to what is beyond the public bounds."""
+        rule = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
-            return (
+            rule = (
                 "by the schema, a value beyond its bounds, a missing one or an unknown category is replaced by a "
                 "public one, or else the release fails"
             )
-        if self.clips:
-            return "what is beyond the bounds is moved to them; the release fails if a value is missing"
-        return "the release fails if a record is beyond the bounds or a value is missing"
+        elif self.clips:
+            rule = "what is beyond the bounds is moved to them; the release fails if a value is missing"
+        if self.weights is None:
+            return rule
+        return f"{rule}; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"
+
+    @property
+    def all_chosen(self) -> str:
+        """What must not depend on the data, in words."""
+        return ", ".join(self.chosen[:-1]) + f" and {self.chosen[-1]}"
+
+    @property
+    def of_groups(self) -> bool:
+        """Whether the release is of groups, of each of which a record may change at once."""
+        return self.whole is not None and self.whole.kind == "groups"
 
 
 def steps_text(steps: Iterable[Step], unit: str) -> str:
@@ -137,7 +154,7 @@ def verified(
     claim = approval.claim
     spent = str(approval.own) if approval.whole is None else f"{approval.own}, of {approval.budget} by {approval.whole}"
     seeded = (
-        Finding("ok", "it says that its noise came from the operating system")
+        Finding("ok", "the file says that its noise came from the operating system")
         if approval.private
         else Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
     )
@@ -145,12 +162,12 @@ def verified(
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
     never = (
         "that the noise was drawn as the model says: no file can show it",
-        f"that {approval.chosen} were chosen without the data, and that {units}",
+        f"that {approval.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",
         *approval.unchecked,
     )
     return [
-        Finding("ok", f"the contents have the hash {claim.digest}; a file whose own hash is another one is not read"),
+        Finding("ok", f"the contents were hashed again: {claim.digest}; a file that states another hash is refused"),
         Finding("ok", f"the fields agree with each other: {claim.kind}, {approval.made_by}, {spent}"),
         seeded,
         *against_schema(approval.table, schema),

@@ -1,4 +1,4 @@
-"""Whether the ledger that paid for a released result agrees with what the result says of it."""
+"""Whether the ledger that paid for a released result agrees with what the result says about it."""
 
 from collections.abc import Iterator
 from os import PathLike
@@ -19,7 +19,7 @@ _AROUND = {
 
 
 def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
-    """Return what agrees, what does not and what cannot be checked; None: no ledger is at hand.
+    """Return what agrees, what does not and what cannot be checked; None: no ledger is given.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.claims import Claim
-from dpci.approval.facts import Approval, steps_text
+from dpci.approval.facts import RIDGE, Approval, steps_text
 from dpci.approval.markdown import names_text
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
@@ -95,7 +95,15 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *(() if record.classes is None else ("the classes",)),
             "the bounds, λ and the loss",
         ),
-        chosen="bounds, lists, formula and λ",
+        chosen=(
+            "bounds",
+            "lists",
+            *(() if record.classes is None or record.classes_inferred else ("classes",)),
+            *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
+            "formula",
+            "λ",
+        ),
+        from_data=("the two class labels, which the budget does not cover",) if record.classes_inferred else (),
         conditions=tuple(conditions(record)),
         custom_loss=record.loss["name"] == "custom",
         classes_inferred=record.classes_inferred,
@@ -105,7 +113,10 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         ),
         target=_target(record),
         intervals=None if refusal is not None else _intervals(record),
-        moved=tuple(what_moves(record.table, clips=clips, ridge=record.l2_strength > 0.0)),
+        moved=(
+            *(["keeping the parameters in a ball"] if record.radius is not None else []),
+            *what_moves(record.table, clips=clips, ridge=record.l2_strength > 0.0),
+        ),
     )
 
 
@@ -130,25 +141,27 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
             ),
             "which group a person is in",
         ),
-        "tuning": ((f"It covers {whole}. The file of the tuning says how the choice was made.",), "the candidates"),
+        "tuning": ((f"It covers {whole}. The file of the tuning says how the choice was made.",), ""),
     }.get(whole.kind, (strata_covers(whole, found.unit), "the names of the strata"))
     not_alone = f"The whole is {whole}. It spends {whole.budget}, which is the number that counts here and below."
     refusals = [f"- **Approve the whole release, not this file alone.** {not_alone}"]
     if whole.kind == "disjoint_groups":
         refusals.append("- **Refuse if the group of a person is a secret.** The budget assumes that it is public.")
-    return replace(
+    part = replace(
         found,
         claim=claim,
         budget=whole.budget,
         guarantee=None,
         of_strata=whole.of_strata,
         composition=(f"this fit: {found.composition[0]}", f"in total {whole.budget} by {whole}"),
-        exact=(*found.exact, exact),
-        chosen=found.chosen if whole.kind != "tuning" else "bounds, lists, formula and candidates",
         covers=covers,
         proofs=(*found.proofs, _PROOF_OF[whole.kind]),
         refusals=tuple(refusals),
     )
+    if whole.kind == "tuning":
+        return tuned(part, whole.parts, "perhaps chosen with noise: the file of the tuning says it")
+    listed = "the list of strata" if whole.of_strata else "the list of groups"
+    return replace(part, exact=(*part.exact, exact), chosen=(listed, *part.chosen))
 
 
 def strata_covers(whole: Whole, unit: str) -> tuple[str, ...]:
@@ -157,11 +170,27 @@ def strata_covers(whole: Whole, unit: str) -> tuple[str, ...]:
     parts += f", and the counts of their {unit}s" * whole.counts
     covered = f"It covers {parts}. A {unit} is in one stratum."
     if whole.neighbors == "add_remove":
-        alone = f"A {unit} that is added or removed changes that stratum alone."
+        alone = f"Adding or removing a {unit} changes that stratum alone."
         return covered, f"{alone} So all of it costs {whole.budget}, what one stratum costs (parallel composition)."
-    moves = f"A {unit} that is replaced can leave one stratum for another, and so change two of them."
+    moves = f"Replacing a {unit} by one of another stratum changes two of them."
     cost = f"So all of it costs {whole.budget}, what two changes of one stratum cost."
     return covered, f"{moves} {cost}"
+
+
+def tuned(found: Approval, n_candidates: int, source: str) -> Approval:
+    """Return the approval where a choice among candidates took place; ``source`` is that of λ and of a radius."""
+    choices = {"l2_strength", "radius"}
+    return replace(
+        found,
+        chosen=tuple("the candidates" if what == "λ" else what for what in found.chosen),
+        public=tuple(value._replace(source=source) if value.name in choices else value for value in found.public),
+        from_data=(*found.from_data, f"the choice among {n_candidates} candidates, which the budget covers"),
+    )
+
+
+def public_number(persons: Persons | None) -> tuple[str]:
+    """Return what stands in for a private number of records, as something that must not depend on the data."""
+    return (f"the public number of {'records' if persons is None else 'persons'}",)
 
 
 def counts_text(persons: Persons | None, weights: Weights | None) -> list[str]:
@@ -175,7 +204,7 @@ def counts_text(persons: Persons | None, weights: Weights | None) -> list[str]:
 def what_moves(table: Schema | None, *, clips: bool, ridge: bool) -> Iterator[str]:
     """Yield what shifts estimates, besides noise."""
     if ridge:
-        yield "regularisation (λ)"
+        yield RIDGE
     numeric = () if table is None else (part for part in table.columns if isinstance(part, NumericColumn))
     if clips or any(column.outside == "clip" for column in numeric):
         yield "moving values to their bounds"
@@ -192,15 +221,17 @@ def count_proofs(persons: Persons | None, weights: Weights | None) -> Iterator[s
 
 
 def _intervals(record: FitRecord) -> str:
-    counted = "and" if record.projection == NOISE_AWARE else "but not"
-    noise = f"the noise in the parameters, {counted} that in the matrices"
-    return f"Every parameter has an interval. It counts sampling and {noise}."
+    if record.projection == NOISE_AWARE:
+        counted = "sampling, the noise in the parameters and the noise in the matrices"
+    else:
+        counted = "sampling and the noise in the parameters, but not the noise in the matrices"
+    return f"Every parameter has an interval. It counts {counted}."
 
 
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the least regularised loss in the population, λ = {record.l2_strength:g}"
     units = "records" if record.persons is None else "persons"
-    public = [f"λ is that of {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
+    public = [f"λ is scaled as for {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
 
 

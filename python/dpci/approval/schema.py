@@ -10,7 +10,7 @@ from dpci.schema.table import Schema
 
 
 def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Finding]:
-    """Yield what agrees, what does not and what cannot be checked; ``given`` None: no schema is at hand.
+    """Yield what agrees, what does not and what cannot be checked; ``given`` None: no schema is given.
 
     Raises
     ------

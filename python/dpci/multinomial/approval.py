@@ -20,5 +20,5 @@ def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str
         contents=(*one.contents, ("classes", names_text(map(str, classes)))),
         public=(listed, *one.public),
         exact=(*one.exact[:-1], f"the {len(classes)} classes", one.exact[-1]),
-        chosen=one.chosen.replace("bounds,", "bounds, classes,", 1),
+        chosen=("classes", *one.chosen),
     )

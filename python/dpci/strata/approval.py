@@ -39,13 +39,12 @@ def approval_of_strata(
         source=f"dpci.fit_strata, {n_strata} of {by!r}",
     )
     whole = Whole("strata" if counted is None else "counted_strata", len(fits), neighbors, charged)
-    costs = [f"each fit {first.budget} ({one.composition[0].removeprefix('this fit: ')})"]
+    costs = [f"each fit {first.budget}: {one.composition[0].removeprefix('this fit: ').replace('; ', ', ')}"]
     if counted is not None:
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
-        costs.append(f"each count {counted.budget} ({noise})")
-    listed = "the list of strata" if counted is not None else "the list of strata and n_public"
+        costs.append(f"each count {counted.budget}: {noise}")
     target, *further = one.target.split("; ")
-    further = [part for part in further if not part.startswith("λ is that of")]
+    further = [part for part in further if not part.startswith("λ is scaled")]
     return replace(
         one,
         claim=claim,
@@ -67,9 +66,9 @@ def approval_of_strata(
         of_strata=True,
         public=tuple(_public(fits, one, by, counted=counted is not None)),
         exact=tuple(dict.fromkeys((*one.exact, "the names of the strata"))),
-        chosen=f"{one.chosen}, {listed}".replace(" and λ", ", λ"),
+        chosen=("the list of strata", *one.chosen),
         covers=strata_covers(whole, one.unit),
-        target="; ".join([f"in each stratum {target}", "λ is that of the number shown for the stratum", *further]),
+        target="; ".join([f"in each stratum {target}", "λ is scaled as for the number of the stratum", *further]),
         intervals=None if refusal is not None else one.intervals,
         refusals=(),
         findings=(_parts(fits, charged),),

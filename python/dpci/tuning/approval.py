@@ -7,7 +7,7 @@ from typing import Any
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.facts import Approval, steps_text
 from dpci.approval.markdown import code
-from dpci.approval.of_fit import TUNING_PROOF, approval_of_record
+from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.budgets import Budget
 from dpci.released.record import FitRecord
 from dpci.tuning.selection import Selection
@@ -16,7 +16,7 @@ _HOW = {
     "chunks": "Each candidate was fitted to a part of the records of its own.",
     "repeat": "Candidates were fitted a random number of times, and the best of them by noisy scores was kept.",
 }
-_CHOSEN = "that the candidates were chosen without the data, and that the choice was made as the file says"
+_MADE = "that the choice was made as the file says"
 
 
 def approval_of_tuning(
@@ -46,23 +46,23 @@ def approval_of_tuning(
         own=budget,
         whole=None,
         conditions=tuple(conditions),
-        unchecked=(_CHOSEN,),
+        unchecked=(_MADE,),
     )
     if choice is None:
-        return replace(found, covers=(*one.covers, "λ follows from a public rule, which costs nothing."))
+        rule = tuple(
+            value._replace(source="follows from public numbers by a rule") if value.name in params else value
+            for value in one.public
+        )
+        return replace(found, public=rule, covers=(*one.covers, "λ follows from a public rule, which costs nothing."))
     spent = [f"the choice among {choice.n_candidates} candidates {choice.budget}"]
     if again:
-        spent.append(f"the fit {record.total_budget()} ({steps_text(record.steps, record.cost_unit)})")
-    source = "chosen with noise, which the budget covers"
-    return replace(
+        steps = steps_text(record.steps, record.cost_unit).replace("; ", ", ")
+        spent.append(f"the fit {record.total_budget()}: {steps}")
+    covered = f"It covers the choice among {choice.n_candidates} candidates, and the model."
+    found = replace(
         found,
         composition=(*spent, f"together {budget}"),
-        public=tuple(value._replace(source=source) if value.name in params else value for value in one.public),
-        exact=(*one.exact, "the candidates"),
-        chosen="bounds, lists, formula and candidates",
         proofs=(*one.proofs, TUNING_PROOF),
-        covers=(
-            f"It covers the choice among {choice.n_candidates} candidates, and the model. {_HOW[choice.method]}",
-            *one.covers[1:],
-        ),
+        covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
+    return tuned(found, choice.n_candidates, "chosen with noise, or common to all candidates")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from dpci.approval.claims import Claim
 from dpci.approval.facts import Approval, steps_text
 from dpci.approval.markdown import code, names_text
-from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, what_moves
+from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.regression.equations import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
@@ -37,11 +37,19 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         version=record.version,
         private=record.private,
         contents=(
-            ("released", f"means of all products of two of {len(names)} columns, with noise{planned}"),
+            (
+                "released",
+                f"the means of {len(names)} columns and of all their products, as one matrix with noise{planned}",
+            ),
             ("columns", names_text(names)),
+            *(
+                []
+                if record.table is None
+                else [("target", f"{code(record.target)} is {code(record.table.target.column)}")]
+            ),
         ),
         made_by="noise in the matrix",
-        adds_noise="moment matrix: noise is added to the means of all products of two columns",
+        adds_noise="moment matrix: noise is added to the means of the columns and of their products",
         proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         budget=budget,
         own=budget,
@@ -58,7 +66,13 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         table=record.table,
         public=tuple(_public(record)),
         exact=("the names of the columns", "the bounds"),
-        chosen="bounds, lists and columns" if not n_residuals else "bounds, lists, columns and planned regressions",
+        chosen=(
+            "bounds",
+            "lists",
+            *(public_number(record.persons) if record.neighbors == "add_remove" else ()),
+            *(("planned regressions",) if n_residuals else ()),
+            "columns",
+        ),
         conditions=tuple(conditions(record)),
         custom_loss=False,
         classes_inferred=False,
@@ -70,8 +84,8 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         target="; ".join(
             ["coefficients of linear regressions in the population", *counts_text(record.persons, record.weights)]
         ),
-        intervals="A regression that the noise does not hide has intervals. They count sampling and the noise.",
-        moved=tuple(what_moves(record.table, clips=clips, ridge=False)),
+        intervals=_intervals(record),
+        moved=("the ridge of a regression", *what_moves(record.table, clips=clips, ridge=False)),
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
     )
 
@@ -82,19 +96,27 @@ def approval_of_regression(
     """Return what an approver must know of a regression; ``refusal`` is why it has no coefficients."""
     found = approval_of_matrix(release, record, digest)
     shown = f"{code(model.target)} on {names_text(model.names)}"
-    kind = "a ridge regression" if ridge else "ordinary least squares"
+    kind = f"the coefficients of {'a ridge regression' if ridge else 'ordinary least squares'} in the population"
     if refusal is not None:
-        shown, kind = f"{shown}: hidden by the noise, so that it has no coefficients", "nothing"
+        shown, kind = f"{shown}: hidden by the noise, so that it has no coefficients", "nothing by this regression"
     counts = counts_text(record.persons, record.weights)
     return replace(
         found,
         contents=(("regression", shown), *found.contents),
-        target="; ".join([f"{kind}, in the population" if kind != "nothing" else kind, *counts]),
+        target="; ".join([kind, *counts]),
         intervals=None
         if refusal is not None
         else "Every coefficient has an interval. It counts sampling and the noise in the matrix.",
         moved=tuple(what_moves(record.table, clips=found.clips, ridge=ridge)),
     )
+
+
+def _intervals(record: MomentRecord) -> str:
+    """Return which regressions have intervals, and what these count."""
+    counted = "They count sampling and the noise."
+    if not record.needs_robust:
+        return f"A regression that the noise does not hide has intervals. {counted}"
+    return f"A planned regression that the noise does not hide has intervals; no other one has. {counted}"
 
 
 def _public(record: MomentRecord) -> Iterator[PublicValue]:

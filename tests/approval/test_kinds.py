@@ -1,0 +1,288 @@
+"""The officer's report of every kind of result and setting: what it says is held against facts from elsewhere."""
+
+import io
+import itertools
+import json
+import math
+import re
+import warnings
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import verified
+from dpci.cli.main import main
+from dpci.cli.saved import read_saved_result
+from dpci.schema import CategoricalColumn, NumericColumn, Schema
+from dpci.schema.columns import ClassTarget, NumericTarget
+
+DOCS = Path(__file__).parents[2]
+N = 2_000
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-0.5, 0.5, (N, 2))
+Y = X[:, 0] + 0.3 * RNG.normal(size=N) > 0
+REAL = np.clip(X[:, 0] + 0.1 * RNG.normal(size=N), -1, 1)
+IDS = np.arange(N) // 2
+WEIGHTS = RNG.uniform(0, 2, N)
+TABLE = {
+    "age": RNG.uniform(18, 90, N),
+    "state": np.repeat(["A", "B"], N // 2),
+    "ill": np.where(Y, "yes", "no"),
+    "wage": RNG.uniform(0, 100, N),
+}
+COLUMNS = (NumericColumn(name="age", lower=18, upper=90, source="law"),)
+OF_CLASSES = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
+OF_WAGES = Schema(columns=COLUMNS, target=NumericTarget(column="wage", lower=0, upper=100))
+BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.ApproxDP(1.0, 1e-7)}
+RELATIONS = ("replace_one", "add_remove")
+KINDS = (
+    *("fit", "output", "persons", "max_rows", "weights", "clip", "ball", "hinge", "bare", "schema"),
+    *("matrix", "robust", "regression", "ridge", "matrix_of_persons", "matrix_of_weights", "wages", "several"),
+    *("strata", "counted", "strata_of_persons", "stratum", "counted_stratum"),
+    *("multinomial", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
+)
+LAST = {"stratum": "A", "counted_stratum": "A", "groups": "a", "disjoint": "a"}
+
+
+@cache
+def made(kind, notion, neighbors):
+    """Return a result and the ledger that paid for it."""
+    budget, add = BUDGETS[notion], neighbors == "add_remove"
+    total = dpci.ApproxDP(50.0, 0.5) if notion == "approx" else type(budget)(50.0)
+    ledger = dpci.Ledger(total, neighbors)
+    common = {"budget": budget, "ledger": ledger}
+    number = {"neighbors": neighbors, "n_public": N} if add else {}
+    people = number | ({"n_public": N // 2} if add else {})
+    fit = {"classes": (False, True), "l2_strength": 0.2, **common}
+    of_matrix = {"bounds": (-0.5, 0.5), **common}
+    strata = {"by": "state", "strata": ("A", "B"), "schema": OF_CLASSES, "l2_strength": 0.5, "neighbors": neighbors}
+    choice = {"candidates": [{"l2_strength": 0.2}, {"l2_strength": 0.5}], "validation_radius": 2.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        makers = {
+            "fit": lambda: dpci.fit(X, Y, **fit, **number),
+            "output": lambda: dpci.fit(X, Y, mechanism="output", **fit, **number),
+            "persons": lambda: dpci.fit(X, Y, persons=IDS, **fit, **people),
+            "max_rows": lambda: dpci.fit(X, Y, persons=IDS, max_rows=3, **fit, **people),
+            "weights": lambda: dpci.fit(X, Y, weights=WEIGHTS, weight_bound=2.0, weight_total=N, **fit, **number),
+            "clip": lambda: dpci.fit(X, Y, on_violation="clip", **fit, **number),
+            "ball": lambda: dpci.fit(X, Y, radius=2.0, **fit, **number),
+            "hinge": lambda: dpci.fit(X, Y, loss="hinge", mechanism="output", moments="none", **fit, **number),
+            "bare": lambda: dpci.fit(X, Y, moments="none", **fit, **number),
+            "schema": lambda: dpci.fit(TABLE, schema=OF_CLASSES, l2_strength=0.2, **common, **number),
+            "matrix": lambda: dpci.regression.release(X, REAL, **common, **number),
+            "robust": lambda: dpci.regression.release(X, REAL, robust=True, on_violation="clip", **of_matrix, **number),
+            "regression": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(),
+            "ridge": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(l2_strength=0.3),
+            "matrix_of_persons": lambda: dpci.regression.release(X, REAL, persons=IDS, **of_matrix, **people),
+            "matrix_of_weights": lambda: dpci.regression.release(
+                X, REAL, weights=WEIGHTS, weight_bound=2.0, **of_matrix, **number
+            ),
+            "wages": lambda: dpci.fit(TABLE, schema=OF_WAGES, loss="squared", **common, **number),
+            "several": lambda: dpci.regression.release(
+                X, np.column_stack([REAL, REAL**2]), target_bound=[(-1, 1), (0, 1)], **of_matrix, **number
+            ),
+            "strata": lambda: dpci.fit_strata(TABLE, n_public=N // 2, **strata, **common),
+            "counted": lambda: dpci.fit_strata(TABLE, n_public="private", **strata, **common),
+            "strata_of_persons": lambda: dpci.fit_strata(TABLE, n_public=N // 4, persons=IDS, **strata, **common),
+            "stratum": lambda: dpci.fit_strata(TABLE, n_public=N // 2, **strata, **common),
+            "counted_stratum": lambda: dpci.fit_strata(TABLE, n_public="private", **strata, **common),
+            "multinomial": lambda: dpci.multinomial.fit(
+                X, np.resize(["a", "b", "c"], N), classes=["a", "b", "c"], l2_strength=0.2, **common, **number
+            ),
+            "groups": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, **fit, **number),
+            "disjoint": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, disjoint=True, **fit, **number),
+            "chosen": lambda: dpci.tuning.tune(X, Y, method="chunks", **choice, classes=(False, True), **common),
+            "chosen_fit": lambda: dpci.tuning.tune(X, Y, method="chunks", **choice, classes=(False, True), **common),
+            "best": lambda: dpci.tuning.tune(
+                X, Y, method="repeat", selection_share=1.0, **choice, classes=(False, True), **common
+            ),
+            "rule": lambda: dpci.tuning.tune(X, Y, method="public_rule", classes=(False, True), **common, **number),
+            "report": lambda: dpci.per_instance.report(
+                X, Y, l2_strength=0.2, n_public=N, classes=(False, True), **common
+            ),
+        }
+        found = makers[kind]()
+    if kind in LAST:
+        found = found[LAST[kind]]
+    return (found.result if kind == "chosen_fit" else found), ledger
+
+
+def is_offered(kind, notion, neighbors):
+    if kind == "report":
+        return (notion, neighbors) == ("approx", "add_remove")
+    return neighbors == "replace_one" or kind not in {"chosen", "chosen_fit", "best"}
+
+
+GRID = [case for case in itertools.product(KINDS, BUDGETS, RELATIONS) if is_offered(*case)]
+
+
+@pytest.fixture(params=GRID, ids="-".join)
+def case(request):
+    return (*request.param, *made(*request.param))
+
+
+def test_what_it_says_is_true_in_every_setting(case):
+    kind, notion, neighbors, result, ledger = case
+    text = result.officer_report(ledger=ledger)
+    (entry,) = ledger.history
+    whole = approval_of(result)
+    # The ledger counts independently what has to be approved, for which unit and relation.
+    assert f"This release: {entry.budget}  Remaining" in text
+    assert (entry.unit == "person") == ("One person with all of that person's rows" in text)
+    assert entry.unit == ("person" if "persons" in kind or kind == "max_rows" else "row")
+    assert "| FAILED |" not in text
+    assert f"paid {entry.budget}" in text
+    # Persons have no rows of their own, and rows no persons.
+    assert ("each id is one person" in text) == (entry.unit == "person")
+    assert ("rows of one person | guarantee" in text) == (entry.unit == "row")
+    # Where one is added or removed, what it says takes two changes.
+    assert ("**Contents.**" in text) == (neighbors == "add_remove")
+    assert ("the odds of any statement about that" in text) == (neighbors == "replace_one")
+    if notion == "pure" and neighbors == "add_remove":
+        epsilon = entry.budget.epsilon
+        # e^2 for an epsilon of 1: rounded upwards.
+        (shown,) = re.findall(r"\*\*Contents\.\*\*.* factor of e\^\d+ = ([\d.]+)", text)
+        assert 0.0 <= float(shown) - math.exp(2 * epsilon) <= 0.01
+    # The number of records is exact under replace-one alone, and in strata never.
+    is_exact = neighbors == "replace_one" and not whole.of_strata
+    assert is_exact == ("is a secret.** It is released exactly" in text)
+    assert is_exact == ("| values released exactly | the number of" in text)
+    assert ("counted" in kind) == ("released with noise" in text.partition("## Decide")[0])
+    # What is chosen with the data is said to be.
+    is_chosen = kind in {"chosen", "chosen_fit", "best"}
+    assert is_chosen == ("| choices from the data | the choice among 2 candidates, which the budget covers |" in text)
+    assert ("No intervals are released." in text) == (approval_of(result).intervals is None)
+    if hasattr(result, "interval_refusal"):
+        assert ("No intervals are released." in text) == (result.interval_refusal is not None)
+
+
+def test_every_proof_that_it_names_is_there(case):
+    for reference in approval_of(case[3]).proofs:
+        page, section = re.fullmatch(r"(docs/\S+\.md) \((.*)\)", reference).groups()
+        assert re.search(rf"^##+ {re.escape(section)}$", (DOCS / page).read_text("utf-8"), re.MULTILINE), reference
+
+
+def test_sentences_are_plain_and_tables_whole(case):
+    text = case[3].officer_report()
+    for line in text.splitlines():
+        if line.startswith("|"):
+            assert len(re.split(r"(?<!\\)\|", line)) in {4, 5}, line
+        shown = re.sub("`[^`]*`", "x", line)
+        if "___" not in shown and not shown.startswith("Decision"):
+            assert not re.search(r"None|[.][.]| ,|[(][)]|[{}]|  ", shown), line
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_writes_what_python_returns(kind, tmp_path):
+    neighbors = "add_remove" if kind == "report" else "replace_one"
+    found = made(kind, "approx" if kind == "report" else "pure", neighbors)
+    result, _ = found
+    path = tmp_path / "saved.json"
+    path.write_text(result.to_json(), encoding="utf-8")
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert main(["report", str(path), "--officer"]) == 0
+    assert out.getvalue() == result.officer_report()
+    assert approval_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
+
+
+def test_a_moment_matrix_covers_all_regressions():
+    text = made("matrix", "zcdp", "replace_one")[0].officer_report()
+    assert "It covers every linear regression among the 3 columns: of any of them, on any others." in text
+    assert "They cost nothing more, however many there are." in text
+    with pytest.warns(dpci.MomentNoiseWarning):
+        hidden = dpci.fit(0.01 * X, REAL, loss="squared", budget=dpci.PureDP(0.01))
+    assert hidden.interval_refusal is not None
+    assert "hidden by the noise, so that it has no coefficients" in hidden.officer_report()
+    gaussian = dpci.regression.release(X, REAL, budget=dpci.GDP(0.5)).officer_report()
+    assert "This release: mu=0.5 (Gaussian DP)" in gaussian
+    assert "a ledger counts it as rho=0.125 (zCDP)" in gaussian
+    assert "| 2 | mu=1 (Gaussian DP) |" in gaussian
+
+
+@pytest.mark.parametrize(("notion", "neighbors", "cost"), [
+    ("pure", "add_remove", "epsilon=1 (pure DP), what one stratum costs (parallel composition)"),
+    ("pure", "replace_one", "epsilon=2 (pure DP), what two changes of one stratum cost"),
+    ("zcdp", "replace_one", "rho=1.2 (zCDP), what two changes of one stratum cost"),
+])  # fmt: skip
+def test_strata_cost_one_or_two_changes(notion, neighbors, cost):
+    for kind, parts in (("strata", "models of 2 strata."), ("counted", "2 strata, and the counts of their records.")):
+        text = made(kind, notion, neighbors)[0].officer_report()
+        assert f"So all of it costs {cost}." in text
+        assert parts in text
+        assert f"| spent | {cost.partition(',')[0]} |" in text
+
+
+def test_several_classes_are_public_and_noise_is_added_to_the_parameters():
+    text = made("multinomial", "pure", "replace_one")[0].officer_report()
+    assert "| classes | `a`, `b`, `c` |" in text
+    assert "the 3 classes" in text
+    assert "output perturbation: the parameters are computed without noise, and noise is added to them" in text
+    assert "docs/proofs/multinomial.md (Coefficients)" in text
+
+
+def test_what_a_record_says_can_be_found_out_twice_as_well_as_whether_it_is_there():
+    # Laplace noise of one sensitivity per epsilon on a sum: a record adds 1, or -1, or is not there.
+    epsilon, places = 0.7, np.linspace(-30.0, 30.0, 4_001)
+    law = {value: np.exp(-epsilon * np.abs(places - value)) for value in (-1.0, 0.0, 1.0)}
+    there = max(np.max(np.abs(np.log(law[value] / law[0.0]))) for value in (-1.0, 1.0))
+    contents = np.max(np.abs(np.log(law[1.0] / law[-1.0])))
+    text = dpci.fit(
+        X, Y, classes=(False, True), budget=dpci.PureDP(epsilon), l2_strength=0.2, neighbors="add_remove", n_public=N
+    ).officer_report()
+    odds, contents_odds = (float(power) for power in re.findall(r"factor of e\^([\d.]+)", text))
+    assert there == pytest.approx(odds)
+    assert contents == pytest.approx(contents_odds)
+
+
+def test_seeded_results_have_no_checklist():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seeded in (
+            dpci.fit(X, Y, classes=(False, True), budget=BUDGETS["pure"], l2_strength=0.2, seed=1),
+            dpci.regression.release(X, REAL, budget=BUDGETS["pure"], seed=1),
+            dpci.fit_strata(TABLE, by="state", strata=("A", "B"), schema=OF_CLASSES, l2_strength=0.5, n_public=N,
+                            budget=BUDGETS["pure"], seed=1),
+        ):  # fmt: skip
+            text = seeded.officer_report()
+            assert text.startswith("# A result that must not be released")
+            assert "## Checklist" not in text
+            assert "Who is protected" not in text
+            assert "| FAILED | its noise came from a seed: NOT PRIVATE |" in text
+
+
+def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
+    result, ledger = made("schema", "pure", "replace_one")
+    agreed = Schema(columns=COLUMNS, target=OF_CLASSES.target)
+    assert "of the agreed one |" in result.officer_report(schema=agreed, ledger=ledger)
+    for other, difference in (
+        (Schema(columns=COLUMNS, target=OF_CLASSES.target, persons="id"), "the column of persons is none in the model"),
+        (
+            Schema(columns=(NumericColumn(name="age", lower=0, upper=90),), target=OF_CLASSES.target),
+            "column 'age' has lower=18 in the model, 0 in the agreed one",
+        ),
+        (
+            Schema(columns=(*COLUMNS, CategoricalColumn(name="sex", categories=("F", "M"))), target=OF_CLASSES.target),
+            "column 'sex' is only in the agreed one",
+        ),
+    ):
+        failed = [found.what for found in verified(approval_of(result), ledger=None, schema=other)
+                  if found.outcome == "FAILED"]  # fmt: skip
+        assert len(failed) == 1
+        assert difference in failed[0]
+    assert "| FAILED | the ledger must be" in result.officer_report(ledger=dpci.Ledger(dpci.PureDP(1.0)))
+    path = tmp_path / "l.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=path)
+    assert "| FAILED | the ledger must be" in result.officer_report(ledger=path)
+    with pytest.raises(dpci.errors.InvalidInput, match=r"ledger must be a dpci\.Ledger"):
+        result.officer_report(ledger=3)
+    with pytest.raises(dpci.errors.InvalidInput, match=r"schema must be a dpci\.schema\.Schema"):
+        result.officer_report(schema="people.toml")
+    with pytest.raises(dpci.errors.LedgerError):
+        result.officer_report(ledger=tmp_path / "none.db")
