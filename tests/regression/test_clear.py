@@ -272,3 +272,58 @@ def test_what_is_refused_was_hidden(strength):
     assert found[200][0]
     if strength == 0.0:
         assert found[16] == (False, 40)
+
+
+@pytest.mark.parametrize("max_rows", [None, 2])
+@pytest.mark.parametrize("total", [None, 60.0, 200.0])
+def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total):
+    n, k, bound = 40, 2, 3.0
+    rule = {"persons": dpci.data.persons.check_contribution(None if max_rows else "mean", max_rows)}
+    made = matrix_choices(
+        np.zeros((n, 3)), bounds=([0, -2], [5, 3]), target_bound=[(-1, 1), (0, 9), (-4, 4)], row_norm=None, rows=None,
+        robust=True, on_violation="clip", neighbors="replace_one", n_public=None, n_threads=None, seed=None,
+        budget=BUDGET, weights=dpci.data.weights.check_weights(bound, total), **rule,
+    )  # fmt: skip
+    columns, target = made.all_names(None, k + 2)
+    assert (columns, target) == (("x0", "x1", "y0", "y1"), "y2")
+    case = Case(made, columns, n, BUDGET)
+    place, spec = place_of(made, columns, case.spec), case.spec
+    rng = np.random.default_rng(1)
+    for model in models(("x0", "x1"), target):
+        rows = combinations(place, model)[0]
+        ridge, most = 0.5 * model.l2_strength * np.eye(len(rows)), 0.0
+        for _ in range(200):
+            moments = np.zeros((k + 4, k + 4))
+            for _ in range(n):
+                m = int(rng.integers(1, 4))
+                values = rng.choice([-1.0, 1.0], (m, k + 2)) * spec.weights[: k + 2]
+                z = np.column_stack([values, np.full(m, spec.intercept), rng.uniform(-1, 1, m)])
+                share = np.full(m, 1 / m) if max_rows is None else (np.arange(m) < max_rows) / max_rows
+                moments += (z.T * share * rng.choice([1.0, 1.0, rng.uniform()], m)) @ z
+            most = max(most, orthonormal_least(moments / made.divisor(n), rows, ridge))
+        assert most <= case.greatest(model) * (1 + 1e-9), (model, most)
+    assert case.mass == max(1.0, n * bound / (total or n))
+
+
+def test_hopeless_regressions_of_persons_weights_and_several_targets_cost_nothing():
+    ids, weights = np.repeat(np.arange(20), 3)[:59], np.ones(59)
+    cases = [
+        ({"persons": ids}, r"n=20 .*at least n=\d+ or rho=[\d.]+ \(zCDP\), or leave out columns\)"),
+        (
+            {"weights": weights, "weight_bound": 4.0, "weight_total": 59.0},
+            r"divided by 59 .*at least rho=[\d.]+ \(zCDP\)",
+        ),
+        ({"weights": weights, "weight_bound": 4.0, "weight_total": 11.0}, r"must be above .*, got 11 / 4 and 3 coeff"),
+        ({"y": np.column_stack([Y, Y, Y]), "robust": True}, r"n=59 .*, or leave out columns\)"),
+    ]
+    for given, message in cases:
+        ledger = dpci.Ledger(dpci.ZCDP(1.0))
+        for errors in ("detailed", "private"):
+            if errors == "private":
+                if "persons" in given:  # their number is not known before the ids are read
+                    continue
+                ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
+            keywords = {"y": Y, "budget": dpci.ZCDP(2e-4), "bounds": (-1, 1), "on_violation": "clip", **given}
+            with pytest.raises(dpci.InvalidInput, match=message):
+                regression.release(X, ledger=ledger, **keywords)
+            assert ledger.history == ()

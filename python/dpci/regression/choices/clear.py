@@ -118,12 +118,20 @@ class Case:
     def _n_name(self) -> str:
         return "n" if self.choices.n_public is None else "n_public"
 
-    @property
-    def _records(self) -> str:
-        return "records" if self.choices.persons is None else "persons"
+    def _too_few(self, n_coefficients: int, *, planned: bool) -> str:
+        weights = self.choices.weights
+        if weights is not None and weights.total is not None:
+            return (
+                "weight_total / weight_bound must be above the number of coefficients, got "
+                f"{weights.total:g} / {weights.bound:g} and {n_coefficients} coefficients"
+            )
+        records = "records" if self.choices.persons is None else "persons"
+        private = "" if planned else " (l2_strength='private' does not)"
+        got = f"{self.n} and {n_coefficients} coefficients{private}"
+        return f"a regression needs more {records} than coefficients, got {got}"
 
     @property
-    def _is_planned(self) -> bool:
+    def _needs_plans(self) -> bool:
         """Whether every regression must be planned, which a private ridge cannot be."""
         return self.choices.persons is not None or self.choices.weights is not None
 
@@ -152,12 +160,9 @@ class Case:
         """
         if model.l2_strength == PRIVATE:
             return
-        k = len(model.names)
+        k, is_planned = len(model.names), model.covariance == "robust"
         if self.choices.divisor(self.n_samples) <= k and model.l2_strength == 0.0:
-            raise InvalidInput(
-                f"a regression needs more {self._records} than coefficients, got {self.n} and {k} coefficients"
-                + ("" if self._is_planned else " (l2_strength='private' does not)")
-            )
+            raise InvalidInput(self._too_few(k, planned=is_planned))
         bound, needed = self.greatest(model), self.needed(k)
         if bound > needed:
             return
@@ -165,7 +170,7 @@ class Case:
             "the regressors must be able to vary more than the noise in the matrix: within their bounds they vary by "
             f"at most {bound:.3g} in the least direction, where more than {needed:.3g} is needed for {k} coefficients, "
             f"got {self.n} and {self.choices.budget} ({self.remedies(bound, k)}, "
-            + ("or leave out columns)" if self._is_planned else "leave out columns, or use l2_strength='private')")
+            + ("or leave out columns)" if is_planned else "leave out columns, or use l2_strength='private')")
         )
 
     def hopeless(self) -> str | None:
@@ -173,7 +178,7 @@ class Case:
         bound, needed = self.mass * self.spec.intercept**2, self.needed(2)
         if bound > needed:
             return None
-        private = "" if self._is_planned else "; regressions with l2_strength='private' follow from this matrix"
+        private = "" if self._needs_plans else "; regressions with l2_strength='private' follow from this matrix"
         return (
             "no regression with an intercept will be clear of the noise in the matrix without a ridge: the constant "
             f"varies by {bound:.3g}, where more than {needed:.3g} is needed beside one column, got {self.n} and "
@@ -188,7 +193,12 @@ class Case:
         return f"give at least {' or '.join(parts)}" if parts else "no budget suffices"
 
     def least_n(self, bound: float, n_regressors: int) -> int | None:
-        """Return the least number of records, from this one, at which what varies by this bound is clear."""
+        """Return the least number of records, from this one, at which what varies by this bound is clear.
+
+        None where no number suffices, and where it does not matter because weights have a public total.
+        """
+        if self.choices.weights is not None and self.choices.weights.total is not None:
+            return None
 
         def clear(count: int) -> bool:
             choices = self.choices if self.choices.n_public is None else replace(self.choices, n_public=count)
