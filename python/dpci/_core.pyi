@@ -296,8 +296,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "capped_slopes" and
-        "capped_slopes_at_0" (the cap comes last),
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient" and
+        "capped_gradient_at_0" (the cap comes last),
         "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
@@ -590,7 +590,8 @@ def release_functional_mechanism(
 class MomentMatrixSpec:
     """Every public choice of a moment matrix, validated; holds no data. The budget is one, or the mu of Gaussian DP.
 
-    residuals: of each regression whose residuals' moments are released its regressors, their ridge and its response.
+    residuals: of each regression whose residuals' moments are released its regressors, their ridge and its response;
+    refined: of each whose coefficients are refined.
     """
 
     def __new__(
@@ -603,6 +604,8 @@ class MomentMatrixSpec:
         target_bound: float,
         residuals: list[tuple[list[int], list[float], list[float]]],
         residual_share: float,
+        refined: list[tuple[list[int], list[float], list[float]]] = ...,
+        refined_share: float = 0.5,
         budget: Budget | None = None,
         mu: float | None = None,
         neighbors: str,
@@ -626,11 +629,12 @@ class MomentMatrixSpec:
 
 @type_check_only
 class PlannedMatrixDict(TypedDict):
-    """Steps and seals of a matrix and of residual moments, and the points where residuals would be taken."""
+    """Steps and seals of a matrix and what follows; points of residuals; point, cap and weight of gradients."""
 
     steps: list[Step]
     seals: list[Seal]
     points: list[_F64]
+    refined: list[tuple[_F64, float, float]]
 
 def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
     """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
@@ -640,10 +644,11 @@ def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
 
 @type_check_only
 class MomentMatrixDict(TypedDict):
-    """A released moment matrix; residuals has the point and the moments of each planned regression."""
+    """A released moment matrix; point and moments of planned regressions, point, gradient, cap, weight of refined."""
 
     matrix: _F64
     residuals: list[tuple[_F64, _F64]]
+    refined: list[tuple[_F64, _F64, float, float]]
     steps: list[Step]
     seals: list[Seal]
     private: bool
@@ -678,9 +683,12 @@ class RegressionDict(TypedDict):
     params: _F64
     gain: _F64
     cross: _F64
+    error_norm2: float
     residual_norm2: float
     residual_square: float
     fitted_noise: float
+    step_square: float
+    inverse_trace: float
     degrees: float
     classical: _F64
     robust: _F64 | None
@@ -688,9 +696,18 @@ class RegressionDict(TypedDict):
     direction: _F64
 
 def moment_regression(
-    matrix: _F64, features: _F64, response: _F64, *, ridge: _F64, residual_moments: _F64 | None
+    matrix: _F64,
+    features: _F64,
+    response: _F64,
+    *,
+    ridge: _F64,
+    residual_moments: _F64 | None,
+    start: tuple[_F64, _F64] | None = None,
 ) -> RegressionDict:
-    """Regressors, shape (k, dim), and response are combinations of the columns of the matrix."""
+    """Regressors, shape (k, dim), and response are combinations of the columns of the matrix.
+
+    start: coefficients and the mean of the regressors times the residuals there; one step of Newton's method follows.
+    """
 
 @final
 class HistogramSpec:

@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
+from dpci.accounting.seals import Seal
+from dpci.accounting.steps import Step
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
 from dpci.regression.record import MomentRecord
+from dpci.regression.residuals import Refinement
 
 _F64 = NDArray[np.float64]
 
@@ -22,6 +25,33 @@ _ABOVE = 1.0 + 1e-9
 _NAMED = 0.3
 
 
+@dataclass(frozen=True)
+class GradientNoise:
+    """The noise of a released gradient, and the mean squared residual that comes with it."""
+
+    std_dev: float
+    """Of each coordinate, the seal's included."""
+    degrees: float
+    """Shape of the gamma variable that makes it normal; infinite for normal noise."""
+    square: float
+    """The mean squared residual at the start, with noise."""
+    square_std_dev: float
+    """Standard deviation of that noise."""
+
+    @classmethod
+    def of(cls, refined: Refinement, step: Step, seal: Seal) -> "GradientNoise":
+        """Return that of a released gradient.
+
+        Of density exp(-‖b‖/s) in p dimensions a coordinate has the characteristic function (1 + s²t²)^(-(p + 1)/2).
+        """
+        size, std_dev, degrees = len(refined.gradient), step.scale, math.inf
+        if step.noise != "gaussian":
+            std_dev, degrees = step.scale * math.sqrt(size + 1), 0.5 * (size + 1)
+        std_dev = math.hypot(std_dev, seal.std_dev)
+        unit = refined.cap / refined.square_weight
+        return cls(std_dev, degrees, unit * float(refined.gradient[-1]), unit * std_dev)
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients and the forms of their errors, in the units of the caller's columns."""
@@ -29,7 +59,7 @@ class Solution:
     params: _F64
     gain: _F64
     cross: _F64
-    residual_norm2: float
+    error_norm2: float
     sampling: _F64
     """Sampling covariance with the variance of the residuals as it was estimated."""
     relative: float
@@ -41,6 +71,8 @@ class Solution:
     residual_variance: float
     matrix_noise: float
     degrees: float
+    gradient: "GradientNoise | None"
+    """The noise of the gradient that refined the coefficients; None where they solve the equations of the matrix."""
     l2_strength: float
     """λ of the ridge; of a private one on coefficients in units of the bounds."""
 
@@ -56,12 +88,16 @@ class Solution:
             sampling, spread = positive_part(sampling, std_dev)
         else:
             spread = np.zeros_like(sampling)
-        length = np.sqrt(np.maximum(gain, 0.0) * self.residual_norm2)
+        root = np.sqrt(np.maximum(gain, 0.0))
+        length = root * np.sqrt(self.error_norm2)
         half = 0.5 * self.matrix_noise
+        noises = [Noise(half * (cross + length), half * (cross - length), self.degrees)]
+        if self.gradient is not None:
+            noises.append(Noise(self.gradient.std_dev * root, np.zeros_like(root), self.gradient.degrees))
         return ErrorParts(
             sampling=sampling,
             sampling_variance=spread + self.relative * sampling**2,
-            noises=(Noise(half * (cross + length), half * (cross - length), self.degrees),),
+            noises=tuple(noises),
         )
 
     def draw(self, rng: np.random.Generator, rows: _F64, n_draws: int) -> _F64:
@@ -77,7 +113,9 @@ class Solution:
 
     def covariance(self) -> _F64:
         """Return the covariance of the errors of all coefficients, sampling and noise together."""
-        noise = 0.5 * self.matrix_noise**2 * (self.gain * self.residual_norm2 + np.outer(self.cross, self.cross))
+        noise = 0.5 * self.matrix_noise**2 * (self.gain * self.error_norm2 + np.outer(self.cross, self.cross))
+        if self.gradient is not None:
+            noise += self.gradient.std_dev**2 * self.gain
         return np.asarray(self._joint_sampling() + noise)
 
     def _joint_sampling(self) -> _F64:
@@ -111,6 +149,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     residuals = planned_residuals(record, model) if robust else None
     noise = record.noise()
     needed = _core.clear_of_noise(noise, n_regressors=len(rows))
+    start, gradient = _start(record, model, rows)
 
     def solved(ridge: _F64) -> "_core.RegressionDict":
         return _core.moment_regression(
@@ -119,6 +158,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
             response,
             ridge=ridge,
             residual_moments=None if residuals is None else residuals[0],
+            start=start,
         )
 
     if model.l2_strength == PRIVATE:
@@ -138,8 +178,14 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     if not free > 0.0:
         raise InvalidInput(f"a regression needs more records than coefficients, got {n:g} records")
     factor = n / free
-    seen = np.array([factor * (found["residual_square"] + noise**2 * found["fitted_noise"])])
-    spread = np.array([factor * noise * found["residual_norm2"]])
+    if gradient is None:
+        square, error = found["residual_square"] + noise**2 * found["fitted_noise"], noise * found["residual_norm2"]
+    else:
+        # That of the start, which the step lowers; its noise makes the step too long.
+        square = gradient.square - found["step_square"] + gradient.std_dev**2 * found["inverse_trace"]
+        error = gradient.square_std_dev
+    # The mean is over all that the records count.
+    seen, spread = np.array([factor * square]), np.array([factor * error])
     (variance,), (uncertainty,) = positive_part(seen, spread)
     classical = back @ (variance * found["classical"] / n) @ back.T
     if residuals is not None:
@@ -154,7 +200,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         params=back @ found["params"] + shift,
         gain=back @ found["gain"] @ back.T,
         cross=back @ found["cross"],
-        residual_norm2=found["residual_norm2"],
+        error_norm2=found["error_norm2"],
         sampling=classical if sampling is None else sampling,
         classical=classical,
         relative=relative,
@@ -162,8 +208,26 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         residual_variance=float(variance),
         matrix_noise=noise,
         degrees=math.inf if record.is_gaussian else 0.5 * (len(record.columns) + 3),
+        gradient=gradient,
         l2_strength=strength,
     )
+
+
+def _start(record: MomentRecord, model: Model, rows: _F64) -> tuple[tuple[_F64, _F64] | None, GradientNoise | None]:
+    """Return coefficients of the regressors and the gradient there, from which a step leads; None if not released."""
+    plain = model.fit_intercept and model.l2_strength != PRIVATE and not set(record.targets) & set(model.features)
+    if not plain or not record.refined:
+        return None, None
+    wanted = Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
+    found = record.refined_of(wanted)
+    if found is None:
+        return None, None
+    one, step, seal = found
+    # The regressors are combinations of (scaled features, constant), of which the gradient is.
+    used = [*(record.columns.index(name) for name in model.features), len(record.columns)]
+    own = rows[:, used]
+    params = np.asarray(np.linalg.solve(own.T, one.point[used]))
+    return (params, own @ one.gradient[:-1]), GradientNoise.of(one, step, seal)
 
 
 def check_covariance(record: MomentRecord, model: Model) -> None:

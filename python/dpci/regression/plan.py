@@ -244,6 +244,7 @@ def planned(
     release = {
         **planned_steps,
         "matrix": matrix,
+        "refined": [],
         "residuals": expected_residuals(case, spec, matrix, planned_steps["points"], earlier),
         "private": True,
         "paid": None,

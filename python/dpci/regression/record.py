@@ -19,7 +19,7 @@ from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
-from dpci.regression.residuals import ResidualMoments, check_residuals, read_only
+from dpci.regression.residuals import Refinement, ResidualMoments, check_refined, check_residuals, read_only
 from dpci.released.facts import conditions_of_release
 from dpci.released.rules import (
     Rule,
@@ -48,8 +48,8 @@ SCHEMA_VERSION = 2
 _ARRAYS = ("matrix", "middle", "scale")
 _RELATIONS = {"replace_one": "replace one", "add_remove": "add or remove one"}
 # Which the first files of this version lack: their hashes stay.
-_LATER = ("further", "paid", "persons", "weights")
-_MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
+_LATER = ("further", "paid", "persons", "weights", "refined")
+_MATRIX, _RESIDUALS, _GRADIENT = "moment_matrix", "residual_moments", "residual_gradient"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +99,8 @@ class MomentRecord:
     """How much the rows of a person count, where the records are persons; None where they are rows."""
     weights: Weights | None = None
     """What is public of the weights of records; None where each counts once."""
+    refined: tuple[Refinement, ...] = ()
+    """Gradients of refined regressions."""
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -109,7 +111,9 @@ class MomentRecord:
             raise InvalidInput(f"further targets must be the last of the columns {self.columns}, got {self.further}")
         for residual in self.residuals:
             residual.check(self.features, self.targets)
-        expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals))
+        for one in self.refined:
+            one.check(self.features, self.targets)
+        expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals), *(_GRADIENT for _ in self.refined))
         found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
         if found != {expected}:
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
@@ -195,6 +199,14 @@ class MomentRecord:
                 return moments, self._noise(at, len(used))
         return None
 
+    def refined_of(self, model: Regression) -> tuple[Refinement, Step, Seal] | None:
+        """Return the gradient of a refined regression, and the noise in it; None if it was not released."""
+        wanted = model.among(self.features, self.targets)
+        for at, one in enumerate(self.refined, start=1 + len(self.residuals)):
+            if one.regression == wanted:
+                return one, self.steps[at], self.seals[at]
+        return None
+
     def _noise(self, at: int, size: int) -> float:
         step, seal = self.steps[at], self.seals[at]
         return _core.sealed_std_dev(step.noise, scale=step.scale, dim=size, seal_std_dev=seal.std_dev)
@@ -209,7 +221,8 @@ class MomentRecord:
         values: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         for name in _ARRAYS:
             values[name] = values[name].tolist()
-        values["residuals"] = [residual.to_dict() for residual in self.residuals]
+        for name in ("residuals", "refined"):
+            values[name] = [planned.to_dict() for planned in values[name]]
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
         values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
@@ -232,7 +245,7 @@ class MomentRecord:
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
         for name in _LATER:
-            values.setdefault(name, [] if name == "further" else None)
+            values.setdefault(name, [] if name in {"further", "refined"} else None)
         return built(cls, values, _RULES, what="a saved moment matrix")
 
     @property
@@ -356,8 +369,8 @@ def _check_finite(name: str, value: object) -> float:
 
 
 _STEP_RULES: dict[str, Rule] = {
-    "step": one_of(_MATRIX, _RESIDUALS),
-    "noise": one_of("matrix_laplace", "gaussian"),
+    "step": one_of(_MATRIX, _RESIDUALS, _GRADIENT),
+    "noise": one_of("matrix_laplace", "spherical_laplace", "gaussian"),
     "cost": check_positive,
     "scale": check_positive,
     "sensitivity": check_positive,
@@ -390,4 +403,5 @@ _RULES: dict[str, Rule] = {
     "paid": optional(check_paid),
     "persons": optional(lambda _, value: Persons.from_dict(value)),
     "weights": optional(lambda _, value: Weights.from_dict(value)),
+    "refined": check_refined,
 }

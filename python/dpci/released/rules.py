@@ -234,6 +234,7 @@ _RULES: dict[str, Rule] = {
         "score",
         "moment_matrix",
         "residual_moments",
+        "residual_gradient",
     ),
     "noise": one_of("discrete_laplace", "discrete_gaussian"),
     "lattice": check_positive,

@@ -33,7 +33,7 @@ impl MomentMatrixSpec {
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
     )]
-    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
+    #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
     fn new(
         n_samples: usize,
         n_columns: usize,
@@ -42,6 +42,8 @@ impl MomentMatrixSpec {
         target_bound: f64,
         residuals: Vec<(Vec<usize>, Vec<f64>, Vec<f64>)>,
         residual_share: f64,
+        refined: Vec<(Vec<usize>, Vec<f64>, Vec<f64>)>,
+        refined_share: f64,
         budget: Option<&Budget>,
         mu: Option<f64>,
         neighbors: &str,
@@ -63,6 +65,8 @@ impl MomentMatrixSpec {
             target_bound,
             residuals: residuals.into_iter().map(plan).collect(),
             residual_share,
+            refined: refined.into_iter().map(plan).collect(),
+            refined_share,
             budget,
             neighbors: neighbors_of(neighbors)?,
             unit: unit_of(persons, max_rows)?,
@@ -104,17 +108,25 @@ impl MomentMatrixSpec {
         matrix: PyReadonlyArray2<'py, f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let matrix = matrix.as_slice()?;
-        let residuals = core::planned_residuals(&self.inner, matrix).map_err(to_python)?;
+        let planned = core::planned_steps(&self.inner, matrix).map_err(to_python)?;
         let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
-        spent.extend(residuals.iter().map(|(_, noise)| noise.step.clone()));
-        sealed.extend(residuals.iter().map(|(_, noise)| noise.seal));
-        let points = residuals
-            .into_iter()
-            .map(|(point, _)| PyArray1::from_vec(py, point));
+        let mut points = Vec::new();
+        for (point, noise) in planned.residuals {
+            spent.push(noise.step);
+            sealed.push(noise.seal);
+            points.push(PyArray1::from_vec(py, point));
+        }
+        let mut refined = Vec::new();
+        for (point, cap, weight, noise) in planned.gradients {
+            spent.push(noise.step);
+            sealed.push(noise.seal);
+            refined.push((PyArray1::from_vec(py, point), cap, weight));
+        }
         let dict = PyDict::new(py);
         dict.set_item("steps", steps(&spent))?;
         dict.set_item("seals", seals(&sealed))?;
-        dict.set_item("points", points.collect::<Vec<_>>())?;
+        dict.set_item("points", points)?;
+        dict.set_item("refined", refined)?;
         Ok(dict)
     }
 }
@@ -181,6 +193,12 @@ impl MomentMatrixSpec {
             Ok((PyArray1::from_vec(py, r.point), moments))
         });
         dict.set_item("residuals", residuals.collect::<PyResult<Vec<_>>>()?)?;
+        let gradients = release.gradients.into_iter().map(|g| {
+            let gradient = PyArray1::from_vec(py, g.gradient.into_values());
+            let point = PyArray1::from_vec(py, g.point);
+            (point, gradient, g.cap, g.square_weight)
+        });
+        dict.set_item("refined", gradients.collect::<Vec<_>>())?;
         Ok(dict)
     }
 }
@@ -268,7 +286,7 @@ pub(crate) fn release_moment_matrix_parts<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (matrix, features, response, *, ridge, residual_moments))]
+#[pyo3(signature = (matrix, features, response, *, ridge, residual_moments, start = None))]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "arrays are extracted by value"
@@ -280,7 +298,15 @@ pub(crate) fn moment_regression<'py>(
     response: PyReadonlyArray1<'py, f64>,
     ridge: PyReadonlyArray2<'py, f64>,
     residual_moments: Option<PyReadonlyArray2<'py, f64>>,
+    start: Option<(PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let start = match &start {
+        None => None,
+        Some((params, gradient)) => Some(interval::Start {
+            params: params.as_slice()?,
+            gradient: gradient.as_slice()?,
+        }),
+    };
     let residual_moments = residual_moments
         .as_ref()
         .map(|m| m.as_slice())
@@ -292,6 +318,7 @@ pub(crate) fn moment_regression<'py>(
         response: response.as_slice()?,
         ridge: ridge.as_slice()?,
         residual_moments,
+        start,
     };
     let found = py
         .detach(|| interval::moment_regression(&equations))
@@ -309,9 +336,12 @@ pub(crate) fn moment_regression<'py>(
     }
     dict.set_item("robust", found.robust.map(|m| square(py, m)).transpose()?)?;
     for (name, value) in [
+        ("error_norm2", found.error_norm2),
         ("residual_norm2", found.residual_norm2),
         ("residual_square", found.residual_square),
         ("fitted_noise", found.fitted_noise),
+        ("step_square", found.step_square),
+        ("inverse_trace", found.inverse_trace),
         ("degrees", found.degrees),
         ("least_eigenvalue", found.least_eigenvalue),
     ] {

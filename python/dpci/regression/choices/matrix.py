@@ -32,6 +32,8 @@ from dpci.schema.table import Schema
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
+REFINED_SHARE = 0.6
+"""Share of the budget for the gradients of refined regressions, where they are asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,8 @@ class MatrixChoices:
     targets: Targets
     robust: tuple[Regression, ...] = ()
     """The regressions that are to have a robust covariance."""
+    refine: tuple[Regression, ...] = ()
+    """The regressions whose coefficients are to be refined."""
     on_violation: OnViolation
     neighbors: Neighbors
     n_public: int | None
@@ -60,7 +64,8 @@ class MatrixChoices:
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
         counts = self.persons is not None or self.weights is not None
-        object.__setattr__(self, "robust", check_planned(self.robust, needed=counts))
+        object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=counts))
+        object.__setattr__(self, "refine", check_planned("refine", self.refine))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
@@ -129,7 +134,17 @@ class MatrixChoices:
         InvalidInput
             For names that are not there, and a regression that is planned twice.
         """
-        return named_regressions(self.robust, *self.names(names, n_columns))
+        return named_regressions("robust", self.robust, *self.names(names, n_columns))
+
+    def refined(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
+        """Return the regressions whose coefficients are to be refined, with the names of their columns.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`planned`.
+        """
+        return named_regressions("refine", self.refine, *self.names(names, n_columns))
 
     def public_n(self, n_samples: int) -> int:
         """Return what stands for the number of records: their number, or its public stand-in."""
@@ -150,7 +165,7 @@ class MatrixChoices:
         budget = self.budget if isinstance(self.budget, GDP) else budget
         place = self.place(n_columns)
 
-        def made(residuals: list[Plan]) -> _core.MomentMatrixSpec:
+        def made(residuals: list[Plan], refined: list[Plan]) -> _core.MomentMatrixSpec:
             return _core.MomentMatrixSpec(
                 n_samples=self.public_n(n_samples),
                 n_columns=n_columns,
@@ -159,6 +174,8 @@ class MatrixChoices:
                 target_bound=self.loss.target_bound,
                 residuals=residuals,
                 residual_share=RESIDUAL_SHARE,
+                refined=refined,
+                refined_share=REFINED_SHARE,
                 budget=None if isinstance(budget, GDP) else core_budget(budget),
                 mu=budget.mu if isinstance(budget, GDP) else None,
                 neighbors=self.neighbors,
@@ -168,13 +185,16 @@ class MatrixChoices:
                 weight_total=None if self.weights is None else self.weights.total,
             )
 
-        spec = made([])
-        if not self.robust:
+        spec = made([], [])
+        if not self.robust and not self.refine:
             return spec
         columns, _ = self.all_names(names, n_columns)
         middle = float(self.targets.middle[-1])
-        planned = self.planned(names, n_columns)
-        return made([plan_of(regression, columns, place, spec.intercept, middle) for regression in planned])
+
+        def plans(regressions: tuple[Regression, ...]) -> list[Plan]:
+            return [plan_of(regression, columns, place, spec.intercept, middle) for regression in regressions]
+
+        return made(plans(self.planned(names, n_columns)), plans(self.refined(names, n_columns)))
 
     def row_bounds(self) -> dict[str, Any]:
         """Return the bounds that the rows are checked against, as the core takes them, before the release does."""

@@ -1,4 +1,4 @@
-"""``Regression``: what is to have a robust covariance, which needs a release of the moments of its residuals."""
+"""``Regression``: what is to have a robust covariance, or refined coefficients; each needs a release of its own."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Plan = tuple[list[int], list[float], list[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Regression:
-    """A regression with an intercept that is to have a robust covariance; see ``robust`` of :func:`release`.
+    """A regression with an intercept that is planned; see ``robust`` and ``refine`` of :func:`release`.
 
     Attributes
     ----------
@@ -70,38 +70,38 @@ class Regression:
         return Regression(target=response, features=ordered, l2_strength=self.l2_strength)
 
 
-def check_planned(value: object, *, needed: bool = False) -> tuple[Regression, ...]:
-    """Return the regressions that ``robust`` plans; None: y on all columns where some are needed, otherwise none.
+def check_planned(name: str, value: object, *, needed: bool = False) -> tuple[Regression, ...]:
+    """Return the regressions that ``robust`` or ``refine`` names; None: y on all where some are needed, otherwise none.
 
     Raises
     ------
     InvalidInput
         Unless it is a flag or a sequence of regressions, and for none where some are needed.
     """
-    planned = (Regression(),) if value is None and needed else _planned(value)
+    planned = (Regression(),) if value is None and needed else _planned(name, value)
     if needed and not planned:
         raise InvalidInput(
-            "robust must be True or a list of regression.Regression with persons and with weights, because regressions "
-            f"have no other standard errors there, got robust={value!r}"
+            f"{name} must be True or a list of regression.Regression with persons and with weights, because "
+            f"regressions have no other standard errors there, got {name}={value!r}"
         )
     return planned
 
 
-def _planned(value: object) -> tuple[Regression, ...]:
+def _planned(name: str, value: object) -> tuple[Regression, ...]:
     if value is None:
         return ()
     if isinstance(value, list | tuple):
         for entry in value:
             if not isinstance(entry, Regression):
-                raise InvalidInput(f"robust must be a flag or a list of regression.Regression, got {entry!r} in it")
+                raise InvalidInput(f"{name} must be a flag or a list of regression.Regression, got {entry!r} in it")
         return tuple(value)
     if isinstance(value, Regression):
-        raise InvalidInput(f"robust must be a flag or a list of regression.Regression, got {value} alone")
-    return (Regression(),) if check_flag("robust", value) else ()
+        raise InvalidInput(f"{name} must be a flag or a list of regression.Regression, got {value} alone")
+    return (Regression(),) if check_flag(name, value) else ()
 
 
 def named_regressions(
-    planned: tuple[Regression, ...], columns: tuple[str, ...], targets: tuple[str, ...]
+    name: str, planned: tuple[Regression, ...], columns: tuple[str, ...], targets: tuple[str, ...]
 ) -> tuple[Regression, ...]:
     """Return planned regressions with their names: of each of several targets where none is named.
 
@@ -117,7 +117,7 @@ def named_regressions(
     )
     for i, regression in enumerate(found):
         if regression in found[:i]:
-            raise InvalidInput(f"robust must name every regression once, got {regression} twice")
+            raise InvalidInput(f"{name} must name every regression once, got {regression} twice")
     return found
 
 

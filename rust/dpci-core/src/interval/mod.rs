@@ -19,7 +19,7 @@ mod spread;
 pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
 pub use matrix_draws::MatrixDraws;
-pub use moment_regression::{MomentEquations, MomentRegression, moment_regression};
+pub use moment_regression::{MomentEquations, MomentRegression, Start, moment_regression};
 pub use monte_carlo::monte_carlo;
 pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;

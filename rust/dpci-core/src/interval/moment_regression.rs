@@ -3,6 +3,7 @@
 //! `docs/proofs/linear_regression.md` has the formulas: the error of a contrast is `c'A⁻¹X'r/n`, of the sample, plus `w'Ev`, of the noise E in
 //! the matrix, where `w = F'A⁻¹c` and v is the residual as a combination of the columns.
 
+use crate::error::check_length;
 use crate::linalg::vector::dot;
 use crate::linalg::{Cholesky, Eigen};
 use crate::{Error, Result};
@@ -24,6 +25,17 @@ pub struct MomentEquations<'a> {
     pub ridge: &'a [f64],
     /// Released moments of the first columns, each record weighted by its squared residual; row-major.
     pub residual_moments: Option<&'a [f64]>,
+    /// Where one step of Newton's method starts that takes the place of the solution; `None`: the equations are solved.
+    pub start: Option<Start<'a>>,
+}
+
+/// Coefficients of the regressors, and the released mean of these times their residuals.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// The coefficients.
+    pub params: &'a [f64],
+    /// The mean of the regressors times the residuals.
+    pub gradient: &'a [f64],
 }
 
 /// The solution, and the forms from which the variance of every contrast `c'θ` follows. Matrices are `params × params`, row-major.
@@ -33,14 +45,20 @@ pub struct MomentRegression {
     pub params: Vec<f64>,
     /// `‖w‖²` is `c'Gc`.
     pub gain: Vec<f64>,
-    /// `w·v` is `c'p`.
+    /// `w·u` is `c'p`: u is v, or after a step by which that moves the residual, as the error is `w'Eu`.
     pub cross: Vec<f64>,
+    /// `‖u‖²`.
+    pub error_norm2: f64,
     /// `‖v‖²`.
     pub residual_norm2: f64,
     /// `v'Nv`: the mean squared residual, with the noise in it.
     pub residual_square: f64,
     /// By how many variances of an isometric coordinate [`Self::residual_square`] is too small, as the noise in θ is fitted.
     pub fitted_noise: f64,
+    /// By how much the mean squared residual at the start is above that after the step; 0 without.
+    pub step_square: f64,
+    /// `tr A⁻¹`, which times the variance of a coordinate of the gradient's noise is how much that step is too long.
+    pub inverse_trace: f64,
     /// Effective number of parameters: `tr A⁻¹(A - ridge)`.
     pub degrees: f64,
     /// `A⁻¹(A - ridge)A⁻¹`, A - ridge without negative eigenvalues: times σ²/n the sampling variance.
@@ -62,6 +80,10 @@ pub struct MomentRegression {
 pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegression> {
     let MomentEquations { matrix, dim, .. } = *equations;
     let f = equations.features.len() / dim;
+    if let Some(start) = equations.start {
+        check_length("the coefficients of a start", f, start.params.len())?;
+        check_length("the gradient of a start", f, start.gradient.len())?;
+    }
     let (q, inverse) = orthonormal(equations.features, dim)?;
     let times_matrix = |vector: &[f64]| -> Vec<f64> {
         let rows = matrix.chunks_exact(dim);
@@ -73,6 +95,7 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let half = product(&inverse, equations.ridge, f);
     let mut a = symmetric(f, |i, j| dot(row(&half, f, i), row(&inverse, f, j)));
     a.iter_mut().zip(&plain).for_each(|(a, p)| *a += p);
+    let plain_of = plain.clone();
     let varying = if equations.ridge.iter().all(|r| *r == 0.0) {
         plain
     } else {
@@ -90,7 +113,26 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
         .chunks_exact(dim)
         .map(|r| dot(r, equations.response))
         .collect();
-    let phi = cholesky.solve(&right);
+    let mut step_square = 0.0;
+    let (phi, step) = match equations.start {
+        None => (cholesky.solve(&right), None),
+        Some(start) => {
+            // F = RQ: coefficients of F times R' are those of Q, and R⁻¹ times the mean of Fz is that of Qz.
+            let at = coordinates(&q, equations.features, start.params, dim);
+            let gradient = inverse.chunks_exact(f).map(|row| dot(row, start.gradient));
+            let gradient: Vec<f64> = gradient.collect();
+            let pull = product(&half, &transposed(&inverse, f), f);
+            let ridges = pull.chunks_exact(f).map(|row| dot(row, &at));
+            let pairs = gradient.iter().zip(ridges);
+            let slope: Vec<f64> = pairs.map(|(g, r)| g - r).collect();
+            let step = cholesky.solve(&slope);
+            let moved = at.iter().zip(&step).map(|(a, s)| a + s).collect();
+            let curved = plain_of.chunks_exact(f).map(|row| dot(row, &step));
+            let curved: Vec<f64> = curved.collect();
+            step_square = 2.0 * dot(&step, &gradient) - dot(&step, &curved);
+            (moved, Some(step))
+        }
+    };
     let mut v = equations.response.to_vec();
     for (p, q) in phi.iter().zip(q.chunks_exact(dim)) {
         v.iter_mut().zip(q).for_each(|(v, q)| *v -= p * q);
@@ -109,6 +151,12 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let qv: Vec<f64> = q.chunks_exact(dim).map(|q| dot(q, &v)).collect();
     let residual_norm2 = dot(&v, &v);
     let trace: f64 = (0..f).map(|i| w[i * f + i]).sum();
+    let fitted_noise = 0.5 * (trace * residual_norm2 + dot(&qv, &cholesky.solve(&qv)));
+    let moving = step.unwrap_or_else(|| qv.clone());
+    let error_norm2 = match equations.start {
+        None => residual_norm2,
+        Some(_) => dot(&moving, &moving),
+    };
     let robust = equations.residual_moments.map(|moments| {
         let p = moments.len().isqrt();
         let times: Vec<f64> = q
@@ -125,16 +173,28 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
             .map(|j| (0..f).map(|i| inverse[i * f + j] * phi[i]).sum())
             .collect(),
         gain: symmetric(f, |i, j| dot(columns_of(i), columns_of(j))),
-        cross: (0..f).map(|j| dot(columns_of(j), &qv)).collect(),
+        cross: (0..f).map(|j| dot(columns_of(j), &moving)).collect(),
+        error_norm2,
         residual_norm2,
         residual_square: dot(&v, &times_matrix(&v)),
-        fitted_noise: 0.5 * (trace * residual_norm2 + dot(&qv, &cholesky.solve(&qv))),
+        fitted_noise,
+        step_square,
+        inverse_trace: trace,
         degrees: dot(&w, &varying),
         classical: form(&varying),
         robust,
         least_eigenvalue,
         direction,
     })
+}
+
+/// The coefficients of the orthonormal combinations Q of the rows of F that have the same value as these of F: `Q F'θ`.
+fn coordinates(q: &[f64], features: &[f64], params: &[f64], dim: usize) -> Vec<f64> {
+    let mut whole = vec![0.0; dim];
+    for (p, row) in params.iter().zip(features.chunks_exact(dim)) {
+        whole.iter_mut().zip(row).for_each(|(w, x)| *w += p * x);
+    }
+    q.chunks_exact(dim).map(|row| dot(row, &whole)).collect()
 }
 
 /// The matrix without its negative eigenvalues: second moments have none, and a ridge can hide those that noise makes.
@@ -152,9 +212,12 @@ fn unsolved(f: usize, least_eigenvalue: f64, direction: Vec<f64>) -> MomentRegre
         params: vec![f64::NAN; f],
         gain: vec![f64::NAN; f * f],
         cross: vec![f64::NAN; f],
+        error_norm2: f64::NAN,
         residual_norm2: f64::NAN,
         residual_square: f64::NAN,
         fitted_noise: f64::NAN,
+        step_square: f64::NAN,
+        inverse_trace: f64::NAN,
         degrees: f64::NAN,
         classical: vec![f64::NAN; f * f],
         robust: None,
@@ -240,128 +303,4 @@ fn product(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Four records of (x₀, x₁, 1, y).
-    const RECORDS: [[f64; 4]; 5] = [
-        [0.3, -0.5, 1.0, 0.2],
-        [-0.7, 0.1, 1.0, 0.9],
-        [0.2, 0.8, 1.0, -0.4],
-        [0.9, 0.4, 1.0, -1.1],
-        [-0.1, -0.6, 1.0, 0.5],
-    ];
-
-    fn moments(weight: impl Fn(&[f64; 4]) -> f64, width: usize) -> Vec<f64> {
-        let entry = |i: usize, j: usize| {
-            let terms = RECORDS.iter().map(|r| weight(r) * r[i] * r[j]);
-            terms.sum::<f64>() / 5.0
-        };
-        symmetric(width, entry)
-    }
-
-    /// Regressors x₀ + 2, x₁ and 1: the slopes are those on x₀ and x₁.
-    const FEATURES: [f64; 12] = [1.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
-
-    fn solved(ridge: f64) -> MomentRegression {
-        let matrix = moments(|_| 1.0, 4);
-        let moments = moments(|r| r[3] * r[3], 3);
-        let mut penalty = [0.0; 9];
-        penalty[0] = ridge;
-        moment_regression(&MomentEquations {
-            matrix: &matrix,
-            dim: 4,
-            features: &FEATURES,
-            response: &[0.0, 0.0, 0.0, 1.0],
-            ridge: &penalty,
-            residual_moments: Some(&moments),
-        })
-        .unwrap()
-    }
-
-    #[test]
-    fn the_normal_equations_hold_with_and_without_a_ridge() {
-        for ridge in [0.0, 0.7] {
-            let fit = solved(ridge);
-            for j in 0..3 {
-                let gradient: f64 = RECORDS
-                    .iter()
-                    .map(|r| {
-                        let x = [r[0] + 2.0, r[1], 1.0];
-                        (r[3] - dot(&x, &fit.params)) * x[j] / 5.0
-                    })
-                    .sum();
-                let penalty = if j == 0 { ridge * fit.params[0] } else { 0.0 };
-                assert!((gradient - penalty).abs() < 1e-13, "{ridge} {j} {gradient}");
-            }
-        }
-    }
-
-    #[test]
-    fn forms_of_the_error_are_its_derivatives_in_the_matrix() {
-        let fit = solved(0.3);
-        assert!((fit.degrees - 3.0).abs() > 0.01 && (solved(0.0).degrees - 3.0).abs() < 1e-12);
-        // A change E of the matrix moves a coefficient by w'Ev: over all isometric directions the squares sum to
-        // (‖w‖²‖v‖² + (w·v)²)/2.
-        let step = 1e-5;
-        let mut squares = [0.0; 3];
-        for i in 0..4 {
-            for j in 0..=i {
-                let shifted = |step: f64| {
-                    let mut matrix = moments(|_| 1.0, 4);
-                    let step = if i == j { step } else { step / 2.0_f64.sqrt() };
-                    matrix[i * 4 + j] += step;
-                    if i != j {
-                        matrix[j * 4 + i] += step;
-                    }
-                    let mut penalty = [0.0; 9];
-                    penalty[0] = 0.3;
-                    let equations = MomentEquations {
-                        matrix: &matrix,
-                        dim: 4,
-                        features: &FEATURES,
-                        response: &[0.0, 0.0, 0.0, 1.0],
-                        ridge: &penalty,
-                        residual_moments: None,
-                    };
-                    moment_regression(&equations).unwrap().params
-                };
-                let (up, down) = (shifted(step), shifted(-step));
-                for (s, (u, d)) in squares.iter_mut().zip(up.iter().zip(&down)) {
-                    *s += ((u - d) / (2.0 * step)).powi(2);
-                }
-            }
-        }
-        for (j, square) in squares.into_iter().enumerate() {
-            let expected = 0.5 * (fit.gain[j * 3 + j] * fit.residual_norm2 + fit.cross[j].powi(2));
-            assert!(
-                (square / expected - 1.0).abs() < 1e-6,
-                "{square} {expected}"
-            );
-        }
-    }
-
-    #[test]
-    fn directions_within_the_noise_name_their_regressors() {
-        let mut matrix = moments(|_| 1.0, 4);
-        // x₁ becomes -x₀ but for a little less than nothing.
-        for i in 0..4 {
-            matrix[i * 4 + 1] = -matrix[i * 4];
-        }
-        for j in 0..4 {
-            matrix[4 + j] = -matrix[j];
-        }
-        matrix[5] -= 1e-3;
-        let fit = moment_regression(&MomentEquations {
-            matrix: &matrix,
-            dim: 4,
-            features: &[1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
-            response: &[0.0, 0.0, 0.0, 1.0],
-            ridge: &[0.0; 9],
-            residual_moments: None,
-        })
-        .unwrap();
-        assert!(fit.least_eigenvalue < 0.0 && fit.params[0].is_nan());
-        assert!(fit.direction[0] > 0.9 && fit.direction[1] > 0.9 && fit.direction[2] < 0.1);
-    }
-}
+mod tests;

@@ -9,7 +9,8 @@ use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{
-    MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step, clear_of_noise,
+    GradientNoise, MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step,
+    clear_of_noise,
 };
 
 /// A released moment matrix.
@@ -19,6 +20,23 @@ pub struct MomentMatrixRelease {
     pub matrix: Sealed,
     /// Those of residuals, one for each planned regression.
     pub residuals: Vec<ResidualMoments>,
+    /// Gradients, one for each refined regression.
+    pub gradients: Vec<ResidualGradient>,
+}
+
+/// The released gradient of one regression at the coefficients that the matrix gives.
+#[derive(Debug, Clone)]
+pub struct ResidualGradient {
+    /// The coefficients of `(x, s)` that residuals are the response less; 0 but for regressors.
+    pub point: Vec<f64>,
+    /// The mean of `(c x, ω c²/cap)`, x the regressors and c the residuals held to the cap.
+    pub gradient: Sealed,
+    /// The greatest residual that counts.
+    pub cap: f64,
+    /// ω.
+    pub square_weight: f64,
+    /// Its noise.
+    pub noise: GradientNoise,
 }
 
 /// Released moments of the residuals of one regression.
@@ -37,8 +55,10 @@ impl MomentMatrixRelease {
     #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());
+        let gradients = self.gradients.iter().map(|g| g.noise.step.clone());
         std::iter::once(spec.step().clone())
             .chain(residual)
+            .chain(gradients)
             .collect()
     }
 
@@ -46,7 +66,11 @@ impl MomentMatrixRelease {
     #[must_use]
     pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
         let residual = self.residuals.iter().map(|r| r.noise.seal);
-        std::iter::once(*spec.seal()).chain(residual).collect()
+        let gradients = self.gradients.iter().map(|g| g.noise.seal);
+        std::iter::once(*spec.seal())
+            .chain(residual)
+            .chain(gradients)
+            .collect()
     }
 }
 
@@ -93,7 +117,58 @@ pub fn release_moment_matrix(
         .iter()
         .map(|plan| release_residual_moments(spec, plan, &matrix, records, exec, generator));
     let residuals = residuals.collect::<Result<_>>()?;
-    Ok(MomentMatrixRelease { matrix, residuals })
+    let refined = c.refined.iter();
+    let gradients =
+        refined.map(|plan| release_gradient(spec, plan, &matrix, records, exec, generator));
+    let gradients = gradients.collect::<Result<_>>()?;
+    Ok(MomentMatrixRelease {
+        matrix,
+        residuals,
+        gradients,
+    })
+}
+
+/// Releases `(1/n) Σ (c x, ω c²/cap)`, `c` the residuals at coefficients that follow from the released matrix, held to a cap that does.
+///
+/// # Privacy
+/// Spends what `spec` has for it: given the released matrix, a sum of terms of norm at most `cap·√(‖x‖² + ω²)`.
+fn release_gradient(
+    spec: &MomentMatrixSpec,
+    plan: &ResidualPlan,
+    matrix: &Sealed,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<ResidualGradient> {
+    let place = Place::of(spec, plan, matrix.values())?;
+    let cap = place.gradient_cap(spec, plan);
+    let noise = spec.gradient_noise(plan, cap)?;
+    let n = spec.divisor();
+    let Place {
+        point, predicted, ..
+    } = place;
+    // Slopes of the squared loss are twice the predictions less the targets.
+    let request = Request::CappedGradient {
+        params: predicted,
+        cap: 2.0 * cap,
+        targets: plan.with_target(),
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let whole: Vec<f64> = sums.slopes.values().collect();
+    let square_weight = spec.square_weight(plan);
+    let regressors = plan.regressors.iter().map(|&j| -0.5 * whole[j] / n);
+    let squares = 0.25 * whole[spec.n_params()] / n * (square_weight / cap);
+    let mut gradient: Vec<f64> = regressors.chain([squares]).collect();
+    let draw = noise.law.on(gradient.len())?.sample_bounded(generator)?;
+    gradient.iter_mut().zip(draw).for_each(|(g, b)| *g += b);
+    let gradient = noise.seal.release(&gradient, generator)?;
+    Ok(ResidualGradient {
+        point,
+        gradient,
+        cap,
+        square_weight,
+        noise,
+    })
 }
 
 /// Releases `(1/n) Σ r² xxᵀ`, `r` the residuals at coefficients that follow from the released matrix, held to a cap that does.
@@ -109,12 +184,12 @@ fn release_residual_moments(
     generator: &mut impl NoiseGenerator,
 ) -> Result<ResidualMoments> {
     let params = spec.n_params();
-    let Residuals {
-        point,
-        predicted,
-        cap,
-        noise,
-    } = residuals_at(spec, plan, matrix.values())?;
+    let place = Place::of(spec, plan, matrix.values())?;
+    let cap = place.cap(spec, plan);
+    let noise = spec.residual_noise(plan, cap)?;
+    let Place {
+        point, predicted, ..
+    } = place;
     // Slopes of the squared loss are twice the residuals.
     let request = Request::CappedSlopes {
         params: predicted,
@@ -135,49 +210,77 @@ fn release_residual_moments(
     })
 }
 
-/// Where the residuals of each planned regression would be taken beside this matrix, and the noise of their moments.
+/// What a release would add to this matrix, regression by regression.
+#[derive(Debug, Clone)]
+pub struct PlannedSteps {
+    /// Where residuals would be taken, and the noise of their moments.
+    pub residuals: Vec<(Vec<f64>, ResidualNoise)>,
+    /// Where gradients would be taken, their caps, the weights of the squares, and their noise.
+    pub gradients: Vec<(Vec<f64>, f64, f64, GradientNoise)>,
+}
+
+/// Where residuals would be taken beside this matrix, and what noise would be added.
 ///
 /// # Privacy
 /// Post-processing of a released matrix; of any other, such as an assumed one, it is as private as that.
 ///
 /// # Errors
 /// [`crate::Error::Length`] for a matrix of another size, and as [`MomentMatrixSpec::residual_noise`].
-pub fn planned_residuals(
-    spec: &MomentMatrixSpec,
-    matrix: &[f64],
-) -> Result<Vec<(Vec<f64>, ResidualNoise)>> {
+pub fn planned_steps(spec: &MomentMatrixSpec, matrix: &[f64]) -> Result<PlannedSteps> {
     check_length("matrix", spec.dim() * spec.dim(), matrix.len())?;
-    let plans = spec.choices().residuals.iter();
-    let found = plans.map(|plan| residuals_at(spec, plan, matrix));
-    found
-        .map(|residuals| residuals.map(|r| (r.point, r.noise)))
-        .collect()
+    let c = spec.choices();
+    let residuals = c.residuals.iter().map(|plan| {
+        let place = Place::of(spec, plan, matrix)?;
+        let noise = spec.residual_noise(plan, place.cap(spec, plan))?;
+        Ok((place.point, noise))
+    });
+    let gradients = c.refined.iter().map(|plan| {
+        let place = Place::of(spec, plan, matrix)?;
+        let cap = place.gradient_cap(spec, plan);
+        let noise = spec.gradient_noise(plan, cap)?;
+        Ok((place.point, cap, spec.square_weight(plan), noise))
+    });
+    Ok(PlannedSteps {
+        residuals: residuals.collect::<Result<_>>()?,
+        gradients: gradients.collect::<Result<_>>()?,
+    })
 }
 
-/// Where residuals are taken, and how they are held and hidden.
-struct Residuals {
+/// Where the residuals of a regression are taken, from a released matrix.
+struct Place {
     point: Vec<f64>,
     /// The residual is y, or nothing, less this combination of the columns.
     predicted: Vec<f64>,
-    cap: f64,
-    noise: ResidualNoise,
+    /// A bound on its norm.
+    norm: f64,
+    /// About the mean of the squared residuals.
+    mean_square: f64,
 }
 
-fn residuals_at(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Residuals> {
-    let (point, mean_square) = residual_point(spec, plan, matrix)?;
-    let pairs = point.iter().zip(&plan.response);
-    let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
-    // A few roundings are in the computed norm.
-    let roundings = spec.n_params() as f64 + 8.0;
-    let reach = vector::norm(&predicted) * (1.0 + roundings * f64::EPSILON);
-    let cap = spec.residual_cap(plan, reach, mean_square);
-    let noise = spec.residual_noise(plan, cap)?;
-    Ok(Residuals {
-        point,
-        predicted,
-        cap,
-        noise,
-    })
+impl Place {
+    fn of(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Self> {
+        let (point, mean_square) = residual_point(spec, plan, matrix)?;
+        let pairs = point.iter().zip(&plan.response);
+        let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
+        // A few roundings are in the computed norm.
+        let roundings = spec.n_params() as f64 + 8.0;
+        let norm = vector::norm(&predicted) * (1.0 + roundings * f64::EPSILON);
+        Ok(Self {
+            point,
+            predicted,
+            norm,
+            mean_square,
+        })
+    }
+
+    fn cap(&self, spec: &MomentMatrixSpec, plan: &ResidualPlan) -> f64 {
+        spec.residual_cap(plan, self.norm, self.mean_square)
+    }
+
+    fn gradient_cap(&self, spec: &MomentMatrixSpec, plan: &ResidualPlan) -> f64 {
+        let typical = spec.gradient_cap() * self.mean_square.max(0.0).sqrt();
+        spec.cap_at(plan, self.norm, typical)
+    }
 }
 
 /// The rows and columns of a square matrix that are chosen.

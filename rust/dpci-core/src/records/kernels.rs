@@ -158,6 +158,11 @@ pub(super) fn sums(
                 cap,
                 targets,
             } => pass.capped_slopes(chunk, params, (*cap, *targets)),
+            Request::CappedGradient {
+                params,
+                cap,
+                targets,
+            } => pass.capped_gradient(chunk, params, (*cap, *targets)),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
         };
         sums.map(|sums| Sums { n_rows, ..sums })

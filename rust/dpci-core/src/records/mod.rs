@@ -61,6 +61,15 @@ pub enum Request {
         /// Whether slopes are those at the records' targets; otherwise at targets of 0.
         targets: bool,
     },
+    /// `Σ c x` and, last, `Σ c²`, c the slope held to a cap.
+    CappedGradient {
+        /// `θ`.
+        params: Vec<f64>,
+        /// The greatest slope that counts.
+        cap: f64,
+        /// As of [`Self::CappedSlopes`].
+        targets: bool,
+    },
     /// `Σ l' x` in doubled precision.
     DoubledGradient {
         /// `θ`.
@@ -83,6 +92,8 @@ impl Request {
             Self::Moments { .. } => "moments",
             Self::CappedSlopes { targets: true, .. } => "capped_slopes",
             Self::CappedSlopes { targets: false, .. } => "capped_slopes_at_0",
+            Self::CappedGradient { targets: true, .. } => "capped_gradient",
+            Self::CappedGradient { targets: false, .. } => "capped_gradient_at_0",
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
         }
@@ -93,7 +104,9 @@ impl Request {
     pub fn point(&self) -> Vec<f64> {
         match self {
             Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
-            Self::CappedSlopes { params, cap, .. } => params.iter().chain([cap]).copied().collect(),
+            Self::CappedSlopes { params, cap, .. } | Self::CappedGradient { params, cap, .. } => {
+                params.iter().chain([cap]).copied().collect()
+            }
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths => Vec::new(),
         }
@@ -109,13 +122,22 @@ impl Request {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
-            "capped_slopes" | "capped_slopes_at_0" => {
+            "capped_slopes" | "capped_slopes_at_0" | "capped_gradient" | "capped_gradient_at_0" => {
                 // No number is no point: it is refused for its length.
                 let cap = point.pop().unwrap_or_default();
-                Ok(Self::CappedSlopes {
-                    params: point,
-                    cap,
-                    targets: name == "capped_slopes",
+                let (params, targets) = (point, !name.ends_with("_at_0"));
+                Ok(if name.starts_with("capped_slopes") {
+                    Self::CappedSlopes {
+                        params,
+                        cap,
+                        targets,
+                    }
+                } else {
+                    Self::CappedGradient {
+                        params,
+                        cap,
+                        targets,
+                    }
                 })
             }
             "doubled_gradient" => {
@@ -138,7 +160,8 @@ impl Request {
         match self {
             Self::Risk { params, .. }
             | Self::Moments { params }
-            | Self::CappedSlopes { params, .. } => Some(params.len()),
+            | Self::CappedSlopes { params, .. }
+            | Self::CappedGradient { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
             Self::Lengths => None,
         }

@@ -159,6 +159,7 @@ impl Request {
             Self::Risk { .. } => (dim + 1, vec![dim], 0),
             Self::Moments { .. } => (0, vec![dim, dim], 0),
             Self::CappedSlopes { .. } => (0, vec![dim], 0),
+            Self::CappedGradient { .. } => (dim + 1, vec![], 0),
             Self::DoubledGradient { .. } => (0, vec![], dim),
             Self::Lengths => (0, vec![], 0),
         }

@@ -117,6 +117,7 @@ fn check_sums(
     let mut held = gradients.clone();
     let mut hessian = vec![Doubled::default(); DIM * DIM];
     let mut met = vec![0; n_persons];
+    let mut held_squares = 0.0;
     for i in 0..n {
         let p = usize::try_from(ids[i]).unwrap();
         let theirs = ids.iter().filter(|id| **id == ids[i]).count();
@@ -126,6 +127,7 @@ fn check_sums(
             continue;
         }
         let share = Doubled::from(1.0) / Doubled::from(divisor as f64);
+        held_squares += slope[i].clamp(-CAP, CAP).powi(2) / divisor as f64;
         let row = &rows[i * DIM..(i + 1) * DIM];
         for j in 0..DIM {
             let gradient = &mut gradients[p * DIM + j];
@@ -188,6 +190,24 @@ fn check_sums(
         gap <= person_rounding(n) * CAP * CAP * greatest,
         "residuals {gap:e}"
     );
+    let request = Request::CappedGradient {
+        params: PARAMS.to_vec(),
+        cap: CAP,
+        targets: true,
+    };
+    let found: Vec<f64> = design
+        .sums(&request, loss, None, exec)
+        .unwrap()
+        .slopes
+        .values()
+        .collect();
+    let mut total = vec![Doubled::default(); DIM];
+    for g in held.chunks_exact(DIM) {
+        total.iter_mut().zip(g).for_each(|(t, g)| *t = *t + *g);
+    }
+    assert!(distance(&found[..DIM], &total) <= gradient_rounding(n) * CAP * mass * reach);
+    let gap = (found[DIM] - held_squares).abs();
+    assert!(gap <= 1e-12 * CAP * CAP * mass, "squares {gap:e}");
     // Every person drawn twice.
     let twice = design.sums(
         &Request::Risk {

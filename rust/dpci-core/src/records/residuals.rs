@@ -1,4 +1,4 @@
-//! The second moments of residuals that are held to a cap: of rows, and of persons, whose rows add up first.
+//! Residuals that are held to a cap: their second moments, of rows and of persons, whose rows add up first, and their gradient.
 
 use std::ops::Range;
 
@@ -45,6 +45,37 @@ impl Pass<'_> {
             grams: gram.into(),
             ..Sums::default()
         })
+    }
+
+    /// The sum of the rows times their slopes that are held to a cap, and that of these slopes' squares, over a chunk.
+    pub(super) fn capped_gradient(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        held: (f64, bool),
+    ) -> Result<Sums> {
+        let mut sums = Sums::default();
+        let mut buffers = [[0.0; BLOCK]; 2];
+        let dim = params.len();
+        let mut block_sums = vec![0.0; dim + 1];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let [slope, multiplicity] = &mut buffers;
+            let slope = &mut slope[..range.len()];
+            self.held_slopes(&range, params, held, slope)?;
+            let mut plain = [0.0; BLOCK];
+            let plain = &mut plain[..range.len()];
+            plain.copy_from_slice(slope);
+            if let Some(multiplicity) = self.weights.of(&range, multiplicity) {
+                vector::multiply(slope, multiplicity);
+            }
+            block_sums.fill(0.0);
+            block_sums[dim] = vector::dot(plain, slope);
+            self.design
+                .add_weighted_rows(range, slope, &mut block_sums[..dim]);
+            sums.slopes.add(&block_sums);
+        }
+        Ok(sums)
     }
 
     /// The slopes of a block of rows, held to a cap, at the targets or at 0.

@@ -31,7 +31,7 @@ fn sparse(x: &[f64]) -> Rows<'static> {
     Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
 }
 
-fn requests() -> [Request; 7] {
+fn requests() -> [Request; 8] {
     let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
     let risk = |hessian| Request::Risk {
         params: params.clone(),
@@ -49,6 +49,11 @@ fn requests() -> [Request; 7] {
             targets: true,
         },
         Request::CappedSlopes {
+            params: params.clone(),
+            cap: 0.3,
+            targets: false,
+        },
+        Request::CappedGradient {
             params: params.clone(),
             cap: 0.3,
             targets: false,

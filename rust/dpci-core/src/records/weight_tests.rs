@@ -107,6 +107,18 @@ fn check(n: usize, loss: &dyn Loss) {
         };
         let gram = sums(&design, &request, loss, exec).grams.remove(0);
         assert!(distance(&gram.finish(1.0), &covariance) <= all * person_rounding(n));
+        let request = Request::CappedGradient {
+            params: PARAMS.to_vec(),
+            cap: 1.0,
+            targets: true,
+        };
+        let found: Vec<f64> = sums(&design, &request, loss, exec)
+            .slopes
+            .values()
+            .collect();
+        assert!(distance(&found[..DIM], &gradient) <= all * gradient_rounding(n));
+        let squares = (0..n).map(|i| weights[i] / BOUND * slope[i] * slope[i]);
+        assert!((found[DIM] - squares.sum::<f64>()).abs() <= 1e-12 * all);
     });
 }
 

@@ -78,6 +78,8 @@ mod tests {
             target_bound: 5.0,
             residuals: vec![ResidualPlan::all(3); n_plans],
             residual_share: 0.1,
+            refined: Vec::new(),
+            refined_share: 0.6,
             budget: MatrixBudget::Gaussian { mu },
             neighbors: Neighbors::ReplaceOne,
             unit: Unit::Row,

@@ -15,6 +15,7 @@ mod moment_checks;
 mod moment_matrix;
 mod moments;
 mod plan;
+mod refinement;
 mod report;
 mod residual_moments;
 mod scales;
@@ -44,6 +45,7 @@ pub use matrix_noise::{clear_of_noise, sealed_std_dev};
 pub use moment_matrix::{MomentMatrixChoices, MomentMatrixSpec};
 pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
+pub use refinement::GradientNoise;
 pub use report::{ReportSpec, check_shares};
 pub use residual_moments::{ResidualNoise, ResidualPlan};
 #[cfg(test)]

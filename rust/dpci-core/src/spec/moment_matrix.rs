@@ -49,6 +49,10 @@ pub struct MomentMatrixChoices {
     pub residuals: Vec<ResidualPlan>,
     /// Share of the budget for the residual moments of all of them.
     pub residual_share: f64,
+    /// The regressions whose coefficients are refined by a gradient, if any, with equal parts of [`Self::refined_share`].
+    pub refined: Vec<ResidualPlan>,
+    /// Share of the budget for the gradients of all of them.
+    pub refined_share: f64,
     /// Budget.
     pub budget: MatrixBudget,
     /// Neighbouring relation.
@@ -76,7 +80,9 @@ pub struct MomentMatrixSpec {
     seal: Seal,
     /// Of the residual moments of one regression.
     pub(super) residual_cost: Cost,
-    seal_cost: Cost,
+    /// Of the gradient of one regression.
+    pub(super) gradient_cost: Cost,
+    pub(super) seal_cost: Cost,
 }
 
 impl MomentMatrixSpec {
@@ -101,15 +107,20 @@ impl MomentMatrixSpec {
         // The square of the target's weight, and every product of columns, is then a normal number.
         check_size("row_norm", length)?;
         check_size("target_bound", c.target_bound)?;
-        let share = c.residual_share;
-        if !(share > 0.0 && share < 1.0) {
-            return out_of_range("the share of the residual moments", "> 0 and < 1", share);
+        let [share, refined_share] = [c.residual_share, c.refined_share];
+        for (name, value) in [
+            ("the share of the residual moments", share),
+            ("the share of the gradients", refined_share),
+        ] {
+            if !(value > 0.0 && value < 1.0) {
+                return out_of_range(name, "> 0 and < 1", value);
+            }
         }
         if c.n_columns > MAX_COLUMNS {
             let name = "the number of columns of a moment matrix";
             return out_of_range(name, "at most 4096", c.n_columns as f64);
         }
-        for plan in &c.residuals {
+        for plan in c.residuals.iter().chain(&c.refined) {
             plan.check(c.n_columns, c.further_targets)?;
         }
         let features = Features::of(c)?;
@@ -128,19 +139,27 @@ impl MomentMatrixSpec {
         }
         // Products and roots above are rounded: weighted targets may exceed their share by a few units in the last place.
         let weighted_targets = n_targets.sqrt() * target_size * (1.0 + 8.0 * f64::EPSILON);
-        let n_plans = u32::try_from(c.residuals.len()).unwrap_or(u32::MAX);
+        let count = |plans: &[ResidualPlan]| u32::try_from(plans.len()).unwrap_or(u32::MAX);
+        let [moments, gradients] = [count(&c.residuals), count(&c.refined)];
+        let n_plans = moments.saturating_add(gradients);
         if n_plans > MAX_PLANS {
-            let name = "the number of regressions whose residuals' moments are released";
+            let name = "the number of regressions that are planned";
             return out_of_range(name, "at most 1000", f64::from(n_plans));
         }
         let (cost, seal_cost) = c.budget.split_off_seals(1 + n_plans)?;
         // Sums of so many rounded parts do not exceed the whole.
         let rounding = (f64::from(n_plans) + 4.0) * f64::EPSILON;
         let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
+        let taken = [(moments, share), (gradients, refined_share)];
+        let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
+        if taken >= 1.0 {
+            let name = "the shares of residual moments and of gradients together";
+            return out_of_range(name, "< 1", taken);
+        }
         let matrix_cost = if n_plans == 0 {
             cost
         } else {
-            part(1.0 - share)
+            part(1.0 - taken)
         };
         let bounds = DataBounds::new(
             c.n_samples as f64,
@@ -157,7 +176,8 @@ impl MomentMatrixSpec {
         }
         let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
         let step = step_of(Query::MomentMatrix, matrix_cost, noise);
-        let residual_cost = part(share / f64::from(n_plans.max(1)));
+        let residual_cost = part(share / f64::from(moments.max(1)));
+        let gradient_cost = part(refined_share / f64::from(gradients.max(1)));
         let mut spec = Self {
             choices,
             loss,
@@ -170,6 +190,7 @@ impl MomentMatrixSpec {
             // Replaced below.
             seal: Seal::new(Part::MomentMatrix, 1, 1.0, seal_cost)?,
             residual_cost,
+            gradient_cost,
             seal_cost,
         };
         let dim = spec.dim();

@@ -69,7 +69,7 @@ impl ResidualPlan {
     }
 
     /// A bound on the norm of the regressors of a record, rounded up: blocks without any do not count.
-    fn norm(&self, rows: &RowDomain, intercept: f64) -> f64 {
+    pub(super) fn norm(&self, rows: &RowDomain, intercept: f64) -> f64 {
         let length = match rows {
             RowDomain::Ball(norm) => *norm,
             RowDomain::Blocks(blocks) => {
@@ -98,12 +98,16 @@ pub struct ResidualNoise {
 
 impl MomentMatrixSpec {
     /// The greatest residual `vᵀ(x, s) + y`, or without y, that counts, at coefficients v of at most this norm where squared residuals have
-    /// about this mean.
+    /// about this mean: [`CAP`] of their standard deviations, or for a gradient [`Self::gradient_cap`].
     ///
     /// # Privacy
     /// A function of public and of released values.
     #[must_use]
     pub fn residual_cap(&self, plan: &ResidualPlan, norm: f64, mean_square: f64) -> f64 {
+        self.cap_at(plan, norm, CAP * mean_square.max(0.0).sqrt())
+    }
+
+    pub(crate) fn cap_at(&self, plan: &ResidualPlan, norm: f64, typical: f64) -> f64 {
         let predicted = self.row_norm() * norm;
         let greatest = if plan.with_target() {
             // The slope of the squared loss is twice a residual.
@@ -111,7 +115,6 @@ impl MomentMatrixSpec {
         } else {
             predicted * (1.0 + 2.0 * f64::EPSILON)
         };
-        let typical = CAP * mean_square.max(0.0).sqrt();
         // Extreme data sets may have no residuals at all, and noise needs a scale.
         let cap = greatest.min(typical.max(LEAST_CAP * greatest));
         if cap > 0.0 { cap } else { self.row_norm() }

@@ -26,6 +26,8 @@ named! {
         MomentMatrix = "moment_matrix",
         /// The moments of rows weighted by squared residuals.
         ResidualMoments = "residual_moments",
+        /// The rows weighted by capped residuals.
+        ResidualGradient = "residual_gradient",
     }
 }
 

@@ -20,6 +20,8 @@ fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
         target_bound: 5.0,
         residuals: vec![ResidualPlan::all(3)],
         residual_share: 0.1,
+        refined: Vec::new(),
+        refined_share: 0.6,
         budget: MatrixBudget::Of(budget),
         neighbors,
         unit: Unit::Row,
@@ -172,5 +174,56 @@ fn bad_choices_are_refused() {
         },
     ] {
         assert!(MomentMatrixSpec::new(bad.clone()).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_gradient_costs_its_share_and_moves_as_far_as_two_capped_records() {
+    for (budget, kind) in [
+        (Budget::pure(1.0).unwrap(), "pure"),
+        (Budget::zcdp(0.5).unwrap(), "zcdp"),
+    ] {
+        let spec = MomentMatrixSpec::new(MomentMatrixChoices {
+            refined: vec![ResidualPlan::all(3); 2],
+            ..choices(budget, Neighbors::ReplaceOne)
+        })
+        .unwrap();
+        let plan = ResidualPlan::all(3);
+        let noise = spec.gradient_noise(&plan, 1.5).unwrap();
+        let whole = cost_of(budget.split_off_seal().0).unwrap().value();
+        assert!((noise.step.cost.value() / whole / 0.3 - 1.0).abs() < 1e-9);
+        assert!((spec.step().cost.value() / whole / 0.3 - 1.0).abs() < 1e-9);
+        // 2·cap·√(‖x‖² + ω²)/n, ω a quarter of the norm of the row with its constant.
+        let norm = spec.row_norm() * 17.0_f64.sqrt() / 4.0;
+        assert!((noise.step.sensitivity / (2.0 * 1.5 * norm / 40.0) - 1.0).abs() < 1e-12);
+        assert!((spec.square_weight(&plan) / spec.row_norm() - 0.25).abs() < 1e-12);
+        assert_eq!(noise.seal.dim(), 5);
+        let scale = match kind {
+            "pure" => noise.step.sensitivity / noise.step.cost.value(),
+            _ => noise.step.sensitivity / (2.0 * noise.step.cost.value()).sqrt(),
+        };
+        assert!((noise.step.scale / scale - 1.0).abs() < 1e-9, "{kind}");
+        let alone = MomentMatrixSpec::new(MomentMatrixChoices {
+            refined: vec![ResidualPlan::all(3); 2],
+            ..choices(budget, Neighbors::AddRemove)
+        });
+        let alone = alone.unwrap().gradient_noise(&plan, 1.5).unwrap();
+        assert!((alone.step.sensitivity / noise.step.sensitivity - 0.5).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn shares_leave_something_for_the_matrix() {
+    let budget = Budget::pure(1.0).unwrap();
+    for (share, refined_share) in [(0.1, 0.9), (0.5, 0.6), (0.1, 0.0), (0.1, f64::NAN)] {
+        assert!(
+            MomentMatrixSpec::new(MomentMatrixChoices {
+                residual_share: share,
+                refined_share,
+                refined: vec![ResidualPlan::all(3)],
+                ..choices(budget, Neighbors::ReplaceOne)
+            })
+            .is_err()
+        );
     }
 }

@@ -1,0 +1,95 @@
+//! One step of Newton's method from the coefficients that a released moment matrix gives: the cap on residuals, and the noise of the gradient.
+
+use super::distances::sum_rounding;
+use super::{MomentMatrixSpec, Part, Query, ResidualPlan, Seal, Step};
+use crate::loss::gradient_rounding;
+use crate::noise::{Law, NoiseLaw};
+use crate::privacy::{Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::row_domain::row_norm_bound;
+use crate::{Error, Result};
+
+/// The least cap, in standard deviations of the residuals.
+const LEAST_CAP: f64 = 4.0;
+
+/// The squared residual of a record, over the cap, has this part of the greatest norm of its regressors: it lengthens the whole by 3%.
+const SQUARE_RATIO: f64 = 0.25;
+
+/// The noise of a released gradient.
+#[derive(Debug, Clone)]
+pub struct GradientNoise {
+    /// Its law.
+    pub law: NoiseLaw,
+    /// For the record.
+    pub step: Step,
+    /// How it is sealed.
+    pub seal: Seal,
+}
+
+impl MomentMatrixSpec {
+    /// Residuals count up to this many of their standard deviations in a gradient: `1.3 + ln(n)/2`, at which what the cap cuts off residuals
+    /// with an exponential tail, whose mean it moves by `e^{-(c+1)}` standard deviations, is a tenth of the standard error of a mean.
+    #[must_use]
+    pub fn gradient_cap(&self) -> f64 {
+        let n = self.choices().n_samples as f64;
+        0.5_f64.mul_add(n.ln(), 1.3).max(LEAST_CAP)
+    }
+
+    /// ω, by which squared residuals over the cap are multiplied behind a gradient.
+    #[must_use]
+    pub fn square_weight(&self, plan: &ResidualPlan) -> f64 {
+        SQUARE_RATIO * plan.norm(&self.choices().rows, self.intercept())
+    }
+
+    /// The noise of `(1/n) Σ (c x, ω c²/cap)`, c the residuals held to ±cap, x the regressors.
+    ///
+    /// # Privacy
+    /// No record's term is longer than `cap·√(‖x‖² + ω²)`, of persons and weights neither, whose shares add up to at most 1. The cost does
+    /// not depend on the cap, which is public or released.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
+    pub fn gradient_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<GradientNoise> {
+        let (c, cost, dim) = (
+            self.choices(),
+            self.gradient_cost,
+            plan.regressors.len() + 1,
+        );
+        let norm = plan.norm(&c.rows, self.intercept());
+        let norm = row_norm_bound(norm, Some(self.square_weight(plan)));
+        let bounds = DataBounds::new(c.n_samples as f64, norm, c.neighbors, dim)?
+            .of(c.unit)
+            .weighted(c.weighting);
+        let greatest = cap * (1.0 + 8.0 * f64::EPSILON);
+        let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
+        let law = if let Cost::Epsilon(epsilon) = cost {
+            let rate = laplace_rate(sensitivity, epsilon)?;
+            NoiseLaw::SphericalLaplace { dim, rate }
+        } else {
+            let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+            NoiseLaw::Gaussian { std_dev }
+        };
+        if !law.scale().is_normal() {
+            return Err(Error::OutOfRange {
+                name: "budget",
+                rule: "such that the noise has a finite scale in double precision",
+                value: cost.value(),
+            });
+        }
+        // Sums are those of whole rows, with their rounding.
+        let reach = self.row_norm().max(norm);
+        let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * greatest * reach;
+        let distance = data + 2.0 * law.on(dim)?.error_bound();
+        Ok(GradientNoise {
+            step: Step {
+                query: Query::ResidualGradient,
+                noise: law.family(),
+                cost,
+                scale: law.scale(),
+                hessian_scale: None,
+                sensitivity,
+            },
+            seal: Seal::new(Part::ResidualGradient, dim, distance, self.seal_cost)?,
+            law,
+        })
+    }
+}
