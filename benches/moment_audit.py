@@ -2,10 +2,11 @@
 
 Arguments are the number of runs and, to audit one notion alone, its name. One record is replaced by another at right
 angles, or taken away; both are at their bounds. Rows lie in a ball, or in blocks whose bounds differ. With residuals .9
-of the budget is for the moments of residuals, of a regression on one of the two columns. Losses of two Laplace matrices
-together are too far from their greatest value to be seen, so that under pure DP the part is .99; in a ball both columns
-are regressors, whose products are then at right angles. Half the noise is the same releases with their noise divided by
-two. Prints docs/evidence/moment_audit.md.
+of the budget is for the moments of residuals, of a regression on columns that the noise hides. Losses of two Laplace
+matrices together are too far from their greatest value to be seen, so that under pure DP the part is .99. In a ball
+both columns are regressors, so that their rows can be at right angles. Half the noise is the same releases with their
+noise divided by two. Prints docs/evidence/moment_audit.md. benches/person_moment_audit.py has the same cases for
+records of several equal rows, which are replaced or taken away together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ from dpci import _core
 from dpci.audit.bounds import Inversion, delta_at, epsilon_at, lower_bound
 
 Array = NDArray[np.float64]
+Side = tuple[Array, Array]
 
 N, CONFIDENCE = 20, 1.0 - 1e-6
 CLAIMS = {"pure": 4.0, "gdp": 1.0, "approx": 0.05}
@@ -47,6 +50,15 @@ class Case:
     neighbors: str
     rows: str
     residuals: bool
+    n_equal: int = 1
+    """Rows of the record that is replaced or taken away."""
+
+    is_of_persons: ClassVar[bool] = False
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return N if self.is_of_persons else N - 1 + self.n_equal
 
     @cached_property
     def spec(self) -> _core.MomentMatrixSpec:
@@ -55,7 +67,7 @@ class Case:
         # Least squares of y on these columns.
         plan = (self.regressors, [0.0] * len(self.regressors) ** 2, [0.0, 0.0, 0.0, 1.0])
         return _core.MomentMatrixSpec(
-            n_samples=N,
+            n_samples=self.n,
             n_columns=2,
             row_norm=1.0 if self.rows == "ball" else _core.RowDomain.blocks([1.0, 2.0], [0, 1]),
             target_bound=3.0,
@@ -64,15 +76,16 @@ class Case:
             budget={"pure": pure, "approx": approx}.get(self.notion),
             mu=CLAIMS["gdp"] if self.notion == "gdp" else None,
             neighbors=self.neighbors,
+            persons=self.is_of_persons,
         )
 
     @property
     def regressors(self) -> list[int]:
         """Of the regression whose residuals are released, the constant among them."""
-        return [0, 1, 2] if self.notion == "pure" and self.rows == "ball" else [0, 2]
+        return [0, 1, 2] if self.rows == "ball" else [0, 2]
 
     @cached_property
-    def sides(self) -> list[tuple[Array, Array]]:
+    def sides(self) -> list[Side]:
         """The data sets: rows of 0, and one at its bounds."""
         first = np.array([1.0, 0.0]) if self.rows == "ball" else np.array([1.0, 2.0])
         # At right angles to it, targets and constant included, as far as the bounds allow.
@@ -84,54 +97,70 @@ class Case:
             second = np.array([cosine, np.sqrt(1.0 - cosine**2)])
         else:
             second = np.array([-1.0 if self.residuals else 1.0, -2.0])
+        zeros = np.zeros(N - 1)
         with_record = [
-            (np.vstack([row, np.zeros((N - 1, 2))]), np.append(3.0, np.zeros(N - 1))) for row in (first, second)
+            (np.vstack([*[row] * self.n_equal, np.zeros((N - 1, 2))]), np.append([3.0] * self.n_equal, zeros))
+            for row in (first, second)
         ]
         if self.neighbors == "replace_one":
             return with_record
-        return [with_record[0], (np.zeros((N - 1, 2)), np.zeros(N - 1))]
+        return [with_record[0], (np.zeros((N - 1, 2)), zeros)]
+
+    def owned(self, _side: Side) -> dict[str, NDArray[np.int64]]:
+        """What a release of these rows takes besides: the person of each, if the records are persons."""
+        return {}
 
     @cached_property
     def scales(self) -> list[float]:
         """Of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
-        x, y = self.sides[0]
-        found = _core.release_moment_matrix(self.spec, x, y, clip=False, n_threads=1, seed=0)
-        if self.residuals:
-            assert not found["residuals"][0][0].any()
-        return [step.scale for step in found["steps"]]
+        scales = []
+        for side in self.sides:
+            found = _core.release_moment_matrix(self.spec, *side, clip=False, n_threads=1, seed=0, **self.owned(side))
+            if self.residuals:
+                assert not found["residuals"][0][0].any()
+            scales.append([step.scale for step in found["steps"]])
+        assert scales[0] == scales[1]
+        return scales[0]
 
-    def values(self, side: tuple[Array, Array]) -> list[Array]:
+    def values(self, side: Side) -> list[Array]:
         """The matrices without noise."""
         x, y = side
         z = np.column_stack([x, np.full(len(x), self.spec.intercept), self.spec.target_weight * y])
         inner = z[:, self.regressors] * y[:, None]
-        return [z.T @ z / N, inner.T @ inner / N][: 1 + self.residuals]
+        return [z.T @ z / self.n, inner.T @ inner / self.n][: 1 + self.residuals]
 
-    def statistics(self, side: tuple[Array, Array], n_runs: int, seed: int, noise: float) -> Array:
-        """The privacy loss of each run, with its noise multiplied by a factor."""
+    def released(self, side: Side, n_runs: int, seed: int) -> list[Array]:
+        """Each matrix of so many runs."""
         out = _core.simulate(self.spec, *side, n_runs=n_runs, seed=seed, n_threads=1)
-        losses, start = np.zeros(n_runs), 0
-        for i, scale in enumerate(self.scales):
-            own, first, second = (self.values(s)[i] for s in (side, *self.sides))
-            dim = len(own)
+        found, start = [], 0
+        for i, value in enumerate(self.values(side)):
             if i:
                 start += 3  # the coefficients at which residuals are taken
-            released = _full(out[:, start : start + dim * (dim + 1) // 2], dim)
+            dim = len(value)
+            found.append(_full(out[:, start : start + dim * (dim + 1) // 2], dim))
             start += dim * (dim + 1) // 2
-            released = own + noise * (released - own)
+        return found
+
+    def losses(self, side: Side, released: list[Array], noise: float) -> Array:
+        """The privacy loss of each run, with its noise multiplied by a factor."""
+        total = np.zeros(len(released[0]))
+        own, first, second = (self.values(s) for s in (side, *self.sides))
+        for i, scale in enumerate(self.scales):
+            seen = own[i] + noise * (released[i] - own[i])
             # Noise has the density exp(-‖·‖²/(2s²)) or, of the nuclear norm, exp(-‖·‖/s).
             if self.notion == "pure":
-                norms = [np.abs(np.linalg.eigvalsh(released - value)).sum(axis=1) / scale for value in (first, second)]
+                norms = [np.abs(np.linalg.eigvalsh(seen - value[i])).sum(axis=1) / scale for value in (first, second)]
             else:
-                norms = [((released - value) ** 2).sum(axis=(1, 2)) / (2.0 * scale**2) for value in (first, second)]
-            losses += (norms[1] - norms[0]) / noise ** (1 if self.notion == "pure" else 2)
-        return losses
+                norms = [((seen - value[i]) ** 2).sum(axis=(1, 2)) / (2.0 * scale**2) for value in (first, second)]
+            total += (norms[1] - norms[0]) / noise ** (1 if self.notion == "pure" else 2)
+        return total
 
     def audited(self, n_runs: int, seed: int = 0) -> tuple[float, float]:
         """Lower bounds on the claim from releases as they are, and with half their noise."""
+        released = [self.released(side, n_runs, seed + i) for i, side in enumerate(self.sides)]
         bounds = []
         for noise in (1.0, 0.5):
-            found = [self.statistics(side, n_runs, seed + i, noise) for i, side in enumerate(self.sides)]
+            found = [self.losses(side, runs, noise) for side, runs in zip(self.sides, released, strict=True)]
             bound = lower_bound(*found, INVERSIONS[self.notion], quantity="epsilon", at=0.0, confidence=CONFIDENCE)
             bounds.append(float(bound.value))
         return bounds[0], bounds[1]
