@@ -121,7 +121,7 @@ class ErrorParts:
         spread, weights = self.sampling[:, None], np.ones(1)
         mixed = sum(np.isfinite(noise.degrees) for noise in self.noises)
         for noise in self.noises:
-            for amplitude in (noise.plus, noise.minus):
+            for amplitude in (part for part in (noise.plus, noise.minus) if part.any()):
                 nodes, shares = _gamma_rule(noise.degrees, _NODES if mixed < 2 else _NODES_OF_TWO)
                 spread = (spread[:, :, None] + amplitude[:, None, None] ** 2 * nodes).reshape(len(amplitude), -1)
                 weights = np.outer(weights, shares).ravel()

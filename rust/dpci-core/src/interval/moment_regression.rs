@@ -95,9 +95,8 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let half = product(&inverse, equations.ridge, f);
     let mut a = symmetric(f, |i, j| dot(row(&half, f, i), row(&inverse, f, j)));
     a.iter_mut().zip(&plain).for_each(|(a, p)| *a += p);
-    let plain_of = plain.clone();
     let varying = if equations.ridge.iter().all(|r| *r == 0.0) {
-        plain
+        plain.clone()
     } else {
         positive_part(&plain, f)?
     };
@@ -113,25 +112,13 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
         .chunks_exact(dim)
         .map(|r| dot(r, equations.response))
         .collect();
-    let mut step_square = 0.0;
-    let (phi, step) = match equations.start {
-        None => (cholesky.solve(&right), None),
-        Some(start) => {
-            // F = RQ: coefficients of F times R' are those of Q, and R⁻¹ times the mean of Fz is that of Qz.
-            let at = coordinates(&q, equations.features, start.params, dim);
-            let gradient = inverse.chunks_exact(f).map(|row| dot(row, start.gradient));
-            let gradient: Vec<f64> = gradient.collect();
-            let pull = product(&half, &transposed(&inverse, f), f);
-            let ridges = pull.chunks_exact(f).map(|row| dot(row, &at));
-            let pairs = gradient.iter().zip(ridges);
-            let slope: Vec<f64> = pairs.map(|(g, r)| g - r).collect();
-            let step = cholesky.solve(&slope);
-            let moved = at.iter().zip(&step).map(|(a, s)| a + s).collect();
-            let curved = plain_of.chunks_exact(f).map(|row| dot(row, &step));
-            let curved: Vec<f64> = curved.collect();
-            step_square = 2.0 * dot(&step, &gradient) - dot(&step, &curved);
-            (moved, Some(step))
-        }
+    let step = equations.start.map(|start| {
+        let orthonormal = (&q[..], &inverse[..]);
+        Step::of(start, orthonormal, equations, (&half, &plain), &cholesky)
+    });
+    let phi = match &step {
+        None => cholesky.solve(&right),
+        Some(step) => step.params.clone(),
     };
     let mut v = equations.response.to_vec();
     for (p, q) in phi.iter().zip(q.chunks_exact(dim)) {
@@ -152,10 +139,9 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
     let residual_norm2 = dot(&v, &v);
     let trace: f64 = (0..f).map(|i| w[i * f + i]).sum();
     let fitted_noise = 0.5 * (trace * residual_norm2 + dot(&qv, &cholesky.solve(&qv)));
-    let moving = step.unwrap_or_else(|| qv.clone());
-    let error_norm2 = match equations.start {
-        None => residual_norm2,
-        Some(_) => dot(&moving, &moving),
+    let (moving, error_norm2, step_square) = match step {
+        None => (qv.clone(), residual_norm2, 0.0),
+        Some(Step { by, square, .. }) => (by.clone(), dot(&by, &by), square),
     };
     let robust = equations.residual_moments.map(|moments| {
         let p = moments.len().isqrt();
@@ -186,6 +172,42 @@ pub fn moment_regression(equations: &MomentEquations<'_>) -> Result<MomentRegres
         least_eigenvalue,
         direction,
     })
+}
+
+/// One step of Newton's method, in the coefficients of the orthonormal regressors.
+struct Step {
+    /// Where it ends.
+    params: Vec<f64>,
+    by: Vec<f64>,
+    /// By how much it lowers the mean squared residual.
+    square: f64,
+}
+
+impl Step {
+    /// F = RQ: coefficients of F times R' are those of Q, and R⁻¹ times the mean of Fz is that of Qz. `half` is R⁻¹ times the ridge, `plain` the
+    /// second moments of Qz.
+    fn of(
+        start: Start<'_>,
+        (q, inverse): (&[f64], &[f64]),
+        equations: &MomentEquations<'_>,
+        (half, plain): (&[f64], &[f64]),
+        cholesky: &Cholesky,
+    ) -> Self {
+        let f = start.params.len();
+        let times = |matrix: &[f64], vector: &[f64]| -> Vec<f64> {
+            matrix.chunks_exact(f).map(|row| dot(row, vector)).collect()
+        };
+        let at = coordinates(q, equations.features, start.params, equations.dim);
+        let gradient = times(inverse, start.gradient);
+        let ridges = times(&product(half, &transposed(inverse, f), f), &at);
+        let slope: Vec<f64> = gradient.iter().zip(ridges).map(|(g, r)| g - r).collect();
+        let by = cholesky.solve(&slope);
+        Self {
+            params: at.iter().zip(&by).map(|(a, s)| a + s).collect(),
+            square: 2.0 * dot(&by, &gradient) - dot(&by, &times(plain, &by)),
+            by,
+        }
+    }
 }
 
 /// The coefficients of the orthonormal combinations Q of the rows of F that have the same value as these of F: `Q F'θ`.

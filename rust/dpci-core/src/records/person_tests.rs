@@ -92,6 +92,52 @@ fn distance(computed: &[f64], exact: &[Doubled]) -> f64 {
     vector::norm_bound(&gaps)
 }
 
+/// Sums of a sample that has every person twice.
+fn check_twice(design: &Design<'_>, loss: &dyn Loss, exec: &Executor<'_>, risk: &Sums, mass: f64) {
+    let n = design.n_rows();
+    let twice = design.sums(
+        &Request::Risk {
+            params: PARAMS.to_vec(),
+            hessian: HessianRows::All,
+        },
+        loss,
+        Some(&vec![2; n]),
+        exec,
+    );
+    let twice = twice.unwrap();
+    let gaps = twice.slopes.values().zip(risk.slopes.values());
+    assert!(gaps.map(|(t, r)| (t - 2.0 * r).abs()).fold(0.0, f64::max) <= 1e-12 * mass);
+}
+
+/// The gradient at capped slopes against the persons' own, and the squares of these slopes.
+fn check_capped_gradient(
+    design: &Design<'_>,
+    loss: &dyn Loss,
+    exec: &Executor<'_>,
+    (held, held_squares): (&[Doubled], f64),
+    greatest: f64,
+) {
+    let n = design.n_rows();
+    let request = Request::CappedGradient {
+        params: PARAMS.to_vec(),
+        cap: CAP,
+        targets: true,
+    };
+    let found: Vec<f64> = design
+        .sums(&request, loss, None, exec)
+        .unwrap()
+        .slopes
+        .values()
+        .collect();
+    let mut total = vec![Doubled::default(); DIM];
+    for g in held.chunks_exact(DIM) {
+        total.iter_mut().zip(g).for_each(|(t, g)| *t = *t + *g);
+    }
+    assert!(distance(&found[..DIM], &total) <= gradient_rounding(n) * CAP * greatest);
+    let gap = (found[DIM] - held_squares).abs();
+    assert!(gap <= 1e-12 * CAP * CAP * greatest, "squares {gap:e}");
+}
+
 fn check_sums(
     design: &Design<'_>,
     ids: &[i64],
@@ -190,37 +236,8 @@ fn check_sums(
         gap <= person_rounding(n) * CAP * CAP * greatest,
         "residuals {gap:e}"
     );
-    let request = Request::CappedGradient {
-        params: PARAMS.to_vec(),
-        cap: CAP,
-        targets: true,
-    };
-    let found: Vec<f64> = design
-        .sums(&request, loss, None, exec)
-        .unwrap()
-        .slopes
-        .values()
-        .collect();
-    let mut total = vec![Doubled::default(); DIM];
-    for g in held.chunks_exact(DIM) {
-        total.iter_mut().zip(g).for_each(|(t, g)| *t = *t + *g);
-    }
-    assert!(distance(&found[..DIM], &total) <= gradient_rounding(n) * CAP * mass * reach);
-    let gap = (found[DIM] - held_squares).abs();
-    assert!(gap <= 1e-12 * CAP * CAP * mass, "squares {gap:e}");
-    // Every person drawn twice.
-    let twice = design.sums(
-        &Request::Risk {
-            params: PARAMS.to_vec(),
-            hessian: HessianRows::All,
-        },
-        loss,
-        Some(&vec![2; n]),
-        exec,
-    );
-    let twice = twice.unwrap();
-    let gaps = twice.slopes.values().zip(risk.slopes.values());
-    assert!(gaps.map(|(t, r)| (t - 2.0 * r).abs()).fold(0.0, f64::max) <= 1e-12 * mass);
+    check_capped_gradient(design, loss, exec, (&held, held_squares), mass * reach);
+    check_twice(design, loss, exec, &risk, mass);
 }
 
 #[test]

@@ -107,15 +107,6 @@ impl MomentMatrixSpec {
         // The square of the target's weight, and every product of columns, is then a normal number.
         check_size("row_norm", length)?;
         check_size("target_bound", c.target_bound)?;
-        let [share, refined_share] = [c.residual_share, c.refined_share];
-        for (name, value) in [
-            ("the share of the residual moments", share),
-            ("the share of the gradients", refined_share),
-        ] {
-            if !(value > 0.0 && value < 1.0) {
-                return out_of_range(name, "> 0 and < 1", value);
-            }
-        }
         if c.n_columns > MAX_COLUMNS {
             let name = "the number of columns of a moment matrix";
             return out_of_range(name, "at most 4096", c.n_columns as f64);
@@ -139,28 +130,7 @@ impl MomentMatrixSpec {
         }
         // Products and roots above are rounded: weighted targets may exceed their share by a few units in the last place.
         let weighted_targets = n_targets.sqrt() * target_size * (1.0 + 8.0 * f64::EPSILON);
-        let count = |plans: &[ResidualPlan]| u32::try_from(plans.len()).unwrap_or(u32::MAX);
-        let [moments, gradients] = [count(&c.residuals), count(&c.refined)];
-        let n_plans = moments.saturating_add(gradients);
-        if n_plans > MAX_PLANS {
-            let name = "the number of regressions that are planned";
-            return out_of_range(name, "at most 1000", f64::from(n_plans));
-        }
-        let (cost, seal_cost) = c.budget.split_off_seals(1 + n_plans)?;
-        // Sums of so many rounded parts do not exceed the whole.
-        let rounding = (f64::from(n_plans) + 4.0) * f64::EPSILON;
-        let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
-        let taken = [(moments, share), (gradients, refined_share)];
-        let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
-        if taken >= 1.0 {
-            let name = "the shares of residual moments and of gradients together";
-            return out_of_range(name, "< 1", taken);
-        }
-        let matrix_cost = if n_plans == 0 {
-            cost
-        } else {
-            part(1.0 - taken)
-        };
+        let costs = Costs::of(c)?;
         let bounds = DataBounds::new(
             c.n_samples as f64,
             row_norm_bound(feature_norm, Some(weighted_targets)),
@@ -174,10 +144,8 @@ impl MomentMatrixSpec {
             let rule = "such that products of columns have a scale in double precision";
             return out_of_range("row_norm", rule, length);
         }
-        let noise = matrix_noise(&bounds, 1.0, matrix_cost)?;
-        let step = step_of(Query::MomentMatrix, matrix_cost, noise);
-        let residual_cost = part(share / f64::from(moments.max(1)));
-        let gradient_cost = part(refined_share / f64::from(gradients.max(1)));
+        let noise = matrix_noise(&bounds, 1.0, costs.matrix)?;
+        let step = step_of(Query::MomentMatrix, costs.matrix, noise);
         let mut spec = Self {
             choices,
             loss,
@@ -188,10 +156,10 @@ impl MomentMatrixSpec {
             noise,
             step,
             // Replaced below.
-            seal: Seal::new(Part::MomentMatrix, 1, 1.0, seal_cost)?,
-            residual_cost,
-            gradient_cost,
-            seal_cost,
+            seal: Seal::new(Part::MomentMatrix, 1, 1.0, costs.seal)?,
+            residual_cost: costs.residual,
+            gradient_cost: costs.gradient,
+            seal_cost: costs.seal,
         };
         let dim = spec.dim();
         // Each block of the matrix is below R² in its norm, so the whole errs by less than three times the worst of them; weighting the
@@ -303,6 +271,56 @@ impl MomentMatrixSpec {
     #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
+    }
+}
+
+/// What each release costs: the matrix, the residual moments and the gradient of one regression, and each seal.
+struct Costs {
+    matrix: Cost,
+    residual: Cost,
+    gradient: Cost,
+    seal: Cost,
+}
+
+impl Costs {
+    fn of(c: &MomentMatrixChoices) -> Result<Self> {
+        let [share, refined_share] = [c.residual_share, c.refined_share];
+        for (name, value) in [
+            ("the share of the residual moments", share),
+            ("the share of the gradients", refined_share),
+        ] {
+            if !(value > 0.0 && value < 1.0) {
+                return out_of_range(name, "> 0 and < 1", value);
+            }
+        }
+        let count = |plans: &[ResidualPlan]| u32::try_from(plans.len()).unwrap_or(u32::MAX);
+        let [moments, gradients] = [count(&c.residuals), count(&c.refined)];
+        let n_plans = moments.saturating_add(gradients);
+        if n_plans > MAX_PLANS {
+            let name = "the number of regressions that are planned";
+            return out_of_range(name, "at most 1000", f64::from(n_plans));
+        }
+        let (cost, seal) = c.budget.split_off_seals(1 + n_plans)?;
+        // Sums of so many rounded parts do not exceed the whole.
+        let rounding = (f64::from(n_plans) + 4.0) * f64::EPSILON;
+        let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
+        let taken = [(moments, share), (gradients, refined_share)];
+        let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
+        if taken >= 1.0 {
+            let name = "the shares of residual moments and of gradients together";
+            return out_of_range(name, "< 1", taken);
+        }
+        let matrix = if n_plans == 0 {
+            cost
+        } else {
+            part(1.0 - taken)
+        };
+        Ok(Self {
+            matrix,
+            residual: part(share / f64::from(moments.max(1))),
+            gradient: part(refined_share / f64::from(gradients.max(1))),
+            seal,
+        })
     }
 }
 

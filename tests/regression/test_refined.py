@@ -1,0 +1,214 @@
+"""Refined regressions: the gradient by hand, its sensitivity by brute force, statsmodels without noise, intervals."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+import dpci
+from dpci import regression
+from dpci.released.rules import checksum
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
+    pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning"),
+]
+
+N, D, BOUND = 3000, 3, 12.0
+RNG = np.random.default_rng(0)
+X = RNG.uniform([0, -2, 10], [5, 3, 11], (N, D))
+Y = X @ [1.0, -2.0, 0.5] - 5.0 + RNG.normal(size=N)
+COMMON = {"bounds": ([0, -2, 10], [5, 3, 11]), "target_bound": (-BOUND, BOUND), "on_violation": "clip"}
+EXACT = dpci.ZCDP(1e13)
+BUDGETS = [dpci.PureDP(4.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6), dpci.GDP(1.0)]
+
+
+def released(budget=EXACT, x=X, y=Y, **keywords):
+    return regression.release(x, y, **{**COMMON, "budget": budget, "refine": True, "seed": 1, **keywords})
+
+
+def by_hand(record, one, x=X, y=Y, share=None):
+    """The mean of (c x, ωc²/cap) over the records, from the released point; also the rows in the units of the core."""
+    k = len(record.columns)
+    z = np.column_stack([(x - record.middle) / record.scale, np.full(len(x), record.constant)])
+    named = [*record.columns, record.target]
+    at = named.index(one.regression.target)
+    moved = one.regression.l2_strength > 0.0
+    middle, own = (record.target_middle, y) if at == k else (record.middle[at], x[:, at])
+    response = own if moved else own - middle
+    used = [*(record.columns.index(name) for name in one.regression.features), k]
+    held = np.clip(response - z @ one.point, -one.cap, one.cap)
+    terms = np.column_stack([held[:, None] * z[:, used], one.square_weight * held**2 / one.cap])
+    share = np.full(len(x), 1 / len(x)) if share is None else share
+    return share @ terms, terms
+
+
+@pytest.mark.parametrize("l2_strength", [0.0, 0.3])
+@pytest.mark.parametrize(("target", "features"), [(None, None), (None, ["x2", "x0"]), ("x1", ["x0"])])
+def test_the_gradient_is_that_of_capped_residuals(target, features, l2_strength):
+    # So noisy a matrix that the point is far off and many residuals are capped.
+    plan = regression.Regression(target=target, features=features, l2_strength=l2_strength)
+    record = released(dpci.ZCDP(1e5), x=X[:60], y=Y[:60], refine=[plan])._record
+    (one,) = record.refined
+    found, _ = by_hand(record, one, X[:60], Y[:60])
+    noise = record.steps[1].scale
+    np.testing.assert_allclose(one.gradient, found, atol=8 * noise + 1e-9)
+    assert noise < 0.02 * np.linalg.norm(one.gradient)
+
+
+def test_persons_weights_and_chunks_have_the_same_gradient():
+    ids, weights = np.repeat(np.arange(N // 3), 3), RNG.uniform(0, 2, N)
+    cases = [
+        ({"persons": ids, "weights": weights, "weight_bound": 2.0}, weights / 2.0 / 3.0),
+        ({"persons": ids, "max_rows": 2}, np.where(np.arange(N) % 3 < 2, 0.5, 0.0)),
+        ({"x": dpci.Chunks([(X[:900], Y[:900]), (X[900:], Y[900:])]), "y": None}, np.ones(N)),
+    ]
+    for keywords, share in cases:
+        # The matrix is so noisy that the gradient is not 0.
+        record = released(dpci.ZCDP(1e4), **keywords)._record
+        (one,) = record.refined
+        found, _ = by_hand(record, one, share=share / record.divisor)
+        np.testing.assert_allclose(one.gradient, found, atol=8 * record.steps[-1].scale)
+        assert record.steps[-1].scale < 0.05 * np.linalg.norm(one.gradient)
+
+
+@pytest.mark.parametrize(
+    "budget", [dpci.PureDP(400.0), dpci.ZCDP(50.0), dpci.ApproxDP(50.0, 1e-6), dpci.GDP(20.0)], ids=str
+)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_no_pair_of_records_exceeds_the_sensitivity_and_some_nearly_attain_it(budget, neighbors):
+    n = 400
+    public = {"n_public": n} if neighbors == "add_remove" else {}
+    plan = regression.Regression()
+    record = released(budget, x=X[:n], y=Y[:n], neighbors=neighbors, refine=[plan], **public)._record
+    (one,), step = record.refined, record.steps[1]
+    lower, upper = (np.array(part, dtype=float) for part in COMMON["bounds"])
+    corners = np.array(list(itertools.product([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [-BOUND, -1.0, 0.0, 2.0, BOUND])))
+    inner = RNG.uniform(size=(300, 4)) * [1, 1, 1, 2 * BOUND] - [0, 0, 0, BOUND]
+    points = np.vstack([corners, inner])
+    terms = by_hand(record, one, lower + points[:, :3] * (upper - lower), points[:, 3])[1]
+    alone, claim = np.linalg.norm(terms, axis=1), step.sensitivity * n
+    pairs = np.linalg.norm(terms[:, None] - terms[None], axis=2)
+    assert alone.max() <= (claim if neighbors == "add_remove" else 0.5 * claim) * (1 + 1e-12)
+    assert pairs.max() <= (2.0 * claim if neighbors == "add_remove" else claim) * (1 + 1e-12)
+    if neighbors == "add_remove":
+        assert alone.max() >= 0.999 * claim
+    else:
+        # Residuals of opposite signs, whose squares are alike: the last entry does not move.
+        assert pairs.max() >= 0.95 * claim
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("robust", [False, True])
+def test_the_parts_cost_the_whole(budget, robust):
+    matrix = released(budget, robust=robust)
+    record = matrix._record
+    names = ["moment_matrix", *["residual_moments"] * robust, "residual_gradient"]
+    assert [step.step for step in record.steps] == names
+    shares = np.array([step.cost for step in record.steps]) / sum(step.cost for step in record.steps)
+    np.testing.assert_allclose(shares, [0.3, 0.1, 0.6] if robust else [0.4, 0.6], rtol=1e-9)
+    plain = regression.release(X, Y, **COMMON, budget=budget, seed=1)
+    assert matrix.guarantee.delta(1.5) == pytest.approx(plain.guarantee.delta(1.5), rel=1e-6)
+    law = "spherical_laplace" if isinstance(budget, dpci.PureDP) else "gaussian"
+    assert record.steps[-1].noise == law
+
+
+@pytest.mark.parametrize("l2_strength", [0.0, 0.3])
+def test_without_noise_it_is_statsmodels(l2_strength):
+    plan = regression.Regression(l2_strength=l2_strength)
+    matrix = released(refine=[plan], robust=[plan])
+    design = sm.add_constant(X, prepend=False)
+    for covariance, kind in (("classical", "nonrobust"), ("robust", "HC0")):
+        fit = matrix.fit(l2_strength=l2_strength, covariance=covariance)
+        if l2_strength == 0.0:
+            ols = sm.OLS(Y, design).fit(cov_type=kind)
+            np.testing.assert_allclose(fit.params, ols.params, rtol=1e-7)
+            np.testing.assert_allclose(fit.std_errors, ols.bse, rtol=1e-6)
+        else:
+            solution = np.linalg.solve(design.T @ design / N + 0.5 * l2_strength * np.eye(D + 1), design.T @ Y / N)
+            np.testing.assert_allclose(fit.params, solution, rtol=1e-7)
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.GDP(1.0)], ids=str)
+def test_intervals_are_shorter_and_cover(budget):
+    rng = np.random.default_rng(1)
+    truth, covered, lengths, errors = np.array([1.0, -2.0, 0.5, -5.0]), [], [], []
+    for seed in range(100):
+        x = rng.uniform(COMMON["bounds"][0], COMMON["bounds"][1], (N, D))
+        y = x @ truth[:3] - 5.0 + rng.normal(size=N)
+        fits = [released(budget, x=x, y=y, refine=refine, seed=seed).fit() for refine in (False, True)]
+        lengths.append([fit.conf_int().length for fit in fits])
+        intervals = fits[1].conf_int()
+        covered.append((intervals.lower <= truth) & (truth <= intervals.upper))
+        errors.append((fits[1].params - truth) / fits[1].std_errors)
+    shorter = np.mean(lengths, axis=0)
+    assert np.all(shorter[1] < 0.85 * shorter[0])
+    # Of 400 intervals of which 95% cover, dependent in fours: within five standard deviations, .055.
+    assert 0.89 < np.mean(covered) < 0.995
+    assert 0.65 < np.mean(np.square(errors)) < 1.4
+
+
+def test_other_regressions_and_files_are_as_before():
+    matrix = released(dpci.ZCDP(2.0), robust=True)
+    again = regression.MomentMatrix.from_json(matrix.to_json())
+    assert again.digest == matrix.digest
+    for keywords in ({}, {"covariance": "robust"}):
+        np.testing.assert_array_equal(again.fit(**keywords).params, matrix.fit(**keywords).params)
+    # Those that were not refined solve the equations of the matrix.
+    record = matrix._record
+    other = matrix.fit(features=["x0"])
+    assert other.params.shape == (2,)
+    saved = json.loads(matrix.to_json())
+    del saved["checksum"], saved["refined"]
+    saved["steps"], saved["seals"] = saved["steps"][:2], saved["seals"][:2]
+    bare = regression.MomentMatrix.from_json(json.dumps({**saved, "checksum": checksum(saved)}))
+    np.testing.assert_array_equal(bare.fit(features=["x0"]).params, other.params)
+    assert not np.array_equal(bare.fit().params, matrix.fit().params)
+    assert np.abs(bare.fit().params - matrix.fit().params).max() < 6 * bare.fit().std_errors.max()
+    assert record.refined[0].regression.features == ("x0", "x1", "x2")
+    # The difference with an earlier release, joint intervals and predictions count the gradient's noise.
+    fit = matrix.fit()
+    assert fit.conf_int(simultaneous="bonferroni").length.min() > fit.conf_int().length.min()
+    assert fit.predict_conf_int(X[:2]).length.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("cap", -1.0, "cap must be"),
+        ("square_weight", 0.0, "square_weight must be"),
+        ("gradient", [0.0, 1.0], "a gradient must have shape"),
+        ("features", ["x9"], "features of a planned regression must be columns"),
+        ("features", ["x1", "x0", "x2"], "must name its columns in their order"),
+    ],
+)
+def test_forged_files_are_refused(field, value, message):
+    saved = json.loads(released().to_json())
+    del saved["checksum"]
+    saved["refined"][0][field] = value
+    with pytest.raises(dpci.InvalidInput, match=message):
+        regression.MomentMatrix.from_json(json.dumps({**saved, "checksum": checksum(saved)}))
+
+
+@pytest.mark.parametrize(
+    ("refine", "message"),
+    [
+        (1, "refine must be"),
+        ([1], "refine must be a flag or a list of regression.Regression, got 1 in it"),
+        (regression.Regression(), "alone"),
+        ([regression.Regression(), regression.Regression()], "refine must name every regression once"),
+        ([regression.Regression(target="z")], "the target of a planned regression must be of the columns"),
+        ([regression.Regression(features=["y"])], "features of a planned regression must be columns of X"),
+    ],
+    ids=str,
+)
+def test_bad_plans_cost_nothing(refine, message):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match=message):
+        regression.release(X, Y, **COMMON, budget=dpci.ZCDP(0.5), refine=refine, ledger=ledger)
+    # Hopeless regressions are refused before they are paid, too.
+    with pytest.raises(dpci.InvalidInput, match="must be able to vary more than the noise"):
+        regression.release(X[:30], Y[:30], **COMMON, budget=dpci.ZCDP(0.001), refine=True, ledger=ledger)
+    assert ledger.history == ()
