@@ -13,8 +13,9 @@ from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
 from dpci.regression.equations import attempt, check_covariance, solve
-from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
+from dpci.regression.record import MomentRecord, ReleaseFacts
 from dpci.regression.result import LinearFit, record_of
+from dpci.regression.shown.lines import release_lines
 
 if TYPE_CHECKING:
     from dpci.approval.facts import Approval

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.guarantee import Guarantee, seal_totals
-from dpci.accounting.seals import Seal, describe_seals, seal_facts
+from dpci.accounting.seals import Seal, seal_facts
 from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
@@ -46,7 +46,6 @@ SCHEMA = "dpci.MomentMatrix"
 SCHEMA_VERSION = 2
 
 _ARRAYS = ("matrix", "middle", "scale")
-_RELATIONS = {"replace_one": "replace one", "add_remove": "add or remove one"}
 # Which the first files of this version lack: their hashes stay.
 _LATER = ("further", "paid", "persons", "weights", "refined")
 _MATRIX, _RESIDUALS, _GRADIENT = "moment_matrix", "residual_moments", "residual_gradient"
@@ -337,21 +336,6 @@ class ReleaseFacts(Approvable):
             return Guarantee(budget, None, 0.0, 0.0)
         mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
         return Guarantee(budget, None, 0.0, mu, seal_totals(record.seals, ()))
-
-
-def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
-    """Return what was released and what it cost, a fact a line."""
-    return [
-        ("released", f"second moments of {len(record.features)} columns, a constant and {', '.join(record.targets)}"),
-        ("columns", ", ".join(record.features)),
-        ("budget spent", str(record.total_budget())),
-        *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
-        ("  rounding seal", describe_seals(record.seals)),
-        ("neighbours", f"{_RELATIONS[record.neighbors]} {'record' if record.persons is None else 'person'}"),
-        *([] if record.persons is None else [("persons", str(record.persons))]),
-        *([] if record.weights is None else [("weights", str(record.weights))]),
-        ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
-    ]
 
 
 def conditions(record: MomentRecord) -> list[str]:

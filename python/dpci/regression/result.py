@@ -21,7 +21,8 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model, check_ridge
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
-from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
+from dpci.regression.record import MomentRecord, ReleaseFacts
+from dpci.regression.shown.lines import release_lines
 from dpci.regression.shown.show import (
     NOTE,
     coefficient_table,

@@ -49,7 +49,8 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
             ),
         ),
         made_by="noise in the matrix",
-        adds_noise="moment matrix: noise is added to the means of the columns and of their products",
+        adds_noise="moment matrix: noise is added to the means of the columns and of their products"
+        + (", and to those of the columns times the residuals of refined regressions" if record.refined else ""),
         proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         budget=budget,
         own=budget,

@@ -14,7 +14,8 @@ from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
-from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
+from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
+from dpci.regression.shown.lines import release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import document, estimates_data_table, guarantee_section
