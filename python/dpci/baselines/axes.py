@@ -177,7 +177,7 @@ def check_axes(axes: object) -> tuple[Axis, ...]:
 
 
 def check_bins(name: str, value: object) -> int:
-    """Return a number of bins, of whose centres an array can be had."""
+    """Return a number of bins, whose centres an array can hold."""
     count = check_count(name, value)
     if count > _MOST_BINS:
         raise InvalidInput(f"{name} must be at most {_MOST_BINS}, got {name}={count}")

@@ -151,7 +151,9 @@ def _on_lines(name: str) -> str:
     """Return a name on one line, or on two that part where a word ends, if one does."""
     if len(name) <= _LINE_OF_NAME:
         return name
-    places = [i for i in range(len(name) - _LINE_OF_NAME, _LINE_OF_NAME + 1) if name[i - 1] in " =:,;/_-"]
+    longest = _LINE_OF_NAME + 4
+    possible = range(max(1, len(name) - longest), min(longest, len(name) - 1) + 1)
+    places = [i for i in possible if name[i - 1] in " =:,;/_-"]
     place = min(places, key=lambda i: abs(i - len(name) / 2), default=len(name) // 2)
     return f"{name[:place].rstrip()}\n{name[place:].lstrip()}"
 

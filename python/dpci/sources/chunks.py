@@ -46,7 +46,7 @@ class Chunks:
         A function without arguments that returns a fresh iterable of ``(X, y)`` each time, such as a generator
         function; or a collection of such pairs, such as a list. X is anything that :func:`dpci.fit` takes (arrays,
         frames, sparse rows), with the same columns in all chunks; a chunk may be empty. A generator that is already
-        running is refused: it can be read once only.
+        running is refused: it can be read only once.
     names : sequence of str, optional
         Names of the columns. None: those of the chunks, if they are frames.
     schema : dpci.schema.Schema, optional
