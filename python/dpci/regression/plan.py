@@ -74,7 +74,7 @@ class MomentPlan:
     expected_variation : float
         By how much the regressors vary in their least direction under the assumptions.
     names, units : tuple of str
-        Of the coefficients, the intercept last; units of the table with a schema, "" without.
+        Names of the coefficients, the intercept last, and their units: those of the table with a schema, "" without.
     std_errors : ndarray or None
         Predicted standard deviation of the error of each coefficient, sampling and noise together. None where the
         noise hides the regression under the assumptions: ``refusal`` has the reason.
@@ -140,7 +140,7 @@ class MomentPlan:
             Standard deviation of the columns, in their units; not with a schema. None: numbers are uniform within their
             bounds, and categories equally frequent.
         target_std_dev : float, optional
-            Of the target, with a schema in its unit. None: that of a target that is uniform within its bounds.
+            Standard deviation of the target, with a schema in its unit. None: the target is uniform within its bounds.
         r_squared : float
             Part of the target's variance that the columns explain.
 

@@ -47,7 +47,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     by : str
         The column of strata.
     budget : PureDP, ZCDP or ApproxDP
-        Of each fit, and of the counts where there are some.
+        Budget of each fit, with the counts if there are some.
     counted : CountNoise or None
         What the counts of records cost, and the noise on each. None if the numbers of records are public stand-ins.
     neighbors : str
@@ -190,7 +190,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         path : path, optional
             File to write the page to as well; one that exists is replaced.
         level : float
-            Of each interval.
+            Level of each interval.
         title : str, optional
             Heading of the page.
 
