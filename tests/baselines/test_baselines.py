@@ -242,7 +242,7 @@ def test_non_private_is_the_minimiser():
         ({"x": np.zeros((N, 0)), "fit_intercept": False}, "at least one row and one parameter"),
         ({"x": np.zeros((N, 5000))}, "at most 4096"),
         ({"x": np.full((N, 1), np.nan)}, "X must be finite"),
-        ({"y": np.full(N, np.nan)}, "y must be within"),
+        ({"y": np.full(N, np.nan)}, "y must be a number, got NaN in row 0"),
         ({"y": Y[:-1]}, "one entry for each row"),
         ({"x": pd.DataFrame({"intercept": X[:, 0]})}, "must not be called 'intercept'"),
     ],

@@ -245,7 +245,7 @@ def test_axes_of_a_schema():
         ({"budget": None}, "budget must be dpci.PureDP"),
         ({"neighbors": "add_remove"}, "n_public must be given"),
         ({"x": np.full((N, 4), np.inf)}, "X must be finite"),
-        ({"y": np.full(N, np.nan)}, "y must be within"),
+        ({"y": np.full(N, np.nan)}, "y must be a number, got NaN in row 0"),
         ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
     ],
 )

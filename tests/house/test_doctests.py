@@ -22,6 +22,13 @@ NOT_IMPORTED = {"dpci.__main__"}
 MODULES = ["dpci", *sorted({name for _, name, _ in pkgutil.walk_packages(dpci.__path__, "dpci.")} - NOT_IMPORTED)]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def load_public_names():
+    """The package loads what it names when it is first used; doctest finds what is loaded."""
+    for name in dpci.__all__:
+        getattr(dpci, name)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     try:

@@ -97,6 +97,18 @@ def test_docstrings_and_messages_are_plain(room):
     assert found == []
 
 
+# Names of numpydoc above a description that begins with a bare genitive: "Of the noise." says nothing by itself.
+OF_WHAT = re.compile(r"^ *[\w`*]+(?:, [\w`*]+)* : .*\n +Of .*$", re.MULTILINE)
+
+
+def test_a_description_says_what_the_thing_is():
+    files = sorted((ROOT / "python" / "dpci").rglob("*.py"))
+    assert [(file.name, found) for file in files for found in OF_WHAT.findall(file.read_text(encoding="utf-8"))] == []
+    assert OF_WHAT.findall("    seed : int\n        Of the noise.\n    n : int\n        Number of draws.\n") == [
+        "    seed : int\n        Of the noise."
+    ]
+
+
 def test_messages_of_the_core_are_plain():
     for name in ("error", "refusals"):
         assert listed((ROOT / "rust" / "dpci-core" / "src" / f"{name}.rs").read_text(encoding="utf-8")) == []

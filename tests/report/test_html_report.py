@@ -112,6 +112,15 @@ def test_names_in_other_scripts_and_of_other_kinds():
     assert len(repr(result.conf_int()).splitlines()) == 6
 
 
+@pytest.mark.parametrize(("unit", "written"), [(1.0, ["-1", "0", "1", "2", "3"]), (1e-7, ["0", "2e-07"])])
+def test_long_numbers_of_an_axis_stand_apart(unit, written):
+    lower, upper = np.array([-0.9]) * unit, np.array([2.5]) * unit
+    figure = forest_figure(ConfidenceIntervals(("x",), upper / 2, lower, upper, 0.95, "exact"))
+    assert re.findall(r"<text[^>]*>([^<]*)</text>", figure) == written
+    # Every line of the grid is drawn.
+    assert figure.count('class="grid"') == 4
+
+
 def test_a_long_plot_shows_its_axis_all_along():
     for n, axes in ((25, 1), (26, 2), (500, 20)):
         estimate = np.arange(float(n))

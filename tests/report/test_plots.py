@@ -44,8 +44,8 @@ def test_intervals_are_where_they_should_be():
 
 
 def test_long_names_and_many_rows_have_room():
-    assert shorten("a" * 44) == "a" * 44
-    assert shorten("start" + "x" * 90 + "the end") == "start" + "x" * 28 + "…" + "xxxthe end"
+    assert shorten("a" * 60) == "a" * 60
+    assert shorten("start" + "x" * 90 + "the end") == "start" + "x" * 34 + "…" + "x" * 13 + "the end"
     ax = forest_plot(intervals(np.arange(100.0), [f"${i}_name^" * 9 for i in range(100)]), private=False)
     ax.figure.canvas.draw()
     boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
@@ -58,11 +58,37 @@ def test_long_names_and_many_rows_have_room():
     assert not forest_plot(intervals([1.0]), private=True).xaxis.get_tick_params()["labeltop"]
 
 
+@pytest.mark.parametrize(
+    "name", ["W" * 44, "W" * 35, "marital-status=Married, spouse absent, of the armed forces", "x"]
+)
+@pytest.mark.parametrize("unit", [1e-300, 1e-12, 1.0, 1e9, 1e300])
+def test_nothing_is_cut_off(name, unit):
+    column = np.array([-3.0, 2.0]) * unit
+    ax = forest_plot(
+        ConfidenceIntervals((name, "y"), column, column - unit, column + unit, 0.95, "exact"), private=True, what="$a$"
+    )
+    ax.figure.canvas.draw()
+    inside = ax.figure.bbox.padded(1.0)
+    shown = [*ax.get_yticklabels(), ax.xaxis.label, *ax.get_xticklabels()[1:-1]]
+    for box in (text.get_window_extent() for text in shown):
+        assert inside.contains(box.x0, box.y0)
+        assert inside.contains(box.x1, box.y1)
+    # At least a third of the figure is for the intervals.
+    assert ax.get_window_extent().width > inside.width / 3
+    # What a tick says, times the unit that the label names, is where it stands.
+    _, _, named = ax.get_xlabel().replace("\xa0", " ").partition("in units of ")
+    said = [float(text.get_text().replace("\u2212", "-")) * float(named or 1) for text in ax.get_xticklabels()]
+    np.testing.assert_allclose(said, ax.get_xticks(), rtol=1e-5, atol=1e-9 * unit)
+    assert ax.xaxis.get_offset_text().get_text() == ""
+    assert bool(named) == (unit != 1.0)
+    assert "".join(labels(ax)[0].split()) == "".join(name.split())
+
+
 def test_the_plot_of_a_fit():
     result = dpci.fit(*make_rows(), **SETTINGS)
     ax = result.plot(level=0.9, contrast=["x1", {"x0": 1, "x2": -1}], simultaneous="bonferroni")
     assert labels(ax) == ["x1", "x0 - x2"]
-    assert ax.get_xlabel().startswith("estimate with simultaneous (bonferroni) 90% interval\nlogistic loss, n = ")
+    assert ax.get_xlabel().startswith("estimate with simultaneous (bonferroni)\n90% interval\nlogistic loss, n = ")
     with pytest.raises(dpci.InvalidInput, match="order must be one of 'given', 'estimate', got order='name'"):
         result.plot(order="name")
 
@@ -74,7 +100,7 @@ def test_the_plot_of_a_study():
     ax = study.plot()
     coverage, lengths = ax.figure.axes
     assert coverage is ax
-    assert labels(ax) == list(study.names)
+    assert labels(ax) == labels(lengths) == list(study.names)
     assert ax.get_title(loc="left") == "NOT PRIVATE"
     drawn = ax.containers[0]
     np.testing.assert_allclose(drawn[0].get_xdata(), study.coverage_by_param)

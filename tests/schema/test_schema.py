@@ -199,7 +199,10 @@ def test_bad_columns(fields: dict[str, object], message: str) -> None:
         ({"target": {"column": "t", "negative": 0, "positive": 1}, "columns": []}, "at least one column"),
         ({"target": {"column": "t", "negative": 0, "positive": 1}, "columns": "a"}, "columns must be a list"),
         ({"target": {"column": "t", "negative": 0, "positive": 1}, "columns": [3]}, "a column must be a table"),
-        ({"target": {"column": "t", "negative": 1, "positive": [1, 2]}, "columns": []}, "a label belongs to one class"),
+        (
+            {"target": {"column": "t", "negative": 1, "positive": [1, 2]}, "columns": []},
+            "label must belong to one class",
+        ),
         ({"target": {"column": "t", "negative": 1}, "columns": []}, r"the target must have \['positive'\]"),
         ({"target": {"column": "t", "negative": 0, "positive": 1}, "columns": [], "rows": 3}, r"got \['rows'\]"),
         (3, "a schema must be a table of fields"),

@@ -142,7 +142,7 @@ def verified(
     Parameters
     ----------
     approval : Approval
-        Of a result that was read or made, so that its checksum holds.
+        That of a result that was read or made, so that its checksum holds.
     ledger, schema
         As for :meth:`Approvable.officer_report`.
 

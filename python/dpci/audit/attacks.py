@@ -217,13 +217,13 @@ def report(
     budgets : sequence of PureDP, ZCDP and ApproxDP
         Claims, at most one of each notion; a mechanism is audited under those that it takes.
     mechanisms : sequence of str
-        Of :data:`MECHANISMS`.
+        Names from :data:`MECHANISMS`.
     n_runs : int
         Runs on each of the two data sets of a case, half of them to choose the event.
     confidence : float
-        Of each bound by itself.
+        Confidence of each bound by itself.
     seed : int, optional
-        Of the noise; None: a fresh one.
+        Seed of the noise; None: a fresh one.
     n_threads : int, optional
         None: all cores. The result does not depend on it.
     progress : callable, optional

@@ -82,7 +82,7 @@ class Event:
     above : bool
         Whether the event is a statistic of at least ``threshold``, or of at most it.
     threshold : float
-        Of the statistic.
+        Threshold of the statistic.
     weights : tuple of float
         The statistic is the sum of these multiples of the numbers of an output. Where some runs failed, the last number
         is 1 for a failure and 0 otherwise.
@@ -130,7 +130,7 @@ class LowerBound:
     claim : PureDP, ZCDP, ApproxDP or None
         What the mechanism promises, where that is known.
     name : str or None
-        Of the mechanism, where it has one.
+        Name of the mechanism, if it has one.
     """
 
     quantity: Quantity

@@ -29,7 +29,7 @@ class WorstCase(ABC):
     Attributes
     ----------
     name : str
-        Of the mechanism.
+        Name of the mechanism.
     budget : PureDP, ZCDP or ApproxDP
         What the mechanism claims.
     neighbors : {"replace_one", "add_remove"}

@@ -19,7 +19,7 @@ class AuditReport:
     n_runs : int
         Runs on each of the two data sets of a case.
     seed : int
-        Of the noise.
+        Seed of the noise.
     """
 
     bounds: tuple[LowerBound, ...]

@@ -21,7 +21,7 @@ _MOST_BINS = 2**25
 
 @dataclass(frozen=True)
 class Bins:
-    """One numeric column, cut into equal bins between public bounds; a value beyond them falls into the end bin.
+    """One numeric column, cut into equal bins between public bounds; a value beyond a bound falls into the bin there.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class OneHot:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Any attribute: its columns, and the public points to which records are moved, each to its nearest.
+    """Any attribute: its columns, and public points; each record is moved to the nearest of them.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def check_axes(axes: object) -> tuple[Axis, ...]:
 
 
 def check_bins(name: str, value: object) -> int:
-    """Return a number of bins, of whose centres an array can be had."""
+    """Return a number of bins, whose centres an array can hold."""
     count = check_count(name, value)
     if count > _MOST_BINS:
         raise InvalidInput(f"{name} must be at most {_MOST_BINS}, got {name}={count}")

@@ -157,6 +157,6 @@ def unbounded_loss(loss: LossLike, *, kinks: bool) -> Loss:
     checked = check_loss(loss)
     core_loss = checked.to_core()
     if core_loss.predictor_bound is not None or (core_loss.kinked and not kinks):
-        smooth = "" if kinks else "that are smooth and "
-        raise InvalidInput(f"this baseline takes losses {smooth}defined for every predictor, got loss={loss!r}")
+        smooth = "" if kinks else "smooth and "
+        raise InvalidInput(f"loss must be {smooth}defined for every predictor in this baseline, got loss={loss!r}")
     return checked

@@ -51,7 +51,8 @@ def functional_mechanism(
     y : array-like of shape (n_samples,)
         Real numbers within ``target_bound`` of 0 for "squared", two classes for "logistic".
     budget : PureDP, ZCDP or ApproxDP
-        Under PureDP Laplace noise on the coefficients; otherwise Gaussian noise on the sums behind them.
+        PureDP adds Laplace noise to the coefficients; the others add Gaussian noise to the sums from which they are
+        computed.
     loss : {"squared", "logistic"}, Squared or Logistic
         (xθ - y)², or the logistic loss to second order around θ = 0.
     calibration : {"tight", "paper"}
@@ -60,7 +61,7 @@ def functional_mechanism(
     l2_strength : float
         Public λ ≥ 0 of (λ/2)‖θ‖² in the mean objective, added to the quadratic form.
     target_bound : float
-        Public bound on the size of real targets; an object ``Squared(B)`` brings its own.
+        Public bound on the absolute value of real targets; an object ``Squared(B)`` has its own.
     row_norm : float
         Public bound on the norm of a row, without the intercept.
     fit_intercept : bool
@@ -68,15 +69,17 @@ def functional_mechanism(
     intercept_scale : float
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     on_violation : {"error", "clip"}
-        What to do with rows above ``row_norm`` and targets beyond ``target_bound``.
+        What to do with rows above ``row_norm`` and targets beyond ``target_bound``: refuse the data, or move them to
+        the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
     ledger : Ledger, optional
-        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -85,7 +88,8 @@ def functional_mechanism(
     Returns
     -------
     BaselineFit
-        Parameters and predictions; no intervals. All parameters are 0 where the noise left no direction.
+        Parameters and predictions; no intervals. All parameters are 0 if the noisy polynomial is convex in no
+        direction.
 
     Raises
     ------

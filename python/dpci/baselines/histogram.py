@@ -36,10 +36,10 @@ def projected_histogram(
 ) -> BaselineFit:
     """Fit a regression to a histogram with noisy counts.
 
-    Every record is moved to the nearest cell of a public grid over X and y; every cell, empty or not, gets noise;
-    counts are rounded to whole numbers, to 0 where they are negative; the model is fitted to the centres of the cells,
-    each as often as its count says. Everything in the result is differentially private at the budget, for the relation
-    of ``neighbors``, whatever the rows hold.
+    Every record is moved to the nearest cell of a public grid over X and y. Noise is added to the count of every cell,
+    empty or not. Noisy counts are rounded to whole numbers, negative ones to 0. The model is fitted to the centres of
+    the cells, each repeated as often as its count says. Everything in the result is differentially private at the
+    budget, for the relation of ``neighbors``, whatever the rows hold.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def projected_histogram(
     y : array-like of shape (n_samples,)
         Two classes, or real numbers, moved into the bounds of the loss.
     budget : PureDP, ZCDP or ApproxDP
-        Under PureDP Laplace noise of scale 2/ε (1/ε under "add_remove"), Gaussian noise otherwise.
+        PureDP adds Laplace noise of scale 2/ε (1/ε under "add_remove"), the others Gaussian noise.
     axes : sequence of Bins, OneHot and Levels
         Each attribute once: its columns and public levels; every column of X belongs to exactly one. :func:`axes_of`
         makes them from a schema. The number of cells is the product of the numbers of levels, the target's among them;
@@ -58,7 +58,7 @@ def projected_histogram(
     target_bins : int
         Equal bins of real targets between the bounds of the loss.
     loss : str or object of dpci.losses
-        What is minimised over the cells, "squared" or any other smooth loss.
+        The loss that is minimised over the cells: "squared" or any other smooth loss.
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
@@ -66,11 +66,12 @@ def projected_histogram(
     classes : (negative, positive), optional
         The public classes.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
     ledger : Ledger, optional
-        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional
@@ -79,7 +80,7 @@ def projected_histogram(
     Returns
     -------
     BaselineFit
-        Parameters and predictions; no intervals. All parameters are 0 where no cell is left.
+        Parameters and predictions; no intervals. All parameters are 0 if every noisy count is 0.
 
     Raises
     ------

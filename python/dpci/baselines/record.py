@@ -79,7 +79,7 @@ class BaselineRecord:
 
     @property
     def table(self) -> None:
-        """No schema: rows of baselines come encoded."""
+        """No schema: the caller of a baseline passes encoded rows."""
 
     def __post_init__(self) -> None:
         params = np.array(self.params, dtype=np.float64)

@@ -28,7 +28,7 @@ def non_private(
     classes: Sequence[Any] | None = None,
     n_threads: int | None = None,
 ) -> BaselineFit:
-    """Fit the same model without any privacy: what every mechanism is compared with.
+    """Fit the same model without any privacy, for comparison with every mechanism.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def read(
     parts : PartRules, optional
         How rows in parts are understood and checked; None: they are refused.
     persons : array-like, optional
-        Whose each row is, where the records are persons.
+        The person to whom each row belongs, if the records are persons.
     weights : array-like or ClassWeights, optional
         How much each row counts.
     stacklevel : int, optional

@@ -34,7 +34,7 @@ def load_with_data_dependent_scaling(
     n, d : int, optional
         Numbers of rows and of columns before the column of ones; None: all.
     seed : int
-        Of the permutation.
+        Seed of the permutation.
     download : bool
         Whether a file that is not here may be fetched.
 

@@ -46,7 +46,7 @@ def simulate_panel(
     effect : float
         Standard deviation of the effect that all rows of a person share; 0: rows are independent given their columns.
     seed : int
-        Of the simulation.
+        Seed of the simulation.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def simulate_survey(n_samples: int, *, n_features: int = 3, effect: float = 4.0,
     effect : float
         By how much the effect of x0 differs, which a linear model averages over the population.
     seed : int
-        Of the simulation.
+        Seed of the simulation.
 
     Returns
     -------

@@ -42,7 +42,7 @@ class Comparison:
     pvalues : numpy.ndarray of shape (m,)
         Two-sided p-values of "the two targets are the same"; on shared data upper bounds.
     intervals : ConfidenceIntervals
-        Of the differences.
+        Intervals of the differences.
     shared_data : bool
         Whether the two models may have been fitted to the same records.
     private : bool

@@ -232,7 +232,7 @@ class Till(Generic[_Resolved]):
         sums : bool
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
         persons : array-like, optional
-            Whose each row is, where the records are persons.
+            The person to whom each row belongs, if the records are persons.
         weights : array-like, optional
             How much each row counts.
         by_name : callable, optional

@@ -57,7 +57,7 @@ class Minimum:
         Iterations made.
     solver : str
         "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or
-        "multipliers" (the hinge's, whatever was asked for).
+        "multipliers" (always for the hinge).
     """
 
     params: _F64
@@ -89,8 +89,8 @@ def minimize_erm(
         Rows, of any norm; SciPy's sparse matrices and arrays stay sparse. Or rows in parts, such as
         :class:`dpci.Chunks`, or a Dask array or frame.
     y : array-like of shape (n_samples,)
-        As in :func:`dpci.fit` where ``X`` is in parts. Targets: -1 and 1, or reals within the bounds of "squared",
-        "soft_logistic" and custom losses with ``target_bounds``.
+        Targets: -1 and 1, or real numbers within the bounds of "squared", "soft_logistic" and custom losses with
+        ``target_bounds``. For ``X`` in parts as in :func:`dpci.fit`.
     l2_strength : float
         Regularisation, above zero.
     radius : float, optional
@@ -105,13 +105,14 @@ def minimize_erm(
     start : array-like of shape (k,), optional
         Where to start; None: zero.
     solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
-        "auto" chooses by size; "ball" goes with a radius, and is what "auto" then chooses.
+        "auto" chooses by size. With a radius it chooses "ball", which is for problems with a radius only.
     tolerance : float
         Bound on the certified distance to the minimiser.
     max_iterations : int
-        Greatest number of steps in double precision. A point that misses ``tolerance`` then is refined in doubled
-        precision, in up to 200 steps more, where the loss has it: all built-in losses do. With ``solver="auto"`` and
-        no radius a smooth built-in loss then goes on, with up to 2048 parameters, until a minimiser is found.
+        Greatest number of steps in double precision. If the point then misses ``tolerance``, up to 200 further steps
+        refine it in doubled precision, for losses that support this: all built-in ones. With ``solver="auto"``, no
+        radius, a smooth built-in loss and at most 2048 parameters, the solver then continues until it finds a
+        minimiser.
     n_threads : int, optional
         Threads; None: all cores.
 
@@ -238,7 +239,8 @@ def checked_rows(
     rows : Ball or Blocks of dpci.rows, optional
         The public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
-        Whether rows, or blocks of rows, more than 1e-9 of the bound above it are refused or scaled too.
+        What to do with rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
+        scale them to the bound. Smaller excesses are always scaled.
     intercept_scale : float, optional
         Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
 
@@ -249,7 +251,9 @@ def checked_rows(
     Raises
     ------
     InvalidInput
-        For entries that are not finite and rows longer than 1e150; with "error" :class:`~dpci.RowNormViolation`.
+        For entries that are not finite, and for rows longer than 1e150.
+    RowNormViolation
+        With "error", for a row beyond the bound.
     """
     domain = row_domain(row_norm, rows)
     clip = check_choice("on_violation", on_violation, ("error", "clip")) == "clip"
@@ -281,8 +285,8 @@ def error_components(
 ) -> tuple[_F64, _F64]:
     """Not private by itself. Sampling variance and noise multiplier of each row of ``contrast`` (m, k).
 
-    Pass released matrices only. The error of a contrast is normal with that variance plus the multiplier times one
-    coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
+    Pass released matrices only. The error of a contrast is a sum of two independent parts: a normal variable with that
+    variance, and the multiplier times one coordinate of the coefficients' noise (Wang, Kifer & Lee, section 4).
     """
     variance, multiplier = _core.error_components(
         as_square("hessian", hessian),
@@ -305,7 +309,8 @@ def exact_half_widths(
 ) -> _F64:
     """Not private by itself. Half-widths of the exact intervals for the errors of :func:`error_components`.
 
-    ``dim`` is the number of parameters, ``noise_scale`` 1/rate or the standard deviation.
+    ``dim`` is the number of parameters. ``noise_scale`` is 1/rate of spherical Laplace noise, or the standard deviation
+    of Gaussian noise.
     """
     widths = _core.exact_half_widths(
         _vector("variance", variance),
@@ -331,7 +336,7 @@ def monte_carlo_interval(
 ) -> tuple[_F64, _F64]:
     """Not private by itself. Empirical lower and upper quantiles of the errors of :func:`error_components`.
 
-    To be added to the estimate. Draws are shared by the contrasts, whose intervals are marginal.
+    Add both to the estimate. All contrasts share the draws; each interval holds by itself.
     """
     lower, upper = _core.monte_carlo_interval(
         _vector("variance", variance),

@@ -53,7 +53,7 @@ def fit_many(
         Maps each public key to a pair ``(X, y)``: rows and targets in memory, as :func:`dpci.fit` takes them. The set
         of keys is not protected: take it from a public list, not from the data.
     budget : PureDP, ZCDP or ApproxDP
-        Of each group.
+        Budget of each group.
     disjoint : bool
         True: you declare that every person is in one group at most, and that it is public which one. Neighbouring data
         sets then differ in one record of one group, whose group does not change. Nothing checks this.

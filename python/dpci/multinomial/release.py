@@ -78,9 +78,10 @@ def fit(
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
     on_violation : {"error", "clip"}
-        What to do with longer rows.
+        What to do with longer rows: refuse the data, or scale the row down to the bound.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
     schema : dpci.schema.Schema, optional
@@ -101,7 +102,7 @@ def fit(
     Raises
     ------
     InvalidInput
-        For arguments out of range, malformed data, and labels that are none of the classes.
+        For arguments out of range, malformed data, and labels that are not among the classes.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     NotConverged

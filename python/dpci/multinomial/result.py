@@ -38,8 +38,8 @@ class MultinomialFit(Approvable):
     """A released multinomial model. Holds released and public values only; made by ``fit``, never changed.
 
     Attributes are read-only; arrays are read-only too. K is the number of classes, d the number of parameters of one
-    class, the intercept included, and k = (K - 1) d that of all parameters, those of the first class but the reference
-    first.
+    class with its intercept, and k = (K - 1) d the number of all parameters. Parameters are in the order of the
+    classes; the reference has none.
     """
 
     __slots__ = ("_fit", "_record")
@@ -103,7 +103,7 @@ class MultinomialFit(Approvable):
 
     @property
     def schema(self) -> Schema | None:
-        """The public schema that encoded the table of the fit; None for rows that came encoded."""
+        """The public schema by which the table of the fit was encoded; None if the caller passed encoded rows."""
         return self._fit.schema
 
     @property

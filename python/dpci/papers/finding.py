@@ -56,7 +56,7 @@ class Repeats:
     n_repeats : int
         Draws of the noise that are averaged.
     seed : int
-        Of the noise, and of the rows that are generated.
+        Seed of the noise, and of the rows that are generated.
     n_threads : int, optional
         Threads; None: all cores.
     announce : callable

@@ -103,7 +103,7 @@ def report(
     on_violation : {"error", "clip"}
         What to do with rows beyond their bounds and real targets out of their bounds, here and in later calls.
     ledger : Ledger, optional
-        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`; its relation must be
+        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.

@@ -55,7 +55,8 @@ class MomentMatrix(ReleaseFacts):
     def moments(self) -> NDArray[np.float64]:
         """Noisy means of the products of the columns, of 1 and of y, in this order; shape (k + 2, k + 2).
 
-        Of several targets each has a row. In the caller's units. It need not be positive definite.
+        Each of several targets has a row. The units are the caller's. With its noise the matrix need not be positive
+        definite.
         """
         record = self._record
         k = len(record.columns)
@@ -83,21 +84,22 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         target : str, optional
-            A column, or one of :attr:`targets`. None: the only target; of several one must be named.
+            A column, or one of :attr:`targets`. None: the only target; if there are several, one must be named.
         features : sequence of str, optional
-            The regressors. None: all columns of X but the target. None of them: the mean of the target.
+            The regressors. None: all columns of X but the target. An empty sequence: the mean of the target.
         fit_intercept : bool
             Whether a constant is among the regressors.
         l2_strength : float or "private"
-            λ ≥ 0 of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², the intercept included, as of
-            ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the least λ that lifts every direction
-            of the regressors clear of the noise, from the released matrix, so that there always is a solution; 0 where
-            they vary enough. It is on coefficients in units of the bounds: of columns less the middle of their bounds,
-            over half their width. The result's ``l2_strength`` has it.
+            Ridge λ ≥ 0, which is part of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², where θ
+            includes the intercept, as for ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the
+            least λ, computed from the released matrix, that lifts every direction of the regressors clear of the
+            noise; 0 if they vary enough without it. There is then always a solution. This λ acts on coefficients in
+            units of the bounds: of each column less the middle of its bounds, divided by half their width. The result
+            has it as ``l2_strength``.
         covariance : {"classical", "robust"}, optional
-            "classical": the errors have one variance. "robust": they need not (HC0), and rows of one person may
-            resemble each other; for the regressions that ``robust`` of :func:`release` planned. None: "robust" where
-            records are persons or have weights, which take no other, otherwise "classical".
+            "classical": all errors are assumed to have one variance. "robust": their variances may differ (HC0), and
+            errors of one person may be correlated; only for regressions that ``robust`` of :func:`release` planned.
+            None: "robust" if records are persons or have weights, which take no other, and "classical" otherwise.
 
         Returns
         -------
@@ -123,7 +125,7 @@ class MomentMatrix(ReleaseFacts):
     ) -> tuple[LinearFit, ...]:
         """Fit one regression for each set of features, as :meth:`fit` does.
 
-        No correction is made for looking at many.
+        The intervals are not corrected for the number of regressions.
         """
         if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
             raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
@@ -136,7 +138,7 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         columns : sequence of str, optional
-            Of the columns of X and :attr:`targets`. None: all of them.
+            Names of columns of X and of :attr:`targets`. None: all of them.
         level : float
             Strictly between 0 and 1. Each interval holds by itself.
 
@@ -166,10 +168,11 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         columns, level
-            As of :meth:`means`.
+            As in :meth:`means`.
         assume : {"bounded", "normal"}
-            "bounded": the greatest sampling error that the bounds of the columns allow, which holds for every
-            distribution and may be far too long. "normal": that of a normal column; too short for heavier tails.
+            "bounded": the greatest sampling error that the bounds of the columns allow; the intervals hold for every
+            distribution and may be far too long. "normal": the sampling error of a normal column; the intervals are too
+            short for heavier tails.
         """
         normal = check_choice("assume", assume, ("bounded", "normal")) == "normal"
         return Columns(self._record).variances(self._names(columns), check_fraction("level", level), normal=normal)
@@ -177,19 +180,19 @@ class MomentMatrix(ReleaseFacts):
     def correlations(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
         """Correlations of all pairs of columns in the population, each with an interval, as :meth:`means`.
 
-        The sampling error is that of columns that are normal together: their fourth moments are not released. It is
-        right for independent columns of any distribution, and too short for strongly correlated ones with heavy tails.
+        The sampling error is that of jointly normal columns, because fourth moments are not released. It is right for
+        independent columns of any distribution, and too small for strongly correlated columns with heavy tails.
 
         Parameters
         ----------
         columns, level
-            As of :meth:`means`.
+            As in :meth:`means`.
 
         Returns
         -------
         ConfidenceIntervals
-            One for each pair, "x0:x1"; where a column varies no more than the noise NaN, with the reason in
-            ``refusals``. An estimate may lie beyond ±1.
+            One for each pair, "x0:x1". NaN if a column varies no more than the noise; ``refusals`` has the reason. An
+            estimate may lie beyond ±1.
         """
         names = self._names(columns)
         if len(names) < 2:

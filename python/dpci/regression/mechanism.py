@@ -68,42 +68,46 @@ def release(
     X : array-like of shape (n_samples, n_features)
         Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Real targets; None if X holds them. Several, an array or a frame, need bounds of the columns of X, or blocks.
+        Real targets; None if X holds them. Several targets, as an array or a frame, need ``bounds``, or blocks as
+        ``rows``.
     budget : PureDP, ZCDP, ApproxDP or GDP
-        Under PureDP symmetric matrix Laplace noise, otherwise Gaussian noise, which is far less with many columns. A
-        ledger counts :class:`dpci.GDP` as the zCDP that it implies.
+        PureDP adds symmetric matrix Laplace noise. The others add Gaussian noise, which is far smaller with many
+        columns. A ledger counts :class:`dpci.GDP` as the zCDP that it implies.
     bounds : (lower, upper), optional
-        Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
+        Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
+        you know them.
     row_norm : float, optional
-        In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
+        In place of ``bounds``: a public bound on the Euclidean norm of a row. None: 1, if ``bounds`` and ``rows`` are
+        not given.
     rows : Ball or Blocks of dpci.rows, optional
-        In place of both: the public domain of the rows. Of :class:`dpci.rows.Blocks` each block is scaled by its bound.
+        In place of both: the public domain of the rows. Each block of :class:`dpci.rows.Blocks` is scaled by its bound.
     target_bound : float, (lower, upper), or list of (lower, upper)
-        Public bound on the size of a target, or bounds of the targets; a list has those of each of several. Of rows in
-        parts its length is the number of targets.
+        Public bound on the absolute value of the targets, or their public bounds. A list has the bounds of each of
+        several targets. For rows in parts its length is the number of targets.
     robust : bool or sequence of Regression, optional
-        Regressions that are to have intervals which do not assume equal variances of the errors, by
-        ``fit(covariance="robust")``: the moments of their squared residuals are released too, with a tenth of the
-        budget in equal parts. True: y on all columns of X, or each of several targets. None: True with persons or
-        weights, where regressions have no other standard errors; otherwise none.
+        Regressions for which ``fit(covariance="robust")`` will give intervals that do not assume errors of equal
+        variance. The moments of their squared residuals are released too, for a tenth of the budget, in equal parts.
+        True: y on all columns of X; with several targets, each of them. None: as True with persons or weights, where
+        regressions have no other standard errors; otherwise no regression.
     refine : bool or sequence of Regression, optional
-        Regressions whose coefficients are to be refined: after the matrix, which keeps .4 of the budget, the mean of
-        the regressors times the residuals is released with .6 of it, in equal parts, and one step of Newton's method
-        made. Residuals count up to ``1.3 + ln(n) / 2`` of their standard deviations. Intervals are about half as long
-        under pure DP; those of all other regressions are longer (docs/linear_regression.md). True: y on all columns.
+        Regressions whose coefficients are refined by one step of Newton's method. The matrix then has .4 of the budget.
+        The mean of the regressors times the residuals takes .6, in equal parts; residuals count up to
+        ``1.3 + ln(n) / 2`` of their standard deviations. Intervals of a refined regression are mostly about half as
+        long; those of all others are longer (docs/linear_regression.md). True: y on all columns.
     on_violation : {"error", "clip"}
         What to do with numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows
-        As in :func:`dpci.fit`: whose each row is. The matrix is then the mean over persons of the mean of zz' over
-        their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
+        As in :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
+        mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
     weights, weight_bound, weight_total
         As in :func:`dpci.fit`: how much each row counts, and what is public of that. For rows in memory.
     ledger : Ledger, optional
-        Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     seed : int, optional

@@ -50,8 +50,8 @@ class MomentPlan:
     Attributes
     ----------
     steps : tuple of Step
-        Noise, cost and sensitivity of the matrix. With persons or weights also of the residual moments, for which these
-        are what they would be beside the assumed matrix; their cost is certain.
+        Noise, cost and sensitivity of the matrix. With persons or weights also those of the residual moments. Their
+        cost is exact; their noise is what it would be if the matrix were as assumed.
     seals : tuple of Seal
         How they will be sealed, and what that costs.
     cost_unit : str
@@ -74,7 +74,7 @@ class MomentPlan:
     expected_variation : float
         By how much the regressors vary in their least direction under the assumptions.
     names, units : tuple of str
-        Of the coefficients, the intercept last; units of the table with a schema, "" without.
+        Names of the coefficients, the intercept last, and their units: those of the table with a schema, "" without.
     std_errors : ndarray or None
         Predicted standard deviation of the error of each coefficient, sampling and noise together. None where the
         noise hides the regression under the assumptions: ``refusal`` has the reason.
@@ -85,10 +85,11 @@ class MomentPlan:
     refusal : str or None
         Why there are no standard errors.
     least_n_samples : int or None
-        From this number of samples on the regression is clear of the noise under the assumptions, also where the noise
-        lowers what the columns vary. None for ``l2_strength="private"``, which needs none, and where none suffices.
+        The least number of samples at which the regression is clear of the noise under the assumptions, even if the
+        noise lowers the variation of the columns. None for ``l2_strength="private"``, which needs no such number, and
+        if no number suffices.
     least_budget : PureDP, ZCDP, ApproxDP, GDP or None
-        The same for the budget, at these samples.
+        The same for the budget, at this number of samples.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve.
     persons : object or None
@@ -131,15 +132,15 @@ class MomentPlan:
         target_std_dev: float | None = None,
         r_squared: float = 0.5,
     ) -> "MomentPlan":
-        """Return the same plan for data of which something else is assumed.
+        """Return the same plan under other assumptions about the data.
 
         Parameters
         ----------
         column_std_dev : float or array-like of shape (k,), optional
-            Standard deviation of the columns, in their units; not with a schema. None: that of numbers that are uniform
-            within their bounds, categories equally frequent.
+            Standard deviation of the columns, in their units; not with a schema. None: numbers are uniform within their
+            bounds, and categories equally frequent.
         target_std_dev : float, optional
-            Of the target, with a schema in its unit. None: that of a target that is uniform within its bounds.
+            Standard deviation of the target, with a schema in its unit. None: the target is uniform within its bounds.
         r_squared : float
             Part of the target's variance that the columns explain.
 

@@ -80,7 +80,7 @@ class MomentRecord:
     blocks: Blocks | None
     """Blocks of the rows before they are scaled; None without."""
     table: Schema | None
-    """The public schema that encoded the table; None for rows that came encoded."""
+    """The public schema by which the table was encoded; None if the caller passed encoded rows."""
     n_samples: int
     """The public n: ``n_public`` under add/remove."""
     on_violation: str
@@ -293,7 +293,7 @@ class ReleaseFacts(Approvable):
 
     @property
     def schema(self) -> Schema | None:
-        """The public schema that encoded the table; None for rows that came encoded."""
+        """The public schema by which the table was encoded; None if the caller passed encoded rows."""
         return self._record.table
 
     @property

@@ -85,14 +85,14 @@ class LinearFit(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """The column that is explained, as :attr:`MomentMatrix.target` or one of the columns of X."""
+        """Name of the column that is explained: :attr:`MomentMatrix.target`, or one of the columns of X."""
         return self._model.target
 
     @property
     def l2_strength(self) -> float:
         """λ of the ridge, which is part of the definition of the target of the intervals.
 
-        With a private one (:attr:`l2_rule`) of coefficients in units of the bounds, as :meth:`MomentMatrix.fit` says.
+        A private λ (:attr:`l2_rule`) acts on coefficients in units of the bounds; see :meth:`MomentMatrix.fit`.
         """
         return solution_of(self).l2_strength if self._model.l2_strength == PRIVATE else float(self._model.l2_strength)
 
@@ -153,17 +153,17 @@ class LinearFit(ReleaseFacts):
         """Confidence intervals of the coefficients or of contrasts of them, each by itself or all at once.
 
         They count the sampling of the records and the noise in the matrix. The target is the coefficient in the
-        population: of ordinary least squares, or of the ridge regression at this :attr:`l2_strength`, taken as given
-        also where it is private.
+        population: of ordinary least squares, or of the ridge regression at this :attr:`l2_strength`, which is treated
+        as given even if it is private.
 
         Parameters
         ----------
         level : float
             Strictly between 0 and 1.
         contrast : array-like of shape (k,) or (m, k), or names, optional
-            As of :meth:`dpci.PrivateFit.conf_int`. None: each coefficient.
+            As in :meth:`dpci.PrivateFit.conf_int`. None: each coefficient.
         simultaneous : {"bonferroni", "max_z"}, optional
-            As of :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, too.
+            As in :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, as "bonferroni" is.
         n_draws, seed : int, optional
             Draws behind "max_z" (None: 20,000) and their seed (None: 0). They are not a release and cost no privacy.
         """
@@ -190,7 +190,7 @@ class LinearFit(ReleaseFacts):
             The features of this regression, in their order. Where the release had a schema also a table as it was
             released, or the path of its file; the schema's target is predicted in its unit.
         schema : dpci.schema.Schema, optional
-            Must have the columns of that schema.
+            A schema with the same columns as that of the release.
         """
         features = self._features(X, schema)
         intercept = self.params[-1] if self._model.fit_intercept else 0.0
@@ -221,7 +221,7 @@ class LinearFit(ReleaseFacts):
         hypothesis : array-like of shape (k,) or (m, k), or names
             R, as the ``contrast`` of :meth:`conf_int`; its rows must be independent.
         value : float or array-like of shape (m,)
-            What the contrasts are under the hypothesis.
+            Values of the contrasts under the hypothesis.
 
         Raises
         ------

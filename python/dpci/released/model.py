@@ -65,7 +65,7 @@ class ModelRecord(Protocol):
 
     @property
     def table(self) -> Schema | None:
-        """The public schema that encoded the table; None for rows that came encoded."""
+        """The public schema by which the table was encoded; None if the caller passed encoded rows."""
 
 
 _ROWS = 65_536
@@ -119,7 +119,7 @@ class Released(Generic[_Record]):
 
     @property
     def schema(self) -> Schema | None:
-        """The public schema that encoded the table of the fit; None for rows that came encoded."""
+        """The public schema by which the table of the fit was encoded; None if the caller passed encoded rows."""
         return self._record.table
 
     def decision_function(

@@ -77,7 +77,7 @@ class FitRecord:
     weights: Weights | None = None
     """What is public of the weights of records; None where each counts once."""
     table: Schema | None = None
-    """The public schema that encoded the table; None for rows that came encoded."""
+    """The public schema by which the table was encoded; None if the caller passed encoded rows."""
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid for the fit; None without a ledger."""
     whole: Whole | None = None

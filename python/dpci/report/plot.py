@@ -1,5 +1,7 @@
 """Forest plot of confidence intervals; matplotlib is optional and imported only here."""
 
+import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
 Order: TypeAlias = Literal["given", "estimate"]
 
 _COMFORTABLE = 40
-_LONGEST_NAME = 44
+_LONGEST_NAME = 60
+# Characters of a name, and of the label of an axis beside names, that stand on one line.
+_LINE_OF_NAME, _LINE_OF_LABEL = 34, 40
+# Numbers on an axis are written out below 10 to this power, and above 10 to its negative.
+_PLAIN_POWERS = 5
+# Share of the axes, as they are before the layout, that names may take.
+_NAMES = 0.62
 # Inches; letters of 10 points can still be read where a telephone shows the figure 390 pixels wide.
 WIDTH = 5.5
 
@@ -74,7 +82,7 @@ def forest_plot(
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
-    ax.set_xlabel(f"{what}{over} with {kind}{format_percent(intervals.level)} interval")
+    label_numbers(ax, f"{printable(what)}{over} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
     if not private:
         ax.set_title("NOT PRIVATE (seeded)", color="C3")
     return ax
@@ -102,20 +110,58 @@ def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:
 
 
 def name_rows(ax: "Axes", names: Sequence[str]) -> None:
-    """Label the rows of a plot from top to bottom, long names shortened and many in small letters."""
+    """Label the rows of a plot from top to bottom: long names on two lines, and small enough to leave room."""
     size = "medium" if len(names) <= _COMFORTABLE else "x-small"
-    ax.set_yticks(range(len(names)), labels=[shorten(name) for name in names], fontsize=size)
-    for label in ax.get_yticklabels():
+    lines = [_on_lines(shorten(name)) for name in names]
+    ax.set_yticks(range(len(names)), labels=lines, fontsize=size)
+    labels = ax.get_yticklabels()
+    for label in labels:
         label.set_parse_math(False)  # a name may hold dollars
+    widest = max((label.get_window_extent().width for label in labels), default=0.0)
+    room = _NAMES * ax.get_window_extent().width
+    smaller = min(0.8 if any("\n" in line for line in lines) else 1.0, room / max(widest, room))
+    for label in labels:
+        label.set_fontsize(smaller * float(label.get_fontsize()))
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
 
 
+def label_numbers(ax: "Axes", label: str, values: Sequence[NDArray[np.float64]]) -> None:
+    """Label the horizontal axis, with the power of ten that its numbers are in units of where they are huge or tiny.
+
+    Matplotlib would write that power at the end of the axis, where a label of several lines covers it.
+    """
+    greatest = max((float(np.abs(column[np.isfinite(column)]).max(initial=0.0)) for column in values), default=0.0)
+    power = math.floor(math.log10(greatest)) if greatest > 0.0 else 0
+    if abs(power) >= _PLAIN_POWERS:
+        # Spaces that do not break.
+        label = f"{label}, in\xa0units\xa0of\xa01e{power}"
+        ax.xaxis.set_major_formatter(lambda value, _: f"{_in_units(value, power):.6g}".replace("-", "\u2212"))
+    text = ax.set_xlabel("\n".join(textwrap.wrap(label, _LINE_OF_LABEL)))
+    text.set_parse_math(False)  # it may hold the name of a column
+
+
+def _in_units(value: float, power: int) -> float:
+    # In two steps: powers of ten below 1e-308 have few digits.
+    return value / 10.0 ** (power // 2) / 10.0 ** (power - power // 2)
+
+
+def _on_lines(name: str) -> str:
+    """Return a name on one line, or on two that part where a word ends, if one does."""
+    if len(name) <= _LINE_OF_NAME:
+        return name
+    longest = _LINE_OF_NAME + 4
+    possible = range(max(1, len(name) - longest), min(longest, len(name) - 1) + 1)
+    places = [i for i in possible if name[i - 1] in " =:,;/_-"]
+    place = min(places, key=lambda i: abs(i - len(name) / 2), default=len(name) // 2)
+    return f"{name[:place].rstrip()}\n{name[place:].lstrip()}"
+
+
 def shorten(name: str) -> str:
     """Return a name of at most so many characters that a plot beside it has room."""
     name = printable(" ".join(name.split()))
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 11]}…{name[-10:]}"
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 21]}…{name[-20:]}"
 
 
 def check_plot_file(path: Path) -> None:

@@ -22,9 +22,9 @@ class View:
     Parameters
     ----------
     level : float
-        Of the intervals.
+        Level of the intervals.
     target : {"regularised", "unregularised"}
-        Of the estimates.
+        Target of the estimates.
     simultaneous : {"bonferroni", "max_z"}, optional
         How the intervals cover together; None: each by itself.
     units : {"table", "scaled"}

@@ -37,7 +37,7 @@ class Finding:
     what : str
         What is done, in words.
     n_rows : int
-        To how many rows.
+        Number of rows to which it is done.
     refused : bool
         Whether a fit would be refused.
     examples : tuple of str
@@ -60,7 +60,7 @@ class SchemaCheck:
     n_rows : int
         Rows of the table.
     findings : tuple of Finding
-        What is not as the schema has it, in its order.
+        What differs from the schema, in the order of its columns.
     """
 
     n_rows: int

@@ -37,12 +37,13 @@ class NumericColumn:
     outside : {"clip", "error"}
         What happens to a value beyond its bounds.
     missing : "error" or float
-        What happens to a missing value (None, NaN, NA, or such a text or an empty one): an error, or this public number
-        within the bounds stands for it, and a column ``name=missing`` of the matrix is 1 there and 0 elsewhere.
+        What happens to a missing value: None, NaN, NA, or the text "", "NA" or "NaN". "error": the data are
+        refused. A public number within the bounds: it replaces the value, and a further column of the matrix,
+        ``name=missing``, is 1 in that row and 0 in the others.
     source : str
         Why the bounds are public.
     unit : str
-        What the table counts in, for results: "year".
+        Unit of the numbers in the table, such as "year", which results name.
     """
 
     name: str
@@ -82,7 +83,7 @@ class NumericColumn:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What a parameter of the column is per, in the terms of the table."""
+        """Unit of the parameter of the column in the table, such as "per year"."""
         unit = self.unit or "unit"
         return (f"per {unit}" if self.transform == "none" else f"per log {unit}",)
 
@@ -145,7 +146,7 @@ class NumericColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class CategoricalColumn:
-    """A value out of a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
+    """A value from a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
 
     Parameters
     ----------
@@ -154,13 +155,13 @@ class CategoricalColumn:
     categories : tuple of str
         The public list. Whole numbers are compared by their digits, so ``2``, ``2.0`` and ``"2"`` are one category.
     reference : str, optional
-        Category without a column of its own: the others are measured against it.
+        Category without a column of its own, with which the others are compared.
     unknown : {"error", "zeros"}
-        What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a list that
-        spells categories in another way than the table gives a column without a row: ``Schema.check`` shows it.
+        What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a category that
+        the table spells in another way matches no row; ``Schema.check`` shows it.
     missing : str, optional
-        Category that stands for a missing value (None, NaN, NA, or such a text or an empty one) that is not itself in
-        the list. None: it is a value that is not in the list.
+        Category that replaces a missing value (None, NaN, NA, or the text "", "NA" or "NaN"), unless the list has that
+        text as a category. None: a missing value is treated as one that is not in the list.
     source : str
         Why the list is public.
     """
@@ -186,7 +187,7 @@ class CategoricalColumn:
                 msg = f"column {self.name!r}: reference must be a category, got {self.reference!r}"
                 raise InvalidInput(msg)
             if len(self.categories) == 1:
-                msg = f"column {self.name!r}: needs a category besides the reference, got {self.categories!r}"
+                msg = f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
                 raise InvalidInput(msg)
         _check_choice(self.name, "unknown", self.unknown, Unknown)
         if self.missing is not None:
@@ -202,7 +203,7 @@ class CategoricalColumn:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What the parameter of each category is measured against."""
+        """With which category that of each parameter is compared."""
         against = "no category" if self.reference is None else self.reference
         return (f"against {against}",) * len(self.names)
 
@@ -245,7 +246,7 @@ class ClassTarget:
         object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
         object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
         if both := set(self.negative) & set(self.positive):
-            msg = f"target {self.column!r}: a label belongs to one class, got {sorted(both)} in both"
+            msg = f"target {self.column!r}: a label must belong to one class only, got {sorted(both)} in both"
             raise InvalidInput(msg)
 
     @property
@@ -265,7 +266,7 @@ class ClassTarget:
 class CategoricalTarget:
     """Three public classes or more, the reference first, each one or several labels of the table; gives 0, 1, 2, ...
 
-    It is for :func:`dpci.multinomial.fit`; of two classes a :class:`ClassTarget` has fewer parameters.
+    It is for :func:`dpci.multinomial.fit`. For two classes use :class:`ClassTarget`, which needs fewer parameters.
     """
 
     column: str
@@ -280,7 +281,7 @@ class CategoricalTarget:
         listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
         object.__setattr__(self, "classes", listed_classes)
         if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):
-            msg = f"target {self.column!r}: a label belongs to one class, got {repeated} in several"
+            msg = f"target {self.column!r}: a label must belong to one class only, got {repeated} in several"
             raise InvalidInput(msg)
         check_several_classes(self.labels)
 

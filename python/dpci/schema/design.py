@@ -39,11 +39,11 @@ class Part:
     Parameters
     ----------
     factors : tuple of Factor
-        Of the term.
+        Factors of the term.
     moved : frozenset of str
         The numbers that are moved; the others are divided by their greatest value.
     kept : tuple of tuples of int
-        Of each factor, which of its functions have columns.
+        For each factor, which of its functions have columns.
     """
 
     factors: tuple[Factor, ...]

@@ -268,7 +268,7 @@ class Schema:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What the parameter of each column of the matrix means in the table: "per year", "against F"."""
+        """Units of the parameters, one for each column of the matrix: "per year", "against F"."""
         return tuple(unit for part in self._parts for unit in part.units(self._by_name))
 
     @property
@@ -340,14 +340,15 @@ class Schema:
         formula : str
             Such as ``"income ~ age + C(education) + sex:age"``: terms joined by ``+``, ``-``, ``:`` and ``*``, with
             ``C(x, ref="a")``, ``I(x**2)``, ``poly(x, 3)`` and ``bs(x, df=6)``, and ``- 1`` for no intercept
-            (docs/data.md, "Models"). Without a target it is that of ``base``. None of it is read off the data.
+            (docs/data.md, "Models"). A formula without a target has that of ``base``. Nothing is read from the data.
         base : Schema
-            Describes the columns. Those that the formula does not name are left out; its own terms do not count.
+            Describes the columns. Those that the formula does not name are left out, and the terms of ``base`` are
+            ignored.
 
         Raises
         ------
         InvalidInput
-            For what is not a formula of these columns.
+            For text that is not a formula in these columns.
         """
         described: object = base
         if not isinstance(described, Schema):

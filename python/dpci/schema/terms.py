@@ -54,7 +54,8 @@ class Levels:
     column : str
         A categorical column.
     reference : str, optional
-        Category that the others are measured against; None: the reference of the column, or else its first category.
+        Category with which the others are compared. None: the reference of the column; if it has none, its first
+        category.
     """
 
     column: str
@@ -74,7 +75,7 @@ class Spline:
     knots : tuple of float
         Public inner knots in the unit of the table, increasing, strictly within the bounds of the column.
     degree : int
-        Of the pieces, from 1 to 10.
+        Degree of the pieces, from 1 to 10.
     """
 
     column: str

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_percent
-from dpci.report.plot import name_rows, new_axes
+from dpci.report.plot import label_numbers, name_rows, new_axes
 from dpci.report.style import BLUE, ORANGE, VERMILION, caption
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Av
         lengths = _panel_below(ax)
         _draw_lengths(columns, lengths)
     _draw_coverage(columns, averages, ax)
-    name_rows(ax, names)
+    for panel in (ax,) if lengths is None else (ax, lengths):
+        name_rows(panel, names)
     caption(ax, f"{averages.n_replicates:,} samples of n = {averages.n_samples:,}", averages.budget)
     # Above the legend, which narrow axes have no room beside.
     ax.set_title("NOT PRIVATE", color=VERMILION, loc="left", pad=_ABOVE_LEGEND)
@@ -84,9 +85,7 @@ def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
             spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="span of the estimates themselves"
         )
     ax.set_xlim(left=0.0)
-    ax.set_xlabel("length of the intervals")
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+    label_numbers(ax, "length of the intervals", [columns["mean_length"]])
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
 
 

@@ -40,7 +40,7 @@ class Problem:
     values, targets : array or tuple, array
         Rows and targets as the core takes them.
     persons, weights : array or None
-        Whose each row is, and how much it counts.
+        The person to whom each row belongs, and how much it counts.
     shape : tuple of int
         Records and columns.
     configurations : tuple of dict

@@ -194,8 +194,9 @@ class PrivateLinearEstimator(PrivateEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
-            Whose each row is, where a person may have several: the unit of privacy is then the person, and the mean of
-            their rows counts (docs/persons.md). Not for cross-validation, which splits rows.
+            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
+            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
+            which splits rows.
         max_rows : int, optional
             With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
 

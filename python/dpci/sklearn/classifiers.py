@@ -20,8 +20,8 @@ from dpci.sklearn.classes import PrivateClassifier
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression of two classes with differential privacy and confidence intervals.
 
-    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
-    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters below, which
+    must be public and chosen without looking at the data, and scores. The keywords are those of :func:`dpci.fit`, which
     says more about each.
 
     Parameters
@@ -52,31 +52,33 @@ class PrivateLogisticRegression(PrivateClassifier):
         Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output"} or object of dpci.mechanisms
-        Where the noise enters.
+        "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+        How Hessian and gradient covariance, which the intervals need, are released. "none": not at all; the
+        coefficients have the whole budget, and there are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise.
+        Constants of the noise: the least that are proved, or those of the published method, with more noise.
     radius : float, optional
         Bound on the norm of the parameters, intercept included.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
         The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
-        What divides weighted sums: public. None: the number of rows.
+        The public number that divides weighted sums. None: the number of rows.
     class_weight : mapping, optional
         Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
         greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
     ledger : Ledger, optional
-        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
-        fitted model is saved for others.
+        The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
+        ``set_params(ledger=None)`` before you save a fitted model for others.
     n_threads : int, optional
         Threads; None: all cores.
     seed : int, optional
@@ -94,7 +96,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
     result_ : PrivateFit
         Everything that was released, with its intervals and its record of privacy.
 
@@ -188,8 +190,8 @@ class PrivateLogisticRegression(PrivateClassifier):
 class PrivateLinearSVC(PrivateClassifier):
     """Linear support vector machine (Huber hinge) with differential privacy and confidence intervals.
 
-    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
-    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters below, which
+    must be public and chosen without looking at the data, and scores. The keywords are those of :func:`dpci.fit`, which
     says more about each.
 
     Parameters
@@ -221,31 +223,33 @@ class PrivateLinearSVC(PrivateClassifier):
         Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output"} or object of dpci.mechanisms
-        Where the noise enters.
+        "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+        How Hessian and gradient covariance, which the intervals need, are released. "none": not at all; the
+        coefficients have the whole budget, and there are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise.
+        Constants of the noise: the least that are proved, or those of the published method, with more noise.
     radius : float, optional
         Bound on the norm of the parameters, intercept included.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
         The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
-        What divides weighted sums: public. None: the number of rows.
+        The public number that divides weighted sums. None: the number of rows.
     class_weight : mapping, optional
         Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
         greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
     ledger : Ledger, optional
-        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
-        fitted model is saved for others.
+        The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
+        ``set_params(ledger=None)`` before you save a fitted model for others.
     n_threads : int, optional
         Threads; None: all cores.
     seed : int, optional
@@ -263,7 +267,7 @@ class PrivateLinearSVC(PrivateClassifier):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
     result_ : PrivateFit
         Everything that was released, with its intervals and its record of privacy.
 

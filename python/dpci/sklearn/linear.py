@@ -25,7 +25,7 @@ from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
 
 
 class MomentEstimator(RegressorMixin, PrivateEstimator):
-    """What estimators share that are fitted from a released moment matrix."""
+    """What all estimators that are fitted from a released moment matrix have in common."""
 
     ledger: Ledger | None
 
@@ -70,8 +70,8 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
 class PrivateLinearRegression(MomentEstimator):
     """Linear regression by least squares with differential privacy and confidence intervals.
 
-    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
-    public and must not be chosen by looking at the data; and scores. There is no regularisation and no ball of
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters below, which
+    must be public and chosen without looking at the data, and scores. There is no regularisation and no ball of
     parameters. The keywords are those of :func:`dpci.regression.release`, which says more about each.
 
     Parameters
@@ -86,13 +86,15 @@ class PrivateLinearRegression(MomentEstimator):
     mu : float, optional
         Gaussian differential privacy (``dpci.GDP``), with none of the other three.
     bounds : (lower, upper), optional
-        Public bounds of the columns: each a number for all, or one for each column. Give these if you know them.
+        Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
+        you know them.
     row_norm : float, optional
-        In place of ``bounds``: a public bound on the Euclidean norm of a row. None without bounds: 1.
+        In place of ``bounds``: a public bound on the Euclidean norm of a row. None: 1, if ``bounds`` and ``rows`` are
+        not given.
     rows : Ball or Blocks of dpci.rows, optional
         In place of both: the public domain of the rows.
     target_bound : float or (lower, upper)
-        Public bound on the size of a target, or bounds of the targets.
+        Public bound on the absolute value of a target, or public bounds of the targets.
     robust : bool
         Intervals that do not assume errors of equal variance (HC0), for a tenth of the budget; needs the intercept.
     on_violation : {"clip", "error"}
@@ -101,12 +103,13 @@ class PrivateLinearRegression(MomentEstimator):
     fit_intercept : bool
         Whether there is an intercept.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     ledger : Ledger, optional
-        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
-        fitted model is saved for others.
+        The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
+        ``set_params(ledger=None)`` before you save a fitted model for others.
     n_threads : int, optional
         Threads; None: all cores.
     seed : int, optional
@@ -121,15 +124,15 @@ class PrivateLinearRegression(MomentEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
     result_ : dpci.regression.LinearFit
         The regression with its intervals. ``dpci.regression.MomentMatrix.of(result_)`` has the release, for other
         regressions at no cost.
 
     Notes
     -----
-    Where the noise hides the regression, ``fit`` warns and takes the ridge regression of ``l2_strength="private"``;
-    then this is also what the intervals are for, and ``result_.l2_strength`` is above 0.
+    If the noise hides the regression, ``fit`` warns and takes the ridge regression of
+    ``l2_strength="private"``. The intervals are then for that regression, and ``result_.l2_strength`` is above 0.
 
     Examples
     --------

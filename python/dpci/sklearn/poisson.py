@@ -22,8 +22,8 @@ from dpci.sklearn.leaks import warn_of_score
 class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
     """Poisson regression with differential privacy and confidence intervals: the mean of a count is ``exp(X @ coef)``.
 
-    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
-    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters below, which
+    must be public and chosen without looking at the data, and scores. The keywords are those of :func:`dpci.fit`, which
     says more about each.
 
     Parameters
@@ -36,8 +36,8 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
         Zero-concentrated differential privacy (``dpci.ZCDP``), with ``epsilon=None`` and ``delta=None``.
     l2_strength : float, optional
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals; scikit-learn's ``alpha``, but that it acts on the intercept too.
-        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
+        intervals. It is scikit-learn's ``alpha``, except that it acts on the intercept too. None: what public values
+        recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
     radius : float
         Public bound on the norm of the parameters, intercept included. The noise grows like its exponential.
     count_bound : float
@@ -55,26 +55,28 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
         Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output"} or object of dpci.mechanisms
-        Where the noise enters.
+        "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+        How Hessian and gradient covariance, which the intervals need, are released. "none": not at all; the
+        coefficients have the whole budget, and there are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise.
+        Constants of the noise: the least that are proved, or those of the published method, with more noise.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
         The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
-        What divides weighted sums: public. None: the number of rows.
+        The public number that divides weighted sums. None: the number of rows.
     ledger : Ledger, optional
-        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
-        fitted model is saved for others.
+        The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
+        ``set_params(ledger=None)`` before you save a fitted model for others.
     n_threads : int, optional
         Threads; None: all cores.
     seed : int, optional
@@ -90,7 +92,7 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
     result_ : PrivateFit
         Everything that was released, with its intervals and its record of privacy.
 

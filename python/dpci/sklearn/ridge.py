@@ -25,8 +25,9 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
 
     Without a ``radius`` it is computed from one released moment matrix, which has far less noise
     (docs/linear_regression.md); with one by perturbation over the ball of this radius.
-    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: parameters, which have to be
-    public and must not be chosen by looking at the data; and scores. The keywords are those of :func:`dpci.fit`, which
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters below, which
+    must be public and chosen without looking at the data, and scores. The keywords are those of :func:`dpci.fit`, which
     says more about each.
 
     Parameters
@@ -46,7 +47,7 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         Public bound on the norm of the parameters, intercept included. None: a moment matrix, which takes none of
         ``intercept_scale``, ``split``, ``moments``, ``projection`` and ``calibration``.
     target_bound : float
-        Public bound on the size of a target.
+        Public bound on the absolute value of a target.
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the intercept. None: 1, unless ``rows`` is given.
     rows : Ball or Blocks of dpci.rows, optional
@@ -60,26 +61,29 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output", "moments"} or object of dpci.mechanisms, optional
-        Where the noise enters. None: "moments", the matrix, without a radius, otherwise "objective".
+        "objective": noise is added to the objective before it is minimised. "output": to the minimiser. "moments": to
+        the moment matrix. None: "moments" without a radius, otherwise "objective".
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+        How Hessian and gradient covariance, which the intervals need, are released. "none": not at all; the
+        coefficients have the whole budget, and there are no intervals.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise.
+        Constants of the noise: the least that are proved, or those of the published method, with more noise.
     neighbors : {"replace_one", "add_remove"}
-        Data sets that must be hard to tell apart.
+        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
+        added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
         The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
-        What divides weighted sums: public. None: the number of rows.
+        The public number that divides weighted sums. None: the number of rows.
     ledger : Ledger, optional
-        Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
-        fitted model is saved for others.
+        The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
+        ``set_params(ledger=None)`` before you save a fitted model for others.
     n_threads : int, optional
         Threads; None: all cores.
     seed : int, optional
@@ -95,7 +99,7 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
     result_ : LinearFit of dpci.regression, or PrivateFit with a radius
         Everything that was released, with its intervals and its record of privacy.
 

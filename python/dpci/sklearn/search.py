@@ -38,12 +38,12 @@ class PrivateGridSearch(BaseEstimator):
     scikit-learn's ``GridSearchCV`` compares candidates on held-out records without noise: what it chooses is not
     private, and each of its fits spends the budget again. This search releases the choice and the model together by
     :func:`dpci.tuning.tune`, by repeated private runs or by parts of the records, and everything that it leaves is
-    private at the budget of the estimator. There are no scores to look at, because those would not be.
+    private at the budget of the estimator. There are no scores to look at, because scores would not be private.
 
     Parameters
     ----------
     estimator : PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge
-        What to tune; its budget is that of choice and fit together. Transformers stand before the search, in a
+        The estimator to tune. Its budget pays for choice and fit together. Put transformers before the search, in a
         pipeline.
     param_grid : dict or list of dicts
         Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "mechanism",
@@ -52,16 +52,17 @@ class PrivateGridSearch(BaseEstimator):
         The best of a random number of private runs on all records, or one model on a part of the records for each
         candidate.
     selection_share : float
-        Share of the budget that chooses. With 1 the model that was chosen is released itself, without intervals, and
-        its budget is that of choice and fit together.
+        Share of the budget that the choice takes. With 1 the chosen model itself is released, without intervals, and
+        the budget pays for choice and fit together.
     validation_loss : str or object of dpci.losses, optional
-        What candidates are compared by; None: their loss. Has to be given where they differ in ``h``.
+        The loss by which candidates are compared. None: their own; it must be given if they differ in ``h``.
     validation_radius : float, optional
-        Ball that models of candidates without ``radius`` are moved into to be compared, which bounds their loss.
+        Radius of a ball. Models of candidates without ``radius`` are projected into it before they are compared, which
+        bounds their loss.
     shape : float
-        Of "repeat": shape of the law of the number of runs.
+        For "repeat": shape of the distribution of the number of runs.
     expected_runs : float, optional
-        Of "repeat": mean of that law.
+        For "repeat": mean of that distribution.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class PrivateGridSearch(BaseEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X is a frame with text for names.
+        Their names, if X is a frame whose columns are named by strings.
 
     References
     ----------

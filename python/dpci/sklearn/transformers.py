@@ -65,7 +65,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Table) -> Any:  # noqa: ANN401  # an array or a sparse matrix, as X is
-        """Return the rows, those above the bound scaled down to it.
+        """Return the rows, with those above the bound scaled down to it.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class PublicScaler(TransformerMixin, BaseEstimator):
     """Turn the columns of a frame into bounded numbers by a public schema; every row is in ``schema.rows``.
 
-    Ranges and categories come from the schema, none from the data, so the step costs no privacy and needs no fit.
+    Ranges and categories come from the schema and not from the data, so the step costs no privacy and needs no fit.
 
     Parameters
     ----------

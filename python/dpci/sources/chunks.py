@@ -37,8 +37,8 @@ class Chunks:
     against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
     order of rows may differ.
 
-    Chunks of 10⁵ to 10⁷ numbers are sensible: smaller ones cost about 50 µs each in every pass, whatever is in
-    them, and larger ones gain nothing.
+    Chunks of 10⁵ to 10⁷ numbers are sensible. Each chunk costs about 50 µs in every pass whatever its size, so many
+    small ones are slow; larger ones gain nothing.
 
     Parameters
     ----------
@@ -46,16 +46,17 @@ class Chunks:
         A function without arguments that returns a fresh iterable of ``(X, y)`` each time, such as a generator
         function; or a collection of such pairs, such as a list. X is anything that :func:`dpci.fit` takes (arrays,
         frames, sparse rows), with the same columns in all chunks; a chunk may be empty. A generator that is already
-        running is refused: it can be read once only.
+        running is refused: it can be read only once.
     names : sequence of str, optional
-        Names of the columns; None: those of the frames, if the chunks are such.
+        Names of the columns. None: those of the chunks, if they are frames.
     schema : dpci.schema.Schema, optional
-        The schema that has encoded the chunks, if one has; ``fit(schema=)`` encodes others itself.
+        The schema by which the chunks were encoded. None for chunks that are not encoded; ``fit(schema=)`` encodes
+        those.
 
     Raises
     ------
     InvalidInput
-        For a source that can be read once only, and names that are not different strings.
+        For a source that can be read only once, and for names that are not distinct strings.
 
     Examples
     --------
@@ -142,24 +143,24 @@ class Chunks:
 
     @classmethod
     def from_csv(cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536) -> "Chunks":
-        """Return the rows of CSV files, which a public schema bounds, as ``dpci fit`` reads them.
+        """Read the rows of CSV files by a public schema, as ``dpci fit`` does.
 
         Parameters
         ----------
         path : path or paths
-            ``.csv`` or ``.csv.gz`` files with one line of names each, and one line for each record. Each file once:
-            nobody may count twice.
+            ``.csv`` or ``.csv.gz`` files, each with one line of column names and then one line for each record. No file
+            may be named twice, because no record may count twice.
         schema : Schema
             Public description of the columns.
         delimiter : str
-            Between fields: one character.
+            The one character between fields.
         chunk_rows : int
-            Rows that are in memory at a time.
+            Number of rows in memory at a time.
 
         Raises
         ------
         InvalidInput
-            For arguments out of range; when read, for files that are not as described.
+            For arguments out of range. While the rows are read: for files that are not as described.
         """
         return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter))
 
@@ -173,12 +174,12 @@ class Chunks:
         columns: Sequence[str] | None = None,
         chunk_rows: int = 65_536,
     ) -> "Chunks":
-        """Return the rows of Parquet files: through a public schema, or numeric columns as they are. Needs pyarrow.
+        """Read the rows of Parquet files: by a public schema, or numeric columns as they are. Needs pyarrow.
 
         Parameters
         ----------
         path : path or paths
-            ``.parquet`` files, each once.
+            ``.parquet`` files, each named once.
         schema : Schema, optional
             Public description of the columns.
         target : str, optional
@@ -186,15 +187,15 @@ class Chunks:
         columns : sequence of str, optional
             The columns of X, without a schema; None: all but the target and the index of a pandas frame.
         chunk_rows : int
-            Rows that are in memory at a time.
+            Number of rows in memory at a time.
 
         Raises
         ------
         InvalidInput
-            For arguments out of range, or a schema with ``target`` or ``columns``; when read, for files that are not as
-            described.
+            For arguments out of range, or a schema with ``target`` or ``columns``. While the rows are read: for files
+            that are not as described.
         DpciError
-            Without pyarrow.
+            If pyarrow is not installed.
         """
         chunk_rows = check_count("chunk_rows", chunk_rows)
         if schema is not None:

@@ -88,7 +88,7 @@ def identity(path: Path) -> object:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether it can be read once only, or not at all: the standard input, a pipe, a folder."""
+    """Whether it can be read only once, or not at all: the standard input, a pipe, a folder."""
     return path == STDIN or (path.exists() and not path.is_file())
 
 

@@ -103,10 +103,11 @@ def fit_strata(
         A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
         because a record may be in another stratum. "private": counts with noise, which the budget pays for.
     count_share : float, optional
-        With ``n_public="private"`` alone: the share of the budget for the counts; each fit has the rest. None: 0.05.
+        Only with ``n_public="private"``: the share of the budget that the counts take. Each fit has the rest. None:
+        0.05.
     strata : sequence of str, optional
         The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
-        row of another category is an error before anything is spent.
+        row of any other category is an error, which is raised before anything is spent.
     neighbors : {"add_remove", "replace_one"}
         The relation by which all fits together are charged; each fit by itself is for "add_remove".
     persons, contribution, max_rows
@@ -142,7 +143,7 @@ def fit_strata(
     Warns
     -----
     MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
-        As :func:`dpci.fit`: once of each kind, for the first stratum that has it.
+        As :func:`dpci.fit`, each kind once, for the first stratum that it concerns.
 
     Examples
     --------
@@ -253,7 +254,7 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
             f"strata, the public categories of {by!r}, must be given unless the schema has them, got strata=None"
         )
     if any(by in term.columns and len(term.columns) > 1 for term in schema.terms):
-        raise InvalidInput(f"by must be in no term with another column, got by={by!r}")
+        raise InvalidInput(f"by must not be in a term with another column, got by={by!r}")
     missing = found.missing if isinstance(found, CategoricalColumn) and strata is None else None
     listed = found.categories if isinstance(found, CategoricalColumn) and strata is None else strata
     column = CategoricalColumn(name=by, categories=tuple(listed or ()), unknown="error", missing=missing)
@@ -308,7 +309,7 @@ def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, in
         if set(n_public) != set(categories):
             other = sorted({str(name) for name in set(n_public) ^ set(categories)})
             raise InvalidInput(
-                f"n_public must have a number for each stratum and no other, got a difference in {other}"
+                f"n_public must have a number for each stratum and nothing else, got a difference in {other}"
             )
         return {name: check_count("n_public", n_public[name]) for name in categories}
     if isinstance(n_public, str):

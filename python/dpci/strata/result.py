@@ -47,13 +47,13 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     by : str
         The column of strata.
     budget : PureDP, ZCDP or ApproxDP
-        Of each fit, and of the counts where there are some.
+        Budget of each fit, with the counts if there are some.
     counted : CountNoise or None
-        What the counts of records cost and the noise on each; None where their numbers are public stand-ins.
+        What the counts of records cost, and the noise on each. None if the numbers of records are public stand-ins.
     neighbors : str
-        The relation by which all of them together were charged.
+        The relation by which all strata together were charged.
     charged : PureDP, ZCDP or ApproxDP
-        What all of them together cost: the budget once under "add_remove".
+        What all strata together cost. Under "add_remove" this is the budget, once.
     """
 
     __slots__ = ("_fits", "budget", "by", "charged", "counted", "neighbors")
@@ -102,7 +102,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     @property
     def interval_refusal(self) -> str | None:
-        """Why at least one of the models has no intervals; None where all have."""
+        """Why at least one of the models has no intervals; None if all of them have intervals."""
         return next((fit.interval_refusal for fit in self.values() if fit.interval_refusal is not None), None)
 
     @property
@@ -190,7 +190,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         path : path, optional
             File to write the page to as well; one that exists is replaced.
         level : float
-            Of each interval.
+            Level of each interval.
         title : str, optional
             Heading of the page.
 

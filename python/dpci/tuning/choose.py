@@ -117,7 +117,7 @@ def tune(
     weights, weight_bound, weight_total
         As for :func:`dpci.fit`; the validation loss is weighted.
     ledger : Ledger, optional
-        Where the whole budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
+        The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
     **keywords
         Keywords of :func:`dpci.fit` for all candidates. ``neighbors="add_remove"`` is refused, except by "public_rule".
 

@@ -59,7 +59,7 @@ class ErrorBound:
     terms : mapping
         The addends of ``value``: "noise", "generalization", "regularization"; those that are there.
     theorem : str
-        Of Wu, Fredrikson, Wu, Jha & Naughton, whose constants are corrected.
+        Which theorem of Wu, Fredrikson, Wu, Jha & Naughton gives the bound; its constants are corrected.
     assumes : tuple of str
         What the bound rests on besides the public bounds.
     """
@@ -121,7 +121,8 @@ def bound(
         it are better by an amount that no bound here covers. Without a radius the first and the third are above
         their least value of all.
     failure_probability : float
-        Of the bound; risks of the population share it between sample and noise so that the bound is least.
+        Probability that the bound fails. For risks of the population, sample and noise share it so that the bound is
+        least.
     rate : tuple of float, optional
         (excess, probability): a bound on the excess population risk of the minimiser without noise that fails with this
         probability, from elsewhere. Theorem 18 then adds the noise to it. Only with ``of="population"``.

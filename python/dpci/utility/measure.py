@@ -61,7 +61,7 @@ def curve(
     n_draws : int
         Draws of the noise whose utilities are averaged; each needs a fit.
     seed : int
-        Of the noise: the first draw is that of :func:`dpci.fit` with this seed.
+        Seed of the noise: the first draw is that of :func:`dpci.fit` with this seed.
     n_steps : int
         Newton steps of a prediction. The second and later ones read the data.
     params : array-like of shape (k,), optional

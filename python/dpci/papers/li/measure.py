@@ -89,7 +89,7 @@ class Losses:
     epsilons : ndarray of shape (m,)
         Where they are compared.
     real : ndarray of shape (n_draws, m)
-        Of the minimisers.
+        Losses of the minimisers.
     predicted : dict
         By measuring point and order of the prediction, same shape.
     """

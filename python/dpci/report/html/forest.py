@@ -12,6 +12,8 @@ from dpci.report.html.elements import Html, breakable, tag
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
 _N_STEPS = 5
+# Longer numbers are written at every second line of the grid, so that they stand apart on a telephone.
+_LONGEST_TICK = 5
 # A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
 _ROWS_OF_AN_AXIS = 25
 
@@ -21,7 +23,7 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
     ticks = axis_ticks(intervals)
     percent = format_percent(intervals.level)
     label = f"Forest plot of {len(intervals)} parameters with {percent} confidence intervals; the table has the numbers"
-    axis = [_text(f"{tick:.6g}" if tick else "0", _place(tick, ticks)) for tick in map(float, ticks)]
+    axis = [_text(label, _place(tick, ticks)) for tick, label in _labelled(ticks)]
     axis_row = [tag("div"), _cell(axis, class_="cell axis")]
     cells = []
     for i, (name, estimate, (lower, upper)) in enumerate(
@@ -51,6 +53,18 @@ def axis_ticks(intervals: ConfidenceIntervals) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         ticks = np.arange(first, max(last, first + 1) + 1) * step
     return np.asarray(ticks[np.isfinite(ticks)])
+
+
+def _labelled(ticks: NDArray[np.float64]) -> list[tuple[float, str]]:
+    """Return the ticks that have a label, 0 among them, with their labels."""
+    labels = [f"{tick:.6g}" if tick else "0" for tick in map(float, ticks)]
+    every = 2 if max(map(len, labels)) > _LONGEST_TICK else 1
+    zero = labels.index("0")
+    return [
+        (float(tick), label)
+        for i, (tick, label) in enumerate(zip(ticks, labels, strict=True))
+        if (i - zero) % every == 0
+    ]
 
 
 def _cell(parts: list[Html], class_: str = "cell") -> Html:

@@ -230,7 +230,7 @@ def provenance(record: FitRecord, digest: str) -> Html:
     paid = record.paid
     rows = [
         ["hash of the model", digest],
-        ["schema", "none: the rows came encoded" if record.table is None else record.table.digest],
+        ["schema", "none: the rows were encoded by the caller" if record.table is None else record.table.digest],
         ["ledger", "none was named" if paid is None else f"entry {paid['entry']} of {paid['ledger']}"],
         ["date", "not recorded without a ledger" if paid is None else str(paid["time"])],
         ["made with", f"dpci {record.version}"],

@@ -10,7 +10,8 @@ body { margin: 0; color: var(--ink); background: var(--paper);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line); }
+h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere; }
 p, ul { margin: .5rem 0; }
 ul { padding-left: 1.25rem; }
 li { margin: .3rem 0; overflow-wrap: anywhere; }
@@ -22,7 +23,8 @@ li { margin: .3rem 0; overflow-wrap: anywhere; }
 small { display: block; color: var(--soft); font-size: .85em; font-weight: 400; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .94rem; }
 caption { text-align: left; color: var(--soft); padding: .25rem 0; }
-caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem);
+  overflow-wrap: anywhere; }
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child { text-align: left; font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 8.5rem;
   position: sticky; left: 0; background: var(--paper); background-clip: padding-box; }
