@@ -15,6 +15,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.model.fit import fit_rows
+from dpci.model.recommend import recommended_l2_strength
 from dpci.model.settings import Moments, Settings
 from dpci.model.tables import Source, check_schema, described
 from dpci.multinomial.loss import Multinomial
@@ -144,24 +145,46 @@ def fit(
     )
     source = Source(X, y, None) if schema is None else described(X, y, schema)
     payment = Payment.due("dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed)
-
-    def resolve(n_samples: int, n_columns: int) -> _core.Spec:
-        return settings.spec(n_samples, n_columns, budget=payment.budget)
-
     if source.y is None and source.prepare is None:
         raise InvalidInput("y must be given with rows in memory, got y=None")
+    return release_fit(source, known, settings, payment=payment, stacklevel=3)
+
+
+def release_fit(
+    source: Source,
+    classes: tuple[Label, ...],
+    settings: Settings,
+    *,
+    payment: Payment,
+    inferred: bool = False,
+    recommended: bool = False,
+    stacklevel: int,
+) -> MultinomialFit:
+    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    ``inferred``: the classes were read off the labels, which the result says. ``recommended``: with the λ that public
+    values recommend for predictions, whatever the settings have.
+    """
+
+    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
+        chosen = settings
+        if recommended:
+            strength = recommended_l2_strength(settings, n_samples, n_columns)
+            chosen = dataclasses.replace(settings, l2_strength=strength)
+        return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
+
     found, labels = source.X, source.y
     # A schema codes its classes 0, 1, 2, ...
-    coded = known if schema is None else tuple(range(len(known)))
+    coded = classes if settings.schema is None else tuple(range(len(classes)))
     with payment.release(found, SeveralClasses(labels, coded), settings, resolve) as till:
         if source.prepare is not None:
             found, labels = source.prepare(found, labels)
-        rows, spec = till.read(found, SeveralClasses(labels, coded), stacklevel=3)
-        named = dataclasses.replace(rows, names=block_names(known, rows.names))
-        fitted = fit_rows(named, spec, settings, paid=till.receipt())
-        result = MultinomialFit(MultinomialRecord(record_of(fitted.result), known))
-    till.keep(lambda: result.digest, stacklevel=3)
-    fitted.announce(3)
+        rows, (spec, chosen) = till.read(found, SeveralClasses(labels, coded), stacklevel=stacklevel + 1)
+        named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
+        fitted = fit_rows(named, spec, chosen, paid=till.receipt())
+        result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))
+    till.keep(lambda: result.digest, stacklevel=stacklevel + 1)
+    fitted.announce(stacklevel + 1)
     return result
 
 
