@@ -66,9 +66,9 @@ def test_what_alone_refuses_a_release():
     assert "What the budget means" not in seeded
     with pytest.warns(dpci.PrivacyLeakWarning):
         inferred = dpci.fit(X, np.where(Y, "a", "b"), budget=PURE, l2_strength=0.05).officer_report()
-    assert "**Refuse, unless the two class labels are public.**" in inferred
-    assert "The two labels that occur are public" in inferred
-    assert "**Refuse, unless the two class labels" not in fit().officer_report()
+    assert "**Refuse, unless the class labels are public.**" in inferred
+    assert "The labels that occur are public" in inferred
+    assert "**Refuse, unless the class labels" not in fit().officer_report()
 
 
 def test_persons_are_the_unit():

@@ -94,7 +94,7 @@ def test_labels_of_no_boolean_type_are_read_off_and_that_is_said(release):
         found = f"(negative={classes[0]!r}, positive={classes[1]!r})"
         assert leak.startswith(f"the classes were inferred from y {found}, which")
         assert read_off(released)
-        condition = "the labels that occur are not secret: the two classes were inferred from y"
+        condition = "the labels that occur are not secret: the classes were inferred from y"
         assert condition in facts_of(released)[0]["conditions"]
 
 

@@ -23,7 +23,9 @@ SITES = {
         "_labels": (5, ("form",)),
         "check_present": (1, ("missing_target",)),
         "_check_length": (1, ("form",)),
-        "_read_off": (4, ("one_class", "no_parts")),
+        "several_read_off": (1, ()),
+        "_read_off": (2, ("one_class", "no_parts")),
+        "_labels_that_occur": (2, ()),
     },
     "data/arrays": {
         "_finite_block": (1, ("form",)),

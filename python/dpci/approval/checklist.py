@@ -90,7 +90,7 @@ def checklist(approval: Approval) -> Iterator[str]:
     if approval.custom_loss:
         yield "- [ ] The declared bounds of the custom loss were checked by: ___"
     if approval.classes_inferred:
-        yield "- [ ] The two labels that occur are public"
+        yield "- [ ] The labels that occur are public"
     yield "- [ ] No attacker could see errors, timing or memory of the run"
     yield "- [ ] Nothing else that was computed from these records is published with the model"
     yield f"- [ ] Estimates are published with {', '.join([*_beside(approval), 'the budget'])} and the relation"

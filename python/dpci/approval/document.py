@@ -100,7 +100,7 @@ def _decide(approval: Approval) -> Iterator[str]:
         return
     if approval.classes_inferred:
         yield (
-            "- **Refuse, unless the two class labels are public.** They were inferred from the data, and the "
+            "- **Refuse, unless the class labels are public.** They were inferred from the data, and the "
             "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
             "as -1 for no and 1 for yes, and would be the same for any data."
         )

@@ -103,7 +103,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             "formula",
             "λ",
         ),
-        from_data=("the two class labels, which the budget does not cover",) if record.classes_inferred else (),
+        from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
         conditions=tuple(conditions(record)),
         custom_loss=record.loss["name"] == "custom",
         classes_inferred=record.classes_inferred,

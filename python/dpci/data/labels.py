@@ -207,8 +207,31 @@ def is_boolean(y: object, labels: NDArray[Any]) -> bool:
     return dtype is not None and "b" in (labels.dtype.kind, getattr(dtype, "kind", None))
 
 
-CLASSES_READ_OFF = "the labels that occur are not secret: the two classes were inferred from y"
+CLASSES_READ_OFF = "the labels that occur are not secret: the classes were inferred from y"
 """A condition of the guarantee if the classes were not public."""
+
+
+def several_read_off(y: ArrayLike, *, stacklevel: int | None) -> tuple[Label, ...]:
+    """Return the three labels or more that occur, in increasing order, with a warning that they are then not public.
+
+    ``stacklevel`` is where it points, as in :func:`encode_labels`.
+
+    Raises
+    ------
+    InvalidInput
+        For fewer than three, for labels of several types, and for missing ones.
+    """
+    labels = np.asarray(y)
+    check_present(labels)
+    found = _labels_that_occur(labels, "classes")
+    if len(found) < 3:
+        kinds = "one class" if len(found) == 1 else "two classes (PrivateLogisticRegression is for them)"
+        raise InvalidInput(f"y must hold three classes or more unless classes is given, got {kinds}")
+    classes = check_several_classes(found)
+    if stacklevel is not None:
+        shown = ", ".join(map(repr, classes[:5])) + (", ..." if len(classes) > 5 else "")
+        _warn_of_inferred(f"({shown})", "classes", stacklevel + 1)
+    return classes
 
 
 def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
@@ -262,14 +285,7 @@ def _check_length(got: int, n_samples: int) -> None:
 
 def _read_off(labels: NDArray[Any]) -> Classes:
     """Return the two labels that occur in increasing order."""
-    try:
-        found = [_plain(label) for label in np.unique(labels)]
-    except TypeError as error:
-        raise InvalidInput(
-            f"y must hold labels of one type unless classes=(negative, positive) is given, got several types ({error})"
-        ) from error
-    if len(found) == 0:
-        raise InvalidInput("the data must have at least one row, got an empty y")
+    found = _labels_that_occur(labels, "classes=(negative, positive)")
     if len(found) == 1:
         raise InvalidInput(
             f"y must hold two classes unless classes=(negative, positive) is given, got one class, {found[0]!r}"
@@ -280,10 +296,26 @@ def _read_off(labels: NDArray[Any]) -> Classes:
     return check_classes(found)
 
 
+def _labels_that_occur(labels: NDArray[Any], wanted: str) -> list[Any]:
+    try:
+        found = [_plain(label) for label in np.unique(labels)]
+    except TypeError as error:
+        raise InvalidInput(
+            f"y must hold labels of one type unless {wanted} is given, got several types ({error})"
+        ) from error
+    if not found:
+        raise InvalidInput("the data must have at least one row, got an empty y")
+    return found
+
+
 def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
+    shown = f"(negative={classes[0]!r}, positive={classes[1]!r})"
+    _warn_of_inferred(shown, "classes=(negative, positive)", stacklevel + 1)
+
+
+def _warn_of_inferred(shown: str, wanted: str, stacklevel: int) -> None:
     warnings.warn(
-        f"the classes were inferred from y (negative={classes[0]!r}, positive={classes[1]!r}), which reveals the "
-        "labels that occur (pass public classes=(negative, positive))",
+        f"the classes were inferred from y {shown}, which reveals the labels that occur (pass public {wanted})",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )

@@ -52,7 +52,7 @@ def recommended_l2_strength(
                 f"is a multiple of, got {settings.mechanism.name} perturbation"
             )
         return _MULTIPLE_WITHOUT_RIDGE * float(least)
-    n_params, n_public = n_columns + settings.fit_intercept, settings.public_n(n_samples)
+    n_params, n_public = spec.plan()["n_params"], settings.public_n(n_samples)
     for _ in range(3):  # the noise hardly depends on λ
         found = settings.row_norm * _gradient_noise(settings, spec, n_params)
         trusted = _ROOM * spec.plan()["noise_spectral_radius"] / TRUSTED_RATIO

@@ -13,12 +13,13 @@ from dpci.released.sources import PublicValue
 def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str) -> Approval:
     """Return what an approver must know of a fit of these public classes; ``digest`` is the hash of its file."""
     one = approval_of(fit)
-    listed = PublicValue("classes", ", ".join(map(str, classes)), "")
+    source = "INFERRED FROM THE DATA" if one.classes_inferred else ""
+    listed = PublicValue("classes", ", ".join(map(str, classes)), source)
     return replace(
         one,
         claim=replace(one.claim, kind="a multinomial fit", digest=digest, kept=digest),
         contents=(*one.contents, ("classes", names_text(map(str, classes)))),
         public=(listed, *one.public),
         exact=(*one.exact[:-1], f"the {len(classes)} classes", one.exact[-1]),
-        chosen=("classes", *one.chosen),
+        chosen=one.chosen if one.classes_inferred else ("classes", *one.chosen),
     )

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
@@ -29,6 +29,10 @@ def plan(
     row_norm: float | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     schema: Schema | None = None,
     like: MultinomialFit | None = None,
 ) -> Plan:
@@ -45,6 +49,9 @@ def plan(
         of the intervals. Only its released values are used.
     budget, classes, l2_strength, split, moments, fit_intercept, intercept_scale, row_norm, neighbors, n_public, schema
         As for :func:`fit`.
+    contribution, max_rows, weight_bound, weight_total
+        As for :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
+        samples are persons; ``weight_bound`` plans a fit with weights.
 
     Returns
     -------
@@ -69,6 +76,8 @@ def plan(
     n_samples = check_count("n_samples", n_samples)
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
+    if schema is not None and schema.persons and max_rows is None:
+        contribution = "mean"
     check_norm(row_norm, schema)
     if neighbors == "add_remove":
         n_public = check_n_planned(n_samples, n_public)
@@ -84,6 +93,10 @@ def plan(
         row_norm=row_norm,
         neighbors=neighbors,
         n_public=n_public,
+        contribution=contribution,
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
     )
     if like is not None and not isinstance(like, MultinomialFit):
         raise InvalidInput(f"like must be a MultinomialFit, got {type(like).__name__}")

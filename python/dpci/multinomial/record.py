@@ -56,8 +56,6 @@ class MultinomialRecord:
             (fit.radius is not None, "radius must be None", fit.radius),
             (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
             (fit.blocks is not None, "rows must lie in a ball", fit.blocks),
-            (fit.persons is not None, "persons must be None", fit.persons),
-            (fit.weights is not None, "weights must be None", fit.weights),
             (of_table not in {None, classes}, f"classes must be those of the schema, {of_table!r}", classes),
             (not _are_names(fit, classes), "names must be those of the classes", fit.names),
         ):

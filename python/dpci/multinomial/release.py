@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
@@ -10,13 +10,16 @@ from dpci import _core
 from dpci.budgets import Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
+from dpci.data.persons import person_rule
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.model.fit import fit_rows
+from dpci.model.recommend import recommended_l2_strength
 from dpci.model.settings import Moments, Settings
-from dpci.model.tables import Source, check_schema, described
+from dpci.model.tables import Source, check_schema, check_unit_columns, counts_beside, described
 from dpci.multinomial.loss import Multinomial
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
@@ -41,6 +44,12 @@ def fit(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    persons: ArrayLike | str | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | str | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     schema: Schema | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
@@ -83,7 +92,12 @@ def fit(
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
     n_public : int, optional
-        Public stand-in for the number of rows, required by (and only for) "add_remove".
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    persons, contribution, max_rows
+        As for :func:`dpci.fit`: whose each row is, so that the unit of privacy is the person and the covariance is
+        cluster-robust, and how much the rows of a person count (docs/persons.md).
+    weights, weight_bound, weight_total
+        As for :func:`dpci.fit`: how much each row counts, with the public bound and total (docs/weights.md).
     schema : dpci.schema.Schema, optional
         Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
         The table is encoded in the fit, and results are in its units.
@@ -140,29 +154,63 @@ def fit(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
         n_threads=n_threads,
         seed=seed,
     )
+    check_weighted(weights, weight_bound, weight_total)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
-    payment = Payment.due("dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed)
-
-    def resolve(n_samples: int, n_columns: int) -> _core.Spec:
-        return settings.spec(n_samples, n_columns, budget=payment.budget)
-
+    payment = Payment.due(
+        "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=persons is not None
+    )
+    check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.y is None and source.prepare is None:
         raise InvalidInput("y must be given with rows in memory, got y=None")
+    return release_fit(source, known, settings, payment=payment, persons=persons, weights=weights, stacklevel=3)
+
+
+def release_fit(
+    source: Source,
+    classes: tuple[Label, ...],
+    settings: Settings,
+    *,
+    payment: Payment,
+    persons: ArrayLike | str | None = None,
+    weights: ArrayLike | str | None = None,
+    inferred: bool = False,
+    recommended: bool = False,
+    stacklevel: int,
+) -> MultinomialFit:
+    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+
+    ``inferred``: the classes were read off the labels, which the result says. ``recommended``: with the λ that public
+    values recommend for predictions, whatever the settings have.
+    """
+
+    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
+        chosen = settings
+        if recommended:
+            strength = recommended_l2_strength(settings, n_samples, n_columns)
+            chosen = dataclasses.replace(settings, l2_strength=strength)
+        return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
+
     found, labels = source.X, source.y
     # A schema codes its classes 0, 1, 2, ...
-    coded = known if schema is None else tuple(range(len(known)))
-    with payment.release(found, SeveralClasses(labels, coded), settings, resolve) as till:
+    coded = classes if settings.schema is None else tuple(range(len(classes)))
+    named_targets = SeveralClasses(labels, coded)
+    with payment.release(found, named_targets, settings, resolve, persons=persons is not None) as till:
+        counts = counts_beside(found, persons=persons, weights=weights)
         if source.prepare is not None:
             found, labels = source.prepare(found, labels)
-        rows, spec = till.read(found, SeveralClasses(labels, coded), stacklevel=3)
-        named = dataclasses.replace(rows, names=block_names(known, rows.names))
-        fitted = fit_rows(named, spec, settings, paid=till.receipt())
-        result = MultinomialFit(MultinomialRecord(record_of(fitted.result), known))
-    till.keep(lambda: result.digest, stacklevel=3)
-    fitted.announce(3)
+        rows, (spec, chosen) = till.read(found, SeveralClasses(labels, coded), **counts, stacklevel=stacklevel + 1)
+        named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
+        fitted = fit_rows(named, spec, chosen, paid=till.receipt())
+        result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))
+    till.keep(lambda: result.digest, stacklevel=stacklevel + 1)
+    fitted.announce(stacklevel + 1)
     return result
 
 
@@ -183,11 +231,6 @@ def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keyw
         raise InvalidInput(
             "schema must have encoding='unit_norm' for dpci.multinomial.fit, whose rows lie in a ball, got "
             f"encoding={schema.encoding!r}"
-        )
-    if schema.persons:
-        raise InvalidInput(
-            "dpci.multinomial.fit treats every row as one record, got a schema that names a column of persons, "
-            f"{schema.persons!r}"
         )
     return dataclasses.replace(settings, loss=loss, schema=schema, rows=schema.domain)
 

@@ -81,7 +81,7 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
         f"classes={record.classes!r} with loss={loss!r}",
     )
     yield (
-        record.classes_inferred and record.classes is None,
+        record.classes_inferred and record.classes is None and loss != SEVERAL,
         "classes_inferred must be False for real targets",
         "classes_inferred=True with classes=None",
     )

@@ -9,6 +9,7 @@ from dpci.base.optional import optional
 with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-learn 1.6 or later"):
     from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
     from dpci.sklearn.linear import PrivateLinearRegression
+    from dpci.sklearn.multinomial import PrivateMultinomialRegression
     from dpci.sklearn.poisson import PrivatePoissonRegressor
     from dpci.sklearn.ridge import PrivateRidge
     from dpci.sklearn.search import PrivateGridSearch
@@ -19,6 +20,7 @@ __all__ = [
     "PrivateLinearRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateMultinomialRegression",
     "PrivatePoissonRegressor",
     "PrivateRidge",
     "PublicScaler",

@@ -3,7 +3,7 @@
 use crate::design::Design;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
-use crate::loss::Loss;
+use crate::loss::{Loss, pairs};
 use crate::records::{Records, Request, assembled};
 use crate::{Error, Result};
 
@@ -51,7 +51,7 @@ pub fn sample_moments(
     let sums = records.sums(&request, loss, counts, exec)?;
     let n_predictors = loss.n_predictors();
     let mut curvature = sums.grams;
-    let squared_slope = curvature.split_off(curvature.len() / 2);
+    let squared_slope = curvature.split_off(pairs(n_predictors).count());
     Ok(DataMoments {
         curvature: assembled(curvature, n_predictors, n_samples)?,
         squared_slope: assembled(squared_slope, n_predictors, n_samples)?,

@@ -109,7 +109,7 @@ def _lead(result: Inference) -> str:
     estimated = f"Estimated from {records} under differential privacy, {result.spent}.{together} "
     if inferred:
         return estimated + (
-            "The two class labels are not protected, because they were inferred from the data. Share this page only "
+            "The class labels are not protected, because they were inferred from the data. Share this page only "
             "if the labels were public before the fit. Every other number on it is released or public."
         )
     return estimated + (

@@ -111,14 +111,14 @@ pub(super) fn sums(
         }
         _ => design.chunks(),
     };
-    if n_predictors > 1 {
-        design.check_rows_are_records("a loss of several linear predictors")?;
-    }
     let limits = match request {
         Request::Moments { params } if n_predictors == 1 => pass.suprema(params)?,
         _ => [0.0; 2],
     };
     match (request, design.persons()) {
+        (Request::Moments { params }, Some(persons)) if n_predictors > 1 => {
+            return pass.several_moments_of_persons(&chunks, params, persons);
+        }
         (Request::Moments { params }, Some(persons)) => {
             return pass.moments_of_persons(&chunks, params, limits, persons);
         }
@@ -129,7 +129,9 @@ pub(super) fn sums(
                 targets,
             },
             Some(persons),
-        ) => return pass.capped_slopes_of_persons(&chunks, params, (*cap, *targets), persons),
+        ) if n_predictors == 1 => {
+            return pass.capped_slopes_of_persons(&chunks, params, (*cap, *targets), persons);
+        }
         _ => {}
     }
     let partials = exec.map(chunks.len(), |c| {

@@ -34,7 +34,7 @@ impl Pass<'_> {
         let covariance = gradient_squares(
             self.design,
             persons,
-            &slopes,
+            &[slopes],
             self.weights.counts,
             self.exec,
         )?;
@@ -85,15 +85,16 @@ impl Pass<'_> {
     }
 }
 
-/// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds; each as often as `counts` says of its first row.
+/// `Σ ḡḡᵀ` over the persons, from how much of its slope each row adds, for one predictor after another; each as often as `counts` says of its
+/// first row.
 pub(super) fn gradient_squares(
     design: &Design<'_>,
     persons: &Persons,
-    slopes: &[f64],
+    slopes: &[Vec<f64>],
     counts: Option<&[u32]>,
     exec: &Executor<'_>,
 ) -> Result<GramAccumulator> {
-    let dim = design.n_params();
+    let dim = slopes.len() * design.n_params();
     let size = (GROUP_NUMBERS / dim).max(1).next_multiple_of(BLOCK);
     let mut total = GramAccumulator::new(dim);
     for start in (0..persons.len()).step_by(size) {
@@ -142,10 +143,11 @@ fn gradients_of(
     design: &Design<'_>,
     persons: &Persons,
     some: Range<usize>,
-    slopes: &[f64],
+    slopes: &[Vec<f64>],
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    let dim = design.n_params();
+    let width = design.n_params();
+    let dim = slopes.len() * width;
     let mut gradients = vec![0.0; some.len() * dim];
     // Rows and persons in one number: fewer persons than there are numbers in a group.
     let mut rows: Vec<u64> = Vec::new();
@@ -158,8 +160,10 @@ fn gradients_of(
                     .map(|row| ((*row as u64) << PERSON_BITS) | k as u64),
             );
         } else {
-            let gradient = &mut gradients[k * dim..][..dim];
-            add_gradient(design, theirs, slopes, gradient);
+            let blocks = gradients[k * dim..][..dim].chunks_exact_mut(width);
+            for (slopes, gradient) in slopes.iter().zip(blocks) {
+                add_gradient(design, theirs, slopes, gradient);
+            }
         }
     }
     if !rows.is_sorted() {
@@ -175,9 +179,11 @@ fn gradients_of(
         #[expect(clippy::cast_possible_truncation, reason = "both were indexes")]
         let (first, k) = (first as usize, k as usize);
         let weights = &mut scratch[..run.len()];
-        weights.copy_from_slice(&slopes[first..first + run.len()]);
-        let gradient = &mut gradients[k * dim..][..dim];
-        design.add_weighted_rows(first..first + run.len(), weights, gradient);
+        let blocks = gradients[k * dim..][..dim].chunks_exact_mut(width);
+        for (slopes, gradient) in slopes.iter().zip(blocks) {
+            weights.copy_from_slice(&slopes[first..first + run.len()]);
+            design.add_weighted_rows(first..first + run.len(), weights, gradient);
+        }
     }
     Ok(gradients)
 }

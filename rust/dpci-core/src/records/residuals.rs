@@ -122,7 +122,7 @@ impl Pass<'_> {
             }
             Ok(slopes)
         })?;
-        let squares = gradient_squares(self.design, persons, &parts.concat(), None, self.exec)?;
+        let squares = gradient_squares(self.design, persons, &[parts.concat()], None, self.exec)?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![squares],

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::Sums;
 use super::kernels::Pass;
+use super::person_moments::gradient_squares;
+use crate::design::Persons;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::loss::{SeveralBatch, pairs};
@@ -80,6 +82,10 @@ impl Pass<'_> {
                 let product = &mut product[..n];
                 product.copy_from_slice(&slopes[j * n..][..n]);
                 vector::multiply(product, &slopes[k * n..][..n]);
+                // The gradient of a weighted record is squared with its weight; equal records add up.
+                if let Some(shares) = self.weights.shares_of(&range) {
+                    vector::multiply(product, shares);
+                }
                 add(product, gram);
             }
             block_sums.fill(0.0);
@@ -102,17 +108,97 @@ impl Pass<'_> {
         sums.grams = grams.into_iter().flatten().collect();
         Ok(sums)
     }
+
+    /// The Hessian's blocks over the rows, and `Σ ḡḡᵀ` over the persons as one block of all parameters: the gradient `ḡ` of a person is no
+    /// product with a single row.
+    pub(super) fn several_moments_of_persons(
+        &self,
+        chunks: &[Range<usize>],
+        params: &[f64],
+        persons: &Persons,
+    ) -> Result<Sums> {
+        let parts = self.exec.map(chunks.len(), |c| {
+            let chunk = chunks[c].clone();
+            let slopes = self.several_slopes(chunk.clone(), params, persons.shares())?;
+            Ok((self.several(chunk, params, Matrices::Hessian)?, slopes))
+        })?;
+        let mut grams: Vec<GramAccumulator> = Vec::new();
+        let mut slopes = vec![Vec::new(); self.loss.n_predictors()];
+        for (sums, of_chunk) in parts {
+            if grams.is_empty() {
+                grams = sums.grams;
+            } else {
+                for (gram, part) in grams.iter_mut().zip(&sums.grams) {
+                    gram.merge(part);
+                }
+            }
+            for (slopes, part) in slopes.iter_mut().zip(of_chunk) {
+                slopes.extend(part);
+            }
+        }
+        let counts = self.weights.counts;
+        grams.push(gradient_squares(
+            self.design,
+            persons,
+            &slopes,
+            counts,
+            self.exec,
+        )?);
+        Ok(Sums {
+            n_rows: self.design.n_rows(),
+            grams,
+            ..Sums::default()
+        })
+    }
+
+    /// How much of its slopes each row of a chunk adds to its person, for one predictor after another.
+    fn several_slopes(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        shares: &[f64],
+    ) -> Result<Vec<Vec<f64>>> {
+        let n_predictors = self.loss.n_predictors();
+        let width = self.design.n_params();
+        let mut kept = vec![Vec::with_capacity(chunk.len()); n_predictors];
+        let [mut u, mut slopes] = [(); 2].map(|()| vec![0.0; n_predictors * BLOCK]);
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let n = range.len();
+            let (u, slopes) = (&mut u[..n_predictors * n], &mut slopes[..n_predictors * n]);
+            for (u, params) in u.chunks_exact_mut(n).zip(params.chunks_exact(width)) {
+                self.design.linear_predictor(range.clone(), params, u);
+            }
+            let out = SeveralBatch {
+                total: &mut 0.0,
+                weights: None,
+                slopes,
+                curvatures: &mut None,
+            };
+            self.loss
+                .evaluate_several(u, self.design.targets(range.clone()), out)?;
+            for (kept, slope) in kept.iter_mut().zip(slopes.chunks_exact_mut(n)) {
+                vector::multiply(slope, &shares[range.clone()]);
+                kept.extend_from_slice(slope);
+            }
+        }
+        Ok(kept)
+    }
 }
 
-/// The matrix of the blocks that were summed for the pairs of predictors, divided by `divisor`, row-major.
+/// The matrix of the blocks that were summed for the pairs of predictors, or of one block of all parameters, divided by `divisor`, row-major.
 ///
 /// # Errors
-/// [`Error::Length`] where there is not one block for each pair.
+/// [`Error::Length`] where there is not one block for each pair, nor one for all.
 pub(crate) fn assembled(
     grams: Vec<GramAccumulator>,
     n_predictors: usize,
     divisor: f64,
 ) -> Result<Vec<f64>> {
+    let grams = match <[GramAccumulator; 1]>::try_from(grams) {
+        Ok([whole]) => return Ok(whole.finish(divisor)),
+        Err(grams) => grams,
+    };
     let expected = pairs(n_predictors).count();
     if grams.len() != expected {
         return Err(Error::Length {

@@ -275,17 +275,13 @@ fn check_several(c: &Choices) -> Result<()> {
         "a radius: use radius=None"
     } else if c.calibration == Calibration::Paper {
         "calibration=\"paper\": use calibration=\"tight\""
-    } else if c.unit != Unit::Row {
-        "persons: use one row for each person"
-    } else if c.weighting.is_some() {
-        "weights"
     } else if c.reserve > 0.0 {
         "a report for each record"
     } else {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "the {} loss is offered for output perturbation of single rows, got {got}",
+        "the {} loss is offered for output perturbation, got {got}",
         c.loss.name()
     )))
 }

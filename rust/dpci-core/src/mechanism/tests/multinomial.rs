@@ -10,7 +10,6 @@ use crate::objective::{HessianRows, Objective};
 use crate::privacy::Perturbation::Output;
 use crate::records::Records;
 use crate::solver::{Method, Options};
-use crate::unit::Unit;
 
 const COLUMNS: usize = 2;
 
@@ -251,10 +250,6 @@ fn what_is_not_proved_is_refused() {
         },
         Choices {
             calibration: Calibration::Paper,
-            ..good.clone()
-        },
-        Choices {
-            unit: Unit::persons(None).unwrap(),
             ..good.clone()
         },
         Choices {
