@@ -618,6 +618,25 @@ class MomentMatrixSpec:
     """By which the columns of a row are multiplied: 1 but for further targets, which are the last."""
     target_weight: float
     """By which targets are multiplied."""
+    noise_std_dev: float
+    """Of an isometric coordinate of the noise in the matrix, the seal's included."""
+
+    def planned(self, matrix: _F64) -> PlannedMatrixDict:
+        """What a release would spend and how it would be sealed if the matrix were this one."""
+
+@type_check_only
+class PlannedMatrixDict(TypedDict):
+    """Steps and seals of a matrix and of residual moments, and the points where residuals would be taken."""
+
+    steps: list[Step]
+    seals: list[Seal]
+    points: list[_F64]
+
+def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
+    """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
+
+def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
+    """What the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
 class MomentMatrixDict(TypedDict):

@@ -196,6 +196,8 @@ class SeededNoiseWarning(DpciWarning):
 class MomentNoiseWarning(DpciWarning):
     """The noise in the released matrices is large: coverage, or the size of a joint test, is less certain.
 
+    Of moment matrices: the noise hides a regression, or public numbers show before the release that it would.
+
     Attributes
     ----------
     ratio

@@ -197,7 +197,7 @@ def test_a_moment_matrix_covers_all_regressions():
     assert "It covers every linear regression among the 3 columns: of any of them, on any others." in text
     assert "They cost nothing more, however many there are." in text
     with pytest.warns(dpci.MomentNoiseWarning):
-        hidden = dpci.fit(0.01 * X, REAL, loss="squared", budget=dpci.PureDP(0.01))
+        hidden = dpci.fit(0.01 * X, REAL, loss="squared", budget=dpci.PureDP(0.3))
     assert hidden.interval_refusal is not None
     assert "hidden by the noise, so that it has no coefficients" in hidden.officer_report()
     gaussian = dpci.regression.release(X, REAL, budget=dpci.GDP(0.5)).officer_report()

@@ -118,7 +118,7 @@ def test_a_null_of_a_dictionary_is_missing(form, expected):
     with pytest.raises(dpci.InvalidInput, match=r"y must have no missing values, got None in row 11"):
         dpci.fit(X, DICTIONARIES[form](labels), **given)
     reals = [None, *X[1:, 0].tolist()]
-    with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds .* got NaN in row 0"):
+    with pytest.raises(dpci.InvalidInput, match=r"y must be a number, got NaN in row 0"):
         dpci.fit(X, DICTIONARIES[form](reals), **{**KEYWORDS, "loss": "squared", "radius": 1.0})
 
 

@@ -31,6 +31,7 @@ RELEASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 @pytest.mark.parametrize("name", RELEASES)
 def test_more_rows_than_the_core_takes_cost_nothing(name):
     ledger = dpci.Ledger(dpci.ApproxDP(1.0, 1e-6), "add_remove")

@@ -83,7 +83,8 @@ def test_noise_is_counted(budget, relation):
 
 
 def test_columns_that_noise_hides_have_no_correlation():
-    matrix = released(budget=dpci.GDP(0.02))
+    with pytest.warns(dpci.MomentNoiseWarning, match="no regression with an intercept"):
+        matrix = released(budget=dpci.GDP(0.02))
     found = matrix.correlations(["x0", "y"])
     assert np.isnan(found.lower).all()
     assert "vary no more than the noise" in found.refusals[0]

@@ -130,7 +130,7 @@ def persons_of(rng, d, most, *, constant, weight, bound, cap):
 @pytest.mark.parametrize("notion", ["pure", "zcdp"])
 def test_no_two_persons_exceed_the_sensitivities_and_some_nearly_attain_them(max_rows, notion):
     d, bound, norm = 3, 2.0, "nuc" if notion == "pure" else "fro"
-    given = {"budget": dpci.PureDP(1.0) if notion == "pure" else dpci.ZCDP(0.5), "max_rows": max_rows}
+    given = {"budget": dpci.PureDP(4.0) if notion == "pure" else dpci.ZCDP(0.5), "max_rows": max_rows}
     rng = np.random.default_rng(5)
     x, y = rng.uniform(-1, 1, (N, d)), rng.uniform(-bound, bound, N)
     weigh = {"weights": WEIGHTS, "weight_bound": 3.0, "weight_total": 6.0 * P}

@@ -178,7 +178,7 @@ def test_bad_tables_are_refused():
             seeded(x, y)
     with pytest.raises(dpci.RowNormViolation):
         seeded(bounds=None, row_norm=1.0)
-    with pytest.raises(dpci.InvalidInput, match="sixteenth"):
+    with pytest.raises(dpci.InvalidInput, match="sixteenth"), pytest.warns(dpci.MomentNoiseWarning):
         seeded(neighbors="add_remove", n_public=2)
 
 
@@ -264,3 +264,56 @@ def test_a_private_release_is_not_repeated():
 def test_seeded_noise_warns():
     with pytest.warns(dpci.SeededNoiseWarning):
         seeded()
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize(("value", "clip"), [(9.5, False), (np.nan, False), (np.nan, True)])
+def test_messages_show_the_targets_of_the_caller(value, clip, in_parts):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    y = np.random.default_rng(1).uniform(2, 4, N)
+    y[3], y[7] = (9.0 if clip else 3.0), value
+    table = (dpci.Chunks([(X[:100], y[:100]), (X[100:], y[100:])]),) if in_parts else (X, y)
+    keywords = {"budget": dpci.ZCDP(0.5), "bounds": (0, 10), "on_violation": "clip" if clip else "error"}
+    rule = "y must be a number, got NaN in row 7" if np.isnan(value) else r"target_bound \(2, 4\), got 9.5 in row 7"
+    with pytest.raises(dpci.InvalidInput, match=rule):
+        regression.release(*table, target_bound=(2, 4), ledger=ledger, **keywords)
+    assert ledger.history == ()
+    # Both bounds belong to the interval, also where its middle is rounded.
+    for low, high in ((0.1, 0.7), (-1e16, 1.0), (1 / 3, 1.1)):
+        ends = np.where(np.arange(N) % 2, low, high)
+        regression.release(X, ends, target_bound=(low, high), seed=1, **{**keywords, "on_violation": "error"})
+
+
+@pytest.mark.parametrize(
+    ("call", "keywords"), [(regression.release, KNOWN), (dpci.fit, {"loss": "squared", "row_norm": 20})]
+)
+def test_a_pure_ledger_says_why_it_does_not_pay_for_gaussian_dp(call, keywords):
+    ledger = dpci.Ledger(dpci.PureDP(1.0))
+    with pytest.raises(dpci.InvalidInput, match=r"pure DP, PureDP\(epsilon=1.0\).*Gaussian DP, GDP\(mu=1.0\)"):
+        call(X, Y, budget=dpci.GDP(1.0), ledger=ledger, **keywords)
+    assert ledger.history == ()
+
+
+def test_the_target_has_the_name_that_is_known():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["age", "dose", "time"])
+    for name, expected in (("wage", "wage"), ("age", "age_"), ("intercept", "intercept_"), (None, "y"), (3, "y")):
+        matrix = exact(frame, pd.Series(Y, name=name), robust=True)
+        fit = matrix.fit(covariance="robust")
+        assert matrix.target == fit.target == expected
+        assert f"of {expected}, robust" in fit.summary()
+        assert f"a constant and {expected}" in matrix.summary()
+        assert matrix.fit("age", features=[expected]).names == (expected, "intercept")
+        again = regression.LinearFit.from_json(fit.to_json())
+        assert again.target == expected
+    others = [exact(frame, pd.Series(Y, name=name), seed=seed).fit() for name, seed in (("a", 1), ("b", 2))]
+    assert dpci.compare(*others).names == (*frame.columns, "intercept")
+    by_name = exact(frame, pd.Series(Y, name="wage"), robust=[regression.Regression(target="wage", features=["age"])])
+    assert by_name.fit(features=["age"], covariance="robust").target == "wage"
+    columns = (dpci.schema.NumericColumn(name="age", lower=0, upper=10),)
+    schema = dpci.schema.Schema(columns=columns, target=dpci.schema.NumericTarget(column="wage", lower=-30, upper=30))
+    table = {"age": X[:, 0], "wage": Y}
+    fit = dpci.fit(table, schema=schema, loss="squared", budget=dpci.ZCDP(1e6), seed=1)
+    assert fit.target == regression.MomentMatrix.of(fit).target == "wage"
+    assert fit.in_units().names == ("age", "intercept")
+    assert repr(fit).startswith("<LinearFit: wage on 2 regressors")

@@ -67,7 +67,7 @@ def test_an_enormous_budget_gives_the_sandwich(rows):
 
 
 def test_the_tenth_is_divided():
-    for budget in (dpci.PureDP(1.0), dpci.ZCDP(0.5), dpci.ApproxDP(1.0, 1e-6), dpci.GDP(0.7)):
+    for budget in (dpci.PureDP(1.5), dpci.ZCDP(0.5), dpci.ApproxDP(1.5, 1e-6), dpci.GDP(0.7)):
         privacy = released(budget=budget).privacy
         costs = [step["cost"] for step in privacy["steps"]]
         assert [step["step"] for step in privacy["steps"]] == ["moment_matrix"] + ["residual_moments"] * len(PLANNED)

@@ -40,6 +40,7 @@ EXIT_CODES: Final = """\
   2    wrong usage, or a refusal: one line on stderr names the rule and the value that broke it
   3    the ledger's total does not cover the budget; nothing was released
   4    the release failed after its budget was spent; a ledger with private errors gives no reason
+  5    a linear regression was released and spent, but the noise hides it: stderr has the reason
   70   a defect of dpci, with its traceback; nothing was released
   74   released and spent, but not written in full: one line on stderr says where the model is
   129  ended by SIGHUP

@@ -9,7 +9,7 @@ import typer
 
 from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
-from dpci.cli.output import NotDelivered, new_file
+from dpci.cli.output import NoCoefficients, NotDelivered, new_file
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
 from dpci.regression.result import LinearFit
@@ -38,6 +38,8 @@ def deliver(
         Whatever goes wrong: that it does so after the release is what matters most.
     BrokenPipeError
         Whoever read the output has stopped, and the model is in its file.
+    NoCoefficients
+        The noise hides the linear regression. All that can be written of the release is written then.
     """
     is_saved = False
     streams: tuple[TextIO, ...] = (sys.stdout, sys.stderr)
@@ -59,6 +61,10 @@ def deliver(
             raise
         msg = f"released and spent, but not written in full: {str(error) or repr(error)}; the model is {where}"
         raise NotDelivered(msg) from error
+    if isinstance(result, LinearFit) and result.interval_refusal is not None:
+        where = f"in {output}" if is_saved else _print(result, (sys.stderr,))
+        msg = f"released and spent, but without coefficients: {result.interval_refusal}; the release is {where}"
+        raise NoCoefficients(msg)
 
 
 def show(result: Delivered, view: View | None = None, *, json: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.model.plan import Plan
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit, fit_of
+from dpci.regression.plan import MomentPlan
 from dpci.regression.result import LinearFit
 from dpci.report.view import View
 from dpci.rows import Blocks
@@ -127,8 +129,10 @@ def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
+def plan_document(plan: Plan | MomentPlan) -> dict[str, Any]:
     """Return what a fit will cost by step, and what decides how precise it can be."""
+    if isinstance(plan, MomentPlan):
+        return _moment_plan_document(plan)
     has_moments = len(plan.steps) > 1
     return {
         "title": plan.title,
@@ -149,4 +153,32 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "privacy_length": list(plan.privacy_length) if has_moments else None,
         "interval_length": plan.interval_length,
         "tolerance": plan.tolerance,
+    }
+
+
+def _moment_plan_document(plan: MomentPlan) -> dict[str, Any]:
+    columns: dict[str, Sequence[Any]] = {"name": plan.names, "unit": plan.units}
+    if plan.std_errors is not None and plan.half_widths is not None and plan.noise_shares is not None:
+        columns |= {
+            "std_error": plan.std_errors.tolist(),
+            "half_width": plan.half_widths.tolist(),
+            "noise_share": plan.noise_shares.tolist(),
+        }
+    budget = plan.least_budget
+    return {
+        "title": plan.title,
+        "n_samples": plan.n_samples,
+        "cost_unit": plan.cost_unit,
+        "steps": [step.to_dict() for step in plan.steps],
+        "seals": [seal.to_dict() for seal in plan.seals],
+        "noise_std_dev": plan.noise_std_dev,
+        "noise_std_devs": plan.noise_std_devs.tolist(),
+        "greatest_variation": plan.greatest_variation,
+        "expected_variation": plan.expected_variation,
+        "needed_variation": plan.needed_variation,
+        "assumptions": None if plan.assumptions is None else asdict(plan.assumptions),
+        "coefficients": _rows(columns),
+        "refusal": plan.refusal,
+        "least_n_samples": plan.least_n_samples,
+        "least_budget": None if budget is None else {"notion": budget.notion, **budget.parameters()},
     }

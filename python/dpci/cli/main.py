@@ -12,7 +12,7 @@ from typing import Final
 from dpci.base import startup as _startup
 from dpci.base.optional import optional
 from dpci.base.startup import EndedBySignal
-from dpci.cli.output import NotDelivered
+from dpci.cli.output import NoCoefficients, NotDelivered
 from dpci.cli.process import check_open, drop_unwritable, signals_as_exceptions
 from dpci.cli.words import SHELLS, answer
 from dpci.errors import BudgetExceeded, DpciError, ReleaseFailed
@@ -21,6 +21,7 @@ _ASKS: Final = "_DPCI_COMPLETE"
 REFUSED: Final = 2
 BUDGET_EXCEEDED: Final = 3
 RELEASE_FAILED: Final = 4
+NO_COEFFICIENTS: Final = 5
 DEFECT: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 NOT_DELIVERED: Final = 74
@@ -31,6 +32,7 @@ BROKEN_PIPE: Final = 141
 _CODES: Final[dict[type, int]] = {
     BudgetExceeded: BUDGET_EXCEEDED,
     ReleaseFailed: RELEASE_FAILED,
+    NoCoefficients: NO_COEFFICIENTS,
     NotDelivered: NOT_DELIVERED,
 }
 
@@ -47,9 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when all went well, 1 for a claim that an audit refuted, 2 for wrong usage or refused input, 3 for a budget
-        that the ledger does not cover, 4 for a release that failed after its budget was spent (private errors), 70 for
-        a defect, 74 for a release that could not be written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and
-        SIGTERM, 141 when the output was closed.
+        that the ledger does not cover, 4 for a release that failed after its budget was spent (private errors), 5 for a
+        linear regression that was released but is within the noise, 70 for a defect, 74 for a release that could not be
+        written in full, 130 after Ctrl-C, 129 and 143 after SIGHUP and SIGTERM, 141 when the output was closed.
     """
     try:
         arguments = list(sys.argv[1:] if argv is None else argv)

@@ -10,20 +10,19 @@ from typing import Annotated, Any, cast
 import typer
 
 from dpci.base.validation import check_choice
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.budgets import GaussianBudget
+from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budget, parse_loss, parse_ridge
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
-from dpci.losses import BUILT_IN, SEVERAL, Loss
+from dpci.losses import BUILT_IN, SEVERAL
 from dpci.model.settings import ModelKeywords
+from dpci.regression.choices.model import Ridge
 from dpci.report.view import View
 from dpci.rows import Ball, RowDomain
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
-_FORMS = [name + "".join(f"[:{part.name}]" for part in dataclasses.fields(kind)) for name, kind in BUILT_IN.items()]
 _ROW_KINDS = ("ball", "blocks")
-
-LOSSES = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 BUDGET, MODEL, INTERVALS = "Budget", "Model", "Intervals"
 INPUT, OUTPUT, RUNNING = "Input", "Output", "Running"
@@ -119,6 +118,18 @@ WeightTotal = Annotated[
 ]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
+Mu = Annotated[
+    float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, in place of the other three.")
+]
+
+RidgeText = Annotated[
+    str,
+    typer.Option(
+        help="Strength of the ridge. Of linear regressions also private: the least that the noise allows.",
+        metavar="FLOAT|private",
+        rich_help_panel=MODEL,
+    ),
+]
 L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]
 LossText = Annotated[
     str | None,
@@ -241,8 +252,8 @@ class ModelOptions:
         loss = None if self.loss is None else parse_loss(self.loss)
         two_classes = loss is None or loss.to_core().target_bounds is None
         keywords = {
-            "budget": parse_budget(self.epsilon, self.delta, self.rho),
-            "l2_strength": self.l2_strength,
+            "budget": self._budget(),
+            "l2_strength": self.ridge(),
             "loss": loss,
             "split": None if self.split is None else numbers("split", self.split),
             "classes": (-1, 1) if two_classes else None,
@@ -253,12 +264,34 @@ class ModelOptions:
         }
         return cast("ModelKeywords", {name: value for name, value in keywords.items() if value is not None})
 
+    def _budget(self) -> GaussianBudget:
+        return parse_budget(self.epsilon, self.delta, self.rho)
+
+    def ridge(self) -> Ridge | None:
+        """Return λ, or "private"."""
+        return self.l2_strength
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CommonOptions(ModelOptions):
     """Those of candidates, which may each have an l2_strength of their own."""
 
     l2_strength: L2Strength | None = None  # type: ignore[assignment]  # optional here
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanOptions(ModelOptions):
+    """Those of plans, which are also for linear regressions."""
+
+    mu: Mu = None
+    l2_strength: RidgeText | None = None  # type: ignore[assignment]  # which may be private
+
+    def _budget(self) -> GaussianBudget:
+        return parse_gaussian_budget(self.epsilon, self.delta, self.rho, self.mu)
+
+    def ridge(self) -> Ridge | None:
+        """Return λ, or "private"."""
+        return None if self.l2_strength is None else parse_ridge(str(self.l2_strength))
 
 
 _UNPARSED = ("radius", "mechanism", "intercept_scale", "on_violation", "moments", "projection", "calibration")
@@ -279,6 +312,11 @@ def with_model(command: Callable[..., None], kind: type[ModelOptions] = ModelOpt
     collected.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]  # what inspect.signature reads
     collected.__annotations__ = {part.name: part.annotation for part in ordered}
     return collected
+
+
+def with_plan(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `PlanOptions` in place of its parameter ``model``."""
+    return with_model(command, PlanOptions)
 
 
 def view(**values: Any) -> View:  # noqa: ANN401  # which checks them
@@ -333,38 +371,3 @@ def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | 
 def schema_files(schema: str) -> list[Path]:
     """Return the file of a schema, if it is one of the user's."""
     return [] if schema in schema_names() else [Path(schema)]
-
-
-def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
-    """Return the budget of the three options; exactly one notion may be named."""
-    if rho is not None and epsilon is None and delta is None:
-        return ZCDP(rho=rho)
-    if rho is None and epsilon is not None:
-        return PureDP(epsilon=epsilon) if delta is None else ApproxDP(epsilon=epsilon, delta=delta)
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    msg = (
-        "the budget must be --epsilon, --epsilon with --delta, or --rho, "
-        f"got {[f'--{option}' for option, value in given.items() if value is not None]}"
-    )
-    raise InvalidInput(msg)
-
-
-def parse_loss(text: str) -> Loss:
-    """Return the loss of a text such as ``huber_hinge:0.5``."""
-    name, colon, width = text.partition(":")
-    kind = BUILT_IN.get(name)
-    n_parameters = 0 if kind is None else len(dataclasses.fields(kind))
-    values = numbers("loss", width) if colon and n_parameters else ()
-    if kind is None or (colon and (not values or len(values) != n_parameters)):
-        msg = f"loss must be {LOSSES}, got {text!r}"
-        raise InvalidInput(msg)
-    return kind(*values)
-
-
-def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of a text such as ``.5,.25,.25``."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        msg = f"{option} must hold numbers, got {text!r}"
-        raise InvalidInput(msg) from error

@@ -17,6 +17,10 @@ class NotDelivered(DpciError):
     """What was released, and paid for, could not be written in full; the message says where the model is."""
 
 
+class NoCoefficients(DpciError):
+    """A linear regression was released and paid for, and the noise hides it; the message says where the release is."""
+
+
 def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[Path] = ()) -> None:
     """Refuse a file that could not be written once the work is done, or would replace another one.
 

@@ -87,6 +87,18 @@ def read_model_or_regression(path: Path) -> PrivateFit | LinearFit:
     return found if isinstance(found, LinearFit) else read_model(path)
 
 
+def read_earlier(path: Path) -> PrivateFit | LinearFit | MomentMatrix:
+    """Return what a plan may resemble: a released fit, a regression or a moment matrix.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_model`.
+    """
+    found = read_saved_result(path)
+    return found if isinstance(found, LinearFit | MomentMatrix) else read_model(path)
+
+
 def read_model(path: Path) -> PrivateFit:
     """Return the released fit of a file: of a tuning, that which was fitted with the choice.
 

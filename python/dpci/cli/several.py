@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpci import multinomial
-from dpci.cli.options import ModelOptions, find_schema, given, numbers, parse_budget
+from dpci.cli.options import ModelOptions, find_schema, given
+from dpci.cli.parsing import numbers, parse_budget
 from dpci.cli.rows import TableRows
 from dpci.cli.saved import Saved
 from dpci.data.arrays import NamedRows
@@ -83,7 +84,7 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             raise InvalidInput(msg)
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
-        "l2_strength": model.l2_strength,
+        "l2_strength": model.ridge(),
         "fit_intercept": model.intercept,
         **given(
             split=None if model.split is None else numbers("split", model.split),

@@ -21,6 +21,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
+from dpci.model.keywords import takes_moments
 from dpci.model.recommend import recommended_l2_strength
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
@@ -263,14 +264,12 @@ def fit(
         schema = X.schema
     given = dict(locals())
     loss = check_loss(loss)
-    if mechanism is None:
-        mechanism = "moments" if isinstance(loss, Squared) and radius is None else "objective"
-    if isinstance(mechanism, str) and mechanism == "moments":
+    if takes_moments(loss, mechanism, radius):
         # Imported when it is first used: a program that fits other losses does not wait for it.
         from dpci.model.moments import fit_moments  # noqa: PLC0415
 
         return fit_moments(**{**given, "loss": loss})
-    mechanism = check_mechanism(mechanism)
+    mechanism = check_mechanism("objective" if mechanism is None else mechanism)
     if l2_strength is None:
         raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
     settings = Settings.checked(

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
+from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
 
 
@@ -64,3 +65,10 @@ def check_keywords(
     for name in required:
         if name not in keywords:
             raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")
+
+
+def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:
+    """Whether keywords of a fit ask for the moment matrix: by name, or for the squared loss without a radius."""
+    if mechanism is None:
+        return isinstance(loss, Squared) and radius is None
+    return isinstance(mechanism, str) and mechanism == "moments"

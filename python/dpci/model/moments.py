@@ -1,6 +1,7 @@
 """``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -13,13 +14,16 @@ from dpci.data.rows import check_source
 from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.payment import Payment
 from dpci.losses import Loss, Squared
 from dpci.model.tables import Source, check_schema, check_unit_columns, counts_beside, described
+from dpci.regression.choices.clear import Case
+from dpci.regression.choices.keywords import choices_of_fit
+from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.choices.planned import Regression
-from dpci.regression.equations import Ridge, check_ridge
 from dpci.regression.matrix import whole_regression
-from dpci.regression.mechanism import choices_of_fit, release_matrix
+from dpci.regression.mechanism import payment_for, release_matrix
+from dpci.regression.plan import MomentPlan, planned
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
@@ -39,6 +43,23 @@ _UNUSED: dict[str, object] = {
 _COUNTS: dict[str, object] = dict.fromkeys(
     ("persons", "contribution", "max_rows", "weights", "weight_bound", "weight_total")
 )
+
+# Those of fit that a plan may leave out.
+_DEFAULTS: dict[str, Any] = {
+    "fit_intercept": True,
+    "schema": None,
+    "neighbors": "replace_one",
+    "n_public": None,
+    "on_violation": "error",
+    "row_norm": None,
+    "rows": None,
+    "n_threads": None,
+    "seed": None,
+    "contribution": None,
+    "max_rows": None,
+    "weight_bound": None,
+    "weight_total": None,
+}
 
 
 def fit_moments(
@@ -67,29 +88,21 @@ def fit_moments(
     InvalidInput
         For another loss, and keywords that only other mechanisms use.
     """
-    if not isinstance(loss, Squared):
-        raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
-    others = used_keywords(others)
-    l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
-    fit_intercept = check_flag("fit_intercept", fit_intercept)
-    schema = None if schema is None else check_schema(schema)
-    if schema is not None and l2_strength == 0.0:
-        _check_references(schema, fit_intercept=fit_intercept)
-    counts = persons is not None or weights is not None
-    made = choices_of_fit(
+    made, model = _choices(
         loss=loss,
+        l2_strength=l2_strength,
+        fit_intercept=fit_intercept,
         schema=schema,
         neighbors=neighbors,
-        persons=check_contribution(person_rule(persons, contribution, max_rows), max_rows),
-        weights=check_weights(weight_bound, weight_total),
-        robust=_planned(l2_strength, fit_intercept=fit_intercept) if counts else (),
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
         **others,
     )
     check_weighted(weights, weight_bound, weight_total)
-    of_persons = persons is not None
-    payment = Payment.due(
-        "dpci.fit", ledger, budget=made.charge, neighbors=neighbors, seed=made.seed, persons=of_persons
-    )
+    schema = made.schema
+    payment = payment_for("dpci.fit", ledger, made)
     source = Source(X, y, None) if schema is None else described(X, y, schema)
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.prepare is None:
@@ -101,11 +114,13 @@ def fit_moments(
         payment=payment,
         prepare=source.prepare,
         counts=partial(counts_beside, persons=persons, weights=weights),
+        whole=model,
         stacklevel=4,
     )
     if not matrix.private:
         warn_of_seed("result", 4)
-    result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=l2_strength)
+    asked = model(made, matrix.columns)
+    result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
         warnings.warn(
             f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
@@ -113,6 +128,81 @@ def fit_moments(
             stacklevel=3,
         )
     return result
+
+
+def plan_moments(
+    *,
+    n_samples: int,
+    n_columns: int,
+    target: str,
+    like: object,
+    l2_strength: Ridge | None = None,
+    mechanism: object = None,  # noqa: ARG001  # of which this is one
+    **keywords: Any,  # noqa: ANN401  # of ``fit``
+) -> MomentPlan:
+    """Plan a release of :func:`fit_moments`; see :func:`dpci.plan`.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`fit_moments` before it reads data.
+    """
+    if target != "regularised":
+        raise InvalidInput(
+            f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
+        )
+    made, model = _choices(l2_strength=l2_strength, **{**_DEFAULTS, **keywords})
+    made.core_domain(n_columns)
+    columns, _ = made.all_names(None if made.schema is None else made.schema.names, n_columns)
+    return planned(Case(made, columns, n_samples, made.budget), model(made, columns), like=like)
+
+
+def _choices(
+    *,
+    loss: Loss,
+    l2_strength: Ridge | None,
+    fit_intercept: bool,
+    schema: Schema | None,
+    neighbors: Neighbors,
+    contribution: Literal["mean"] | None,
+    max_rows: int | None,
+    weight_bound: float | None,
+    weight_total: float | None,
+    **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
+) -> tuple[MatrixChoices, Callable[[MatrixChoices, tuple[str, ...]], Model]]:
+    """Return the choices of the release, and what makes its regression of the names of the columns."""
+    if not isinstance(loss, Squared):
+        raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
+    others = used_keywords(others)
+    l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
+    fit_intercept = check_flag("fit_intercept", fit_intercept)
+    schema = None if schema is None else check_schema(schema)
+    if schema is not None and l2_strength == 0.0:
+        _check_references(schema, fit_intercept=fit_intercept)
+    rule = check_contribution(contribution, max_rows)
+    public = check_weights(weight_bound, weight_total)
+    counts = rule is not None or public is not None
+    made = choices_of_fit(
+        loss=loss,
+        schema=schema,
+        neighbors=neighbors,
+        persons=rule,
+        weights=public,
+        robust=_planned(l2_strength, fit_intercept=fit_intercept) if counts else (),
+        **others,
+    )
+
+    def whole(choices: MatrixChoices, columns: tuple[str, ...]) -> Model:
+        features, targets = choices.names(columns, len(columns))
+        return whole_model(
+            features,
+            targets[-1],
+            fit_intercept=fit_intercept,
+            l2_strength=l2_strength,
+            covariance="robust" if counts else "classical",
+        )
+
+    return made, whole
 
 
 def _planned(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
@@ -10,22 +10,34 @@ from dpci.accounting.seals import Seal, describe_seals, seals_from
 from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_choice, check_count
-from dpci.budgets import core_budget
+from dpci.budgets import GaussianBudget, core_budget
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.targets.unregularised import TARGETS, Target
-from dpci.losses import describe
-from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, asks_add_remove, check_keywords, check_n_planned
+from dpci.losses import Squared, check_loss, describe
+from dpci.model.keywords import (
+    KEYWORDS,
+    UNIT_KEYWORDS,
+    asks_add_remove,
+    check_keywords,
+    check_n_planned,
+    takes_moments,
+)
 from dpci.model.recommend import noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_default_rows
-from dpci.model.settings import FitKeywords, Settings
+from dpci.model.settings import FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import check_schema
 from dpci.released.model import record_of
 from dpci.rows import Ball, RowDomain, same_blocks
 from dpci.schema.table import Schema
+
+if TYPE_CHECKING:
+    from dpci.regression.matrix import MomentMatrix
+    from dpci.regression.plan import MomentPlan
+    from dpci.regression.result import LinearFit
 
 __all__ = ["Plan", "plan"]
 
@@ -163,6 +175,21 @@ class Plan:
         return facts
 
 
+@overload
+def plan(
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    schema: Schema | None = None,
+    budget: GaussianBudget,
+    mechanism: Literal["moments"],
+    loss: Literal["squared"] | Squared,
+    like: "LinearFit | MomentMatrix | None" = None,
+    **keywords: Unpack[OtherKeywords],
+) -> "MomentPlan": ...
+
+
+@overload
 def plan(
     *,
     n_samples: int,
@@ -171,7 +198,18 @@ def plan(
     target: Target = "regularised",
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
-) -> Plan:
+) -> Plan: ...
+
+
+def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for those of both
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    schema: Schema | None = None,
+    target: Target = "regularised",
+    like: "PrivateFit | LinearFit | MomentMatrix | None" = None,
+    **keywords: Unpack[FitKeywords],
+) -> "Plan | MomentPlan":
     """Compute what :func:`dpci.fit` would cost with these keywords, before any data are seen.
 
     Parameters
@@ -186,24 +224,27 @@ def plan(
     target : {"regularised", "unregularised"}
         What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
-    like : PrivateFit, optional
+    like : PrivateFit, or LinearFit or MomentMatrix of dpci.regression, optional
         An earlier fit of similar data with the same columns and loss, such as last year's release or a fit of a public
         sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its
-        released values are used.
+        released values are used. A plan of a linear regression takes an earlier moment matrix.
     **keywords
         Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
         ``contribution`` or ``max_rows`` the samples are persons; ``weight_bound`` plans a fit with weights.
 
     Returns
     -------
-    Plan
-        Costs, noise scales, the least ``l2_strength``, the noise ratio, and interval lengths.
+    Plan or MomentPlan
+        Costs, noise scales, the least ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
+        without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
+        precision of the coefficients under stated assumptions.
 
     Raises
     ------
     InvalidInput
         For arguments out of range, a combination that is not offered, or an earlier fit without intervals or with other
-        parameters, another loss or another bound on rows.
+        parameters, another loss or another bound on rows. For a linear regression that public numbers show to be within
+        the noise.
     RegularizationTooSmall
         If the mechanism needs a greater ``l2_strength``; the message names it.
 
@@ -220,11 +261,19 @@ def plan(
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
+    if schema is not None and schema.persons and keywords.get("max_rows") is None:
+        keywords["contribution"] = keywords.get("contribution") or "mean"
+    if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
+        # Imported when it is first used, as by fit.
+        from dpci.model.moments import plan_moments  # noqa: PLC0415
+
+        keywords["loss"] = check_loss(keywords.get("loss", "logistic"))
+        return plan_moments(
+            n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
+        )
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
-    if schema is not None and schema.persons and keywords.get("max_rows") is None:
-        keywords["contribution"] = keywords.get("contribution") or "mean"
     settings = Settings.checked(schema=schema, **keywords)
     if not are_rows_given(keywords):
         settings = with_default_rows(settings)
@@ -241,7 +290,7 @@ def planned(
     *,
     target: Target = "regularised",
     recommended: float | None = None,
-    like: PrivateFit | None = None,
+    like: object = None,
 ) -> Plan:
     """Return the plan of a fit with validated keywords and as many samples and columns; see :func:`plan`."""
     spec = settings.spec(n_samples, n_features)
@@ -275,9 +324,7 @@ def planned(
     )
 
 
-def _interval_length(
-    spec: _core.Spec, n_params: int, planned: dict[str, Any], rows: RowDomain, like: PrivateFit
-) -> float:
+def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], rows: RowDomain, like: object) -> float:
     """Return the mean length of the intervals over simulated releases of the matrices of an earlier fit."""
     if not isinstance(like, PrivateFit):
         raise InvalidInput(f"like must be a PrivateFit, got {type(like).__name__}")

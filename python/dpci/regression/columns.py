@@ -1,6 +1,6 @@
 """Means, variances and correlations of the columns of a released moment matrix, with intervals.
 
-The appendix of docs/linear_regression.md has the formulas. Sampling errors of variances and correlations depend on
+docs/proofs/linear_regression.md has the formulas. Sampling errors of variances and correlations depend on
 fourth moments, which are not released: they follow from bounds, or from an assumption that the caller states.
 """
 

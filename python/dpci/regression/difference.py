@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law
 from dpci.regression.law import ErrorParts
-from dpci.regression.result import LinearFit, record_of, solution_of
+from dpci.regression.result import LinearFit, model_of, record_of, solution_of
+from dpci.regression.shown.show import target_name
 
 __all__: list[str] = []
 
@@ -19,12 +20,19 @@ def _facts(result: LinearFit) -> ComparedFacts:
     moved = (record.middle.tolist(), record.scale.tolist(), record.row_norm, record.target_middle, record.target_half)
     facts = {
         "names": result.names,
-        "target": result.target,
+        "target": _explained(result),
         "l2_strength": result.l2_strength,
         "units of l2_strength": result.l2_rule if result.l2_strength else None,
         "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
     }
     return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")
+
+
+def _explained(result: LinearFit) -> str:
+    """Return what is explained: the same for y, whatever a frame calls it; a schema's column by its name."""
+    record, model = record_of(result), model_of(result)
+    is_y = record.table is None and model.target == record.target
+    return "y" if is_y else target_name(record, model)
 
 
 class _Difference:

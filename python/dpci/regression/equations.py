@@ -2,59 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.base.validation import check_not_negative
 from dpci.errors import InvalidInput
+from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
-from dpci.regression.record import INTERCEPT, MomentRecord
+from dpci.regression.record import MomentRecord
 
 _F64 = NDArray[np.float64]
 
-PRIVATE: Literal["private"] = "private"
-Ridge: TypeAlias = float | Literal["private"]
-
-# Every direction of the regressors must vary this many times more than the noise reaches.
-_CLEAR = 2.0
 # Rounding does not lower a private ridge to what is refused.
 _ABOVE = 1.0 + 1e-9
 # Regressors with at least this part of the greatest in the direction that does not are named.
 _NAMED = 0.3
-
-
-def check_ridge(name: str, value: object) -> Ridge:
-    """Return λ ≥ 0, or "private"."""
-    if isinstance(value, str) and value != PRIVATE:
-        raise InvalidInput(f"{name} must be a number or {PRIVATE!r}, got {value!r}")
-    return PRIVATE if isinstance(value, str) else check_not_negative(name, value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """Which regression: of which column on which others."""
-
-    target: str
-    features: tuple[str, ...]
-    fit_intercept: bool
-    l2_strength: Ridge
-    """λ of the ridge, or "private": the least that lifts every direction clear of the noise."""
-    covariance: str
-
-    @property
-    def centred(self) -> bool:
-        """Whether columns are taken from the middle of their bounds."""
-        return self.fit_intercept and self.l2_strength in (0.0, PRIVATE)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the coefficients, the intercept last."""
-        return (*self.features, INTERCEPT) if self.fit_intercept else self.features
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +105,12 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     InvalidInput
         Where a direction of the regressors is within the noise of the matrix, or their number is that of the records.
     """
-    rows, response, back, shift = _equations(record, model)
+    rows, response, back, shift = combinations(record, model)
     n = record.divisor
     robust = model.covariance == "robust"
     residuals = planned_residuals(record, model) if robust else None
     noise = record.noise()
-    needed = _CLEAR * noise * math.sqrt(2.0 * len(rows))
+    needed = _core.clear_of_noise(noise, n_regressors=len(rows))
 
     def solved(ridge: _F64) -> "_core.RegressionDict":
         return _core.moment_regression(
@@ -254,36 +219,6 @@ def attempt(record: MomentRecord, model: Model) -> Solution | InvalidInput:
         return solve(record, model)
     except InvalidInput as error:
         return error
-
-
-def _equations(record: MomentRecord, model: Model) -> tuple[_F64, _F64, _F64, _F64]:
-    """Return regressors and response as combinations of the matrix's columns, and the way back to the caller's units.
-
-    With an intercept and no ridge all are taken from the middle of their bounds, which changes the intercept alone and
-    loses no digits where bounds are far from 0. A private ridge is defined there.
-    """
-    k = len(record.columns)
-    centred = model.centred
-    constant = np.zeros(k + 2)
-    constant[k] = 1.0 / record.constant
-
-    def column(name: str) -> tuple[_F64, float]:
-        row = np.zeros(k + 2)
-        if name == record.target:
-            row[k + 1], middle = 1.0 / record.target_weight, record.target_middle
-        else:
-            at = record.columns.index(name)
-            row[at], middle = record.scale[at], float(record.middle[at])
-        return (row, middle) if centred else (row + middle * constant, 0.0)
-
-    columns = [column(name) for name in model.features]
-    response, shift_of_target = column(model.target)
-    rows = [row for row, _ in columns] + ([constant] if model.fit_intercept else [])
-    back, shift = np.eye(len(rows)), np.zeros(len(rows))
-    if centred:
-        back[-1, :-1] = [-middle for _, middle in columns]
-        shift[-1] = shift_of_target
-    return np.array(rows), response, back, shift
 
 
 def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> None:

@@ -1,6 +1,6 @@
 """The law of the error of a contrast of regression coefficients: a sampling part and the noise in the matrix.
 
-The appendix of docs/linear_regression.md has the formulas. The sum is a t variable with Satterthwaite's degrees of
+docs/proofs/linear_regression.md has the formulas. The sum is a t variable with Satterthwaite's degrees of
 freedom, which count that the variances are estimated from a noisy matrix; under symmetric matrix Laplace noise it is
 mixed over the two gamma variables that make this noise normal.
 """

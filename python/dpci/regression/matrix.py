@@ -10,8 +10,9 @@ from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
-from dpci.regression.equations import Model, Ridge, attempt, check_covariance, check_ridge, solve
+from dpci.regression.equations import attempt, check_covariance, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.result import LinearFit, record_of
 
@@ -46,7 +47,7 @@ class MomentMatrix(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """What the only target is called: "y", or "y_" if a column has that name; see :attr:`targets` for several."""
+        """What the only target is called: by the schema, the caller, or "y"; see :attr:`targets` for several."""
         return _only_target(self._record)
 
     @property

@@ -1,6 +1,7 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,25 +11,25 @@ from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
-from dpci.budgets import GaussianBudget, Neighbors
+from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
 from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
-from dpci.errors import InvalidInput, RowNormViolation
+from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.losses import Squared
-from dpci.regression.choices.bounds import SPARSE, Bounds, StandardisedParts
+from dpci.regression.choices.bounds import SPARSE, StandardisedParts
+from dpci.regression.choices.clear import Case
+from dpci.regression.choices.keywords import matrix_choices
 from dpci.regression.choices.matrix import MatrixChoices
-from dpci.regression.choices.planned import Regression
-from dpci.regression.choices.targets import Targets
+from dpci.regression.choices.model import Model
+from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import ResidualMoments
-from dpci.rows import Ball, Blocks, RowDomain, row_domain
-from dpci.schema.columns import NumericTarget
+from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
 
@@ -59,7 +60,7 @@ def release(
 
     The one release answers every linear regression of any of the columns on any others, with confidence intervals:
     :meth:`MomentMatrix.fit` is post-processing. Everything in the result is differentially private at the budget, for
-    the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/linear_regression.md.
+    the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/proofs/linear_regression.md.
 
     Parameters
     ----------
@@ -111,6 +112,7 @@ def release(
     ------
     InvalidInput
         For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
+        For a regression of ``robust`` that public numbers show to be within the noise, before anything is spent.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     BudgetExceeded, LedgerError, ReleaseFailed
@@ -120,6 +122,8 @@ def release(
     -----
     SeededNoiseWarning
         If a seed is given.
+    MomentNoiseWarning
+        Before anything is spent, where no regression with an intercept can be clear of the noise without a ridge.
 
     Examples
     --------
@@ -151,77 +155,40 @@ def release(
     for name, values in (("persons", persons), ("weights", weights)):
         if isinstance(values, str):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
-    payment = Payment.due(
-        "dpci.regression.release",
-        ledger,
-        budget=choices.charge,
-        neighbors=neighbors,
-        seed=choices.seed,
-        persons=choices.persons is not None,
-    )
+    payment = payment_for("dpci.regression.release", ledger, choices)
 
     def counts(table: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever the caller has
         check_index_of_persons(table, persons)
         check_index_of_weights(table, weights)
         return {"persons": persons, "weights": weights}
 
-    matrix = release_matrix(X, y, choices, payment=payment, counts=counts, stacklevel=3)
+    matrix = release_matrix(X, y, choices, payment=payment, counts=counts, warn=True, stacklevel=3)
     if not matrix.private:
         warn_of_seed("result", 3)
     return matrix
 
 
-def matrix_choices(
-    y: Any,  # noqa: ANN401  # whatever the caller has
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | None,
-    row_norm: float | None,
-    rows: RowDomain | None,
-    target_bound: object,
-    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
-) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`release` make; of y the number and names of columns are used.
+def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
+    """Return what a release of these choices owes a ledger.
 
     Raises
     ------
-    InvalidInput
-        For values out of range or that contradict each other.
+    InvalidInput, BudgetExceeded
+        What the ledger would raise.
     """
-    targets = Targets.checked(y, target_bound)
-    placed, domain = _place(bounds, row_norm, rows, several=targets.further > 0)
-    return MatrixChoices(bounds=placed, domain=domain, targets=targets, **keywords)
-
-
-def choices_of_fit(
-    *,
-    rows: RowDomain | None,
-    row_norm: float | None,
-    schema: Schema | None,
-    loss: Squared,
-    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
-) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`dpci.fit` make.
-
-    Raises
-    ------
-    InvalidInput
-        For values out of range, and rows and a loss that contradict the schema.
-    """
-    middle, half = 0.0, loss.target_bound
-    if schema is None:
-        placed, domain = _place(None, row_norm, rows)
-    else:
-        if not isinstance(schema.target, NumericTarget):
-            raise InvalidInput("the target of the schema must be a number for the squared loss, got classes")
-        given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
-        if given not in (None, Ball(schema.row_norm), schema.rows):
-            raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")
-        if loss != Squared():
-            raise InvalidInput(f"target_bound must be 1 with a schema, which scales the targets, got {loss!r}")
-        placed, domain = Bounds.of_schema(schema), schema.rows
-        if schema.target.scale == "unit":
-            middle, half = 0.5, 0.5
-    return MatrixChoices(bounds=placed, domain=domain, targets=Targets.one(middle, half), schema=schema, **keywords)
+    if isinstance(ledger, Ledger) and isinstance(ledger.total, PureDP) and isinstance(choices.budget, GDP):
+        raise InvalidInput(
+            f"a ledger with a total of pure DP, {ledger.total!r}, pays for pure DP only, got a budget of Gaussian DP, "
+            f"{choices.budget!r}, which implies no pure DP (give dpci.PureDP, or a ledger of ZCDP or ApproxDP)"
+        )
+    return Payment.due(
+        source,
+        ledger,
+        budget=choices.charge,
+        neighbors=choices.neighbors,
+        seed=choices.seed,
+        persons=choices.persons is not None,
+    )
 
 
 def release_matrix(
@@ -232,22 +199,19 @@ def release_matrix(
     payment: Payment,
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
     counts: Callable[[Any], dict[str, Any]] | None = None,
+    whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
+    warn: bool = False,
     stacklevel: int,
 ) -> MomentMatrix:
     """Release with validated choices.
 
     Inside the payment ``counts`` takes ids and weights of the caller's table, and ``prepare`` makes rows and targets.
+    Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
+    ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
     """
-    check_in_memory(X, choices.persons, choices.weights)
-    known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
-    if isinstance(known, Schema) and known.persons:
-        raise InvalidInput(
-            "persons must be given where the schema names a column of persons, which needs rows in memory, got rows "
-            f"in parts whose schema names {known.persons!r}"
-        )
-    if choices.bounds is not None and hasattr(X, "tocsr"):
-        raise InvalidInput(SPARSE)
-
+    _check_table(X, choices)
+    if choices.schema is None:
+        choices = dataclasses.replace(choices, targets=choices.targets.named(y))
     encoded = None if choices.schema is None else choices.schema.names
     names = (encoded or known_names(X)) if choices.robust else None
     # Frames in parts have names that no one knows before they are read.
@@ -256,14 +220,30 @@ def release_matrix(
     # Before they are read the rows lack further targets.
     lacking = choices.targets.further
 
+    is_open = False
+
+    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...], level: int) -> _core.MomentMatrixSpec:
+        case = Case(made, columns, n_samples, payment.budget)
+        # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
+        if not (is_open and payment.private):
+            _check_case(case, whole)
+            reason = case.hopeless() if warn and made is choices else None
+            if reason is not None:
+                warnings.warn(reason, MomentNoiseWarning, stacklevel=stacklevel + level)
+        return case.spec
+
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        return first.spec(n_samples, n_columns + lacking, payment.budget, names)
+        # From the place that opens the context, or from the one that reads.
+        columns, _ = choices.all_names(names, n_columns + lacking)
+        return checked(first, n_samples, columns, 4 if is_open else 5)
 
     def by_name(rows: Rows) -> _core.MomentMatrixSpec:
-        return choices.spec(rows.n_records, rows.shape[1], payment.budget, rows.names[:-1])
+        columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
+        return checked(choices, rows.n_records, columns, 3)
 
     is_of_persons = choices.persons is not None
     with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
+        is_open = True
         counted = {} if counts is None else counts(X)
         if prepare is not None:
             X, y = prepare(X, y)
@@ -276,9 +256,30 @@ def release_matrix(
         except RowNormViolation:
             choices.standardise().explain(X)
             raise
-        matrix = MomentMatrix(_record(rows, spec, choices, {**released, "paid": till.receipt()}))
+        release = {**released, "paid": till.receipt(), "named_columns": rows.named_columns}
+        matrix = MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
     till.keep(lambda: matrix.digest, stacklevel=stacklevel + 1)
     return matrix
+
+
+def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # whatever the caller has
+    """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
+    check_in_memory(X, choices.persons, choices.weights)
+    known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
+    if isinstance(known, Schema) and known.persons:
+        raise InvalidInput(
+            "persons must be given where the schema names a column of persons, which needs rows in memory, got rows "
+            f"in parts whose schema names {known.persons!r}"
+        )
+    if choices.bounds is not None and hasattr(X, "tocsr"):
+        raise InvalidInput(SPARSE)
+
+
+def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None) -> None:
+    planned = case.choices.planned(case.columns, len(case.columns))
+    models = [planned_model(regression) for regression in planned]
+    for model in [*models, *([] if whole is None else [whole(case.choices, case.columns)])]:
+        case.check_possible(model)
 
 
 def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) -> "_core.MomentMatrixDict":
@@ -298,28 +299,6 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
 
 
-def _place(
-    bounds: tuple[ArrayLike, ArrayLike] | None,
-    row_norm: float | None,
-    rows: RowDomain | None,
-    *,
-    several: bool = False,
-) -> tuple[Bounds | None, RowDomain | None]:
-    """Return by what columns are moved and scaled, and the domain of the rows; one of the three says which."""
-    if bounds is None:
-        domain = row_domain(row_norm, rows)
-        if several and not isinstance(domain, Blocks):
-            raise InvalidInput(
-                "several targets need bounds of the columns of X, or rows in blocks, got rows in a ball: pass "
-                "bounds=(lower, upper), or pass further targets as columns of X"
-            )
-        return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
-    for name, value in (("row_norm", row_norm), ("rows", rows)):
-        if value is not None:
-            raise InvalidInput(f"{name} must be None with bounds of the columns, got {name}={value!r}")
-    return Bounds.checked(bounds), None
-
-
 def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
     standardise = choices.standardise()
     partitions = as_partitions(X, y)
@@ -334,12 +313,18 @@ def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> Descri
     return dataclasses.replace(parts, rules=dataclasses.replace(parts.rules, rows=domain, intercept=intercept))
 
 
-def _record(
-    rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices, release: Mapping[str, Any]
+def record_of_release(
+    columns: tuple[str, ...],
+    n_samples: int,
+    spec: _core.MomentMatrixSpec,
+    choices: MatrixChoices,
+    release: Mapping[str, Any],
 ) -> MomentRecord:
-    n_columns = rows.shape[1]
-    columns, targets = choices.names(rows.names[:-1] if rows.named_columns else None, n_columns)
+    """Return the record of what the core released for these columns, further targets included."""
+    n_columns = len(columns)
     place = choices.place(n_columns)
+    features, targets = choices.names(columns if release["named_columns"] else None, n_columns)
+    columns = (*features, *targets[:-1])
     planned = choices.planned(columns, n_columns)
     return MomentRecord(
         matrix=release["matrix"],
@@ -347,10 +332,10 @@ def _record(
             ResidualMoments(regression=regression, point=point, moments=moments)
             for regression, (point, moments) in zip(planned, release["residuals"], strict=True)
         ),
-        columns=(*columns, *targets[:-1]),
+        columns=columns,
         target=targets[-1],
         further=targets[:-1],
-        named_columns=rows.named_columns,
+        named_columns=release["named_columns"],
         middle=place[0],
         scale=place[1] / spec.weights,
         constant=spec.intercept,
@@ -360,7 +345,7 @@ def _record(
         row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
         blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
         table=choices.schema,
-        n_samples=rows.n_records if choices.n_public is None else choices.n_public,
+        n_samples=choices.public_n(n_samples),
         persons=choices.persons,
         weights=choices.weights,
         on_violation=choices.on_violation,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import Seal, describe_seals, seal_facts
 from dpci.accounting.steps import Step
@@ -44,8 +45,6 @@ _F64 = NDArray[np.float64]
 SCHEMA = "dpci.MomentMatrix"
 SCHEMA_VERSION = 2
 
-INTERCEPT = "intercept"
-
 _ARRAYS = ("matrix", "middle", "scale")
 _RELATIONS = {"replace_one": "replace one", "add_remove": "add or remove one"}
 # Which the first files of this version lack: their hashes stay.
@@ -64,7 +63,7 @@ class MomentRecord:
     columns: tuple[str, ...]
     """Of X, and behind them all targets but the last."""
     target: str
-    """What the last target is called: "y" if it is the only one, with underscores where a column has that name."""
+    """What the last target is called: by the schema, the caller, or "y"; with underscores where a column is."""
     named_columns: bool
     """Whether the names came with the caller's table."""
     middle: _F64
@@ -198,9 +197,7 @@ class MomentRecord:
 
     def _noise(self, at: int, size: int) -> float:
         step, seal = self.steps[at], self.seals[at]
-        spread = math.sqrt(size + 1) if step.noise == "matrix_laplace" else 1.0
-        # The seal's noise is in the entries; those off the diagonal count √2 times.
-        return math.hypot(step.scale * spread, math.sqrt(2.0) * seal.std_dev)
+        return _core.sealed_std_dev(step.noise, scale=step.scale, dim=size, seal_std_dev=seal.std_dev)
 
     @property
     def is_gaussian(self) -> bool:

@@ -18,7 +18,8 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.equations import PRIVATE, Model, Solution, attempt, check_covariance, check_ridge
+from dpci.regression.choices.model import PRIVATE, Model, check_ridge
+from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts, release_lines
 from dpci.regression.shown.show import (
@@ -83,7 +84,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """The column that is explained."""
+        """The column that is explained, as :attr:`MomentMatrix.target` or one of the columns of X."""
         return self._model.target
 
     @property

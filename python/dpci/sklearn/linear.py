@@ -13,11 +13,11 @@ from dpci.budgets import GDP, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.payment import Payment
+from dpci.regression.choices.keywords import matrix_choices
 from dpci.regression.choices.matrix import MatrixChoices
-from dpci.regression.equations import PRIVATE, Ridge
+from dpci.regression.choices.model import PRIVATE, Ridge
 from dpci.regression.matrix import whole_regression
-from dpci.regression.mechanism import matrix_choices, release_matrix
+from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
@@ -51,13 +51,7 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
     ) -> Self:
         """Release the matrix, and take the regression of y on all columns."""
         fit_intercept = check_flag("fit_intercept", self.fit_intercept)
-        payment = Payment.due(
-            f"dpci.sklearn.{type(self).__name__}",
-            self.ledger,
-            budget=choices.charge,
-            neighbors=choices.neighbors,
-            seed=choices.seed,
-        )
+        payment = payment_for(f"dpci.sklearn.{type(self).__name__}", self.ledger, choices)
         level = level_of_user()
         with restored_on_error(self):
             matrix = release_matrix(X, y, choices, payment=payment, prepare=self._check_data, stacklevel=level + 1)

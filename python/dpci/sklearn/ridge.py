@@ -12,8 +12,8 @@ from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
 from dpci.model.moments import used_keywords
 from dpci.model.settings import Moments, Projection
-from dpci.regression.equations import PRIVATE, check_ridge
-from dpci.regression.mechanism import choices_of_fit
+from dpci.regression.choices.keywords import choices_of_fit
+from dpci.regression.choices.model import PRIVATE, check_ridge
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator, budget_of
 from dpci.sklearn.leaks import warn_of_fitting

@@ -65,7 +65,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::regression::{
-        MomentMatrixSpec, moment_regression, release_moment_matrix, release_moment_matrix_parts,
+        MomentMatrixSpec, clear_of_noise, moment_regression, release_moment_matrix,
+        release_moment_matrix_parts, sealed_std_dev,
     };
     #[pymodule_export]
     use super::rows::RowDomain;

@@ -5,7 +5,7 @@ use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
+use dpci_core::noise::{MatrixLaw, ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
 use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
@@ -90,6 +90,33 @@ impl MomentMatrixSpec {
     fn target_weight(&self) -> f64 {
         self.inner.target_weight()
     }
+
+    /// Of an isometric coordinate of the noise in the matrix, the seal's included.
+    #[getter]
+    fn noise_std_dev(&self) -> f64 {
+        self.inner.noise_std_dev()
+    }
+
+    /// What a release would spend and how it would be sealed if the matrix were this one; where residuals would be taken.
+    fn planned<'py>(
+        &self,
+        py: Python<'py>,
+        matrix: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let matrix = matrix.as_slice()?;
+        let residuals = core::planned_residuals(&self.inner, matrix).map_err(to_python)?;
+        let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
+        spent.extend(residuals.iter().map(|(_, noise)| noise.step.clone()));
+        sealed.extend(residuals.iter().map(|(_, noise)| noise.seal));
+        let points = residuals
+            .into_iter()
+            .map(|(point, _)| PyArray1::from_vec(py, point));
+        let dict = PyDict::new(py);
+        dict.set_item("steps", steps(&spent))?;
+        dict.set_item("seals", seals(&sealed))?;
+        dict.set_item("points", points.collect::<Vec<_>>())?;
+        Ok(dict)
+    }
 }
 
 impl MomentMatrixSpec {
@@ -170,6 +197,26 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
 fn square(py: Python<'_>, values: Vec<f64>) -> PyResult<Bound<'_, numpy::PyArray2<f64>>> {
     let dim = values.len().isqrt();
     PyArray1::from_vec(py, values).reshape([dim, dim])
+}
+
+/// Standard deviation of an isometric coordinate of a released matrix, its seal's noise included.
+#[pyfunction]
+#[pyo3(signature = (noise, *, scale, dim, seal_std_dev))]
+pub(crate) fn sealed_std_dev(
+    noise: &str,
+    scale: f64,
+    dim: usize,
+    seal_std_dev: f64,
+) -> PyResult<f64> {
+    let law = MatrixLaw::from_name(noise, scale).map_err(to_python)?;
+    Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
+}
+
+/// What the least eigenvalue of the second moments of so many regressors must exceed.
+#[pyfunction]
+#[pyo3(signature = (std_dev, *, n_regressors))]
+pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
+    spec::clear_of_noise(std_dev, n_regressors)
 }
 
 #[pyfunction]

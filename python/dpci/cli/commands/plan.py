@@ -1,7 +1,7 @@
 """The command ``plan``: what a fit will cost, and how precise it can be, without data."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -9,13 +9,15 @@ from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.documents import plan_document
-from dpci.cli.options import find_schema, in_rows, with_model
-from dpci.cli.saved import read_model, read_saved_result
+from dpci.cli.options import find_schema, in_rows
+from dpci.cli.saved import read_earlier, read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
 from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.model import plan as planning
+from dpci.model.plan import Plan
+from dpci.regression.plan import MomentPlan
 from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
 
@@ -24,11 +26,12 @@ dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --l2-strength 0.01 --loss multinomial --classes walk,bus,car
+dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0.3
 """
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
-@with_model
+@options.with_plan
 def plan(
     *,
     n_samples: Annotated[
@@ -57,7 +60,21 @@ def plan(
             rich_help_panel=options.INPUT,
         ),
     ] = None,
-    model: options.ModelOptions,
+    target_std_dev: Annotated[
+        float | None,
+        typer.Option(
+            help="For a linear regression: assumed standard deviation of the target. Default: uniform in its bounds.",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
+    r_squared: Annotated[
+        float | None,
+        typer.Option(
+            help="For a linear regression: assumed part of the target's variance that the columns explain. Default: .5",
+            rich_help_panel=options.INPUT,
+        ),
+    ] = None,
+    model: options.PlanOptions,
     classes: options.ClassesText = None,
     neighbors: options.Neighbors = None,
     persons: options.PlannedPersons = None,
@@ -69,7 +86,8 @@ def plan(
 ) -> None:
     """Print the cost and the precision of a fit in advance. Reads no data.
 
-    With a schema that names a column of persons the plan is for persons, with or without --persons.
+    With a schema that names a column of persons the plan is for persons, with or without --persons. With --loss squared
+    and no --radius it is a plan of dpci regress.
     """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
@@ -78,8 +96,11 @@ def plan(
     if schema is None and formula is not None:
         msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
         raise InvalidInput(msg)
+    assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     if asks_several(model, classes):
         unused = {
+            "mu": model.mu,
+            **assumed,
             "target": None if target == "regularised" else target,
             "persons": persons,
             "max_rows": max_rows,
@@ -106,14 +127,14 @@ def plan(
     else:
         description, domain = in_rows(find_schema(schema, None, formula), model.rows)
         n_columns = len(description.names)
-    keywords = model.keywords(domain, neighbors=neighbors)
+    keywords: dict[str, Any] = {**model.keywords(domain, neighbors=neighbors)}
     if description is not None:
         keywords.pop("classes", None)
     named = None if description is None else description.persons
     rule = person_rule(persons or named or None, None, max_rows)
-    earlier = None if like is None else read_model(like)
+    earlier: Any = None if like is None else read_earlier(like)
     of = check_choice("target", target, TARGETS)
-    found = planning.plan(
+    found: Plan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,
         schema=description,
@@ -125,10 +146,17 @@ def plan(
         weight_bound=weight_bound,
         weight_total=weight_total,
     )
+    if assumed:
+        if not isinstance(found, MomentPlan) or found.assumptions is None:
+            name, value = next(iter(assumed.items()))
+            option = "--" + name.replace("_", "-")
+            msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
+            raise InvalidInput(msg)
+        found = found.assuming(**assumed)
     _show_plan(found, json=json)
 
 
-def _show_plan(found: planning.Plan, *, json: bool) -> None:
+def _show_plan(found: Plan | MomentPlan, *, json: bool) -> None:
     if json:
         show_json(plan_document(found))
     else:

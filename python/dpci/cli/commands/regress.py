@@ -1,19 +1,18 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
-from typing import Annotated, Any, Literal, cast
+import warnings
+from typing import Any, cast
 
-import typer
-
-from dpci.base.validation import check_not_negative
-from dpci.budgets import GDP, Neighbors
+from dpci.budgets import Neighbors
 from dpci.cli import options
 from dpci.cli.app import Command, app, wants_progress
 from dpci.cli.commands.fit import payer
 from dpci.cli.delivery import deliver
-from dpci.cli.options import find_schema, parse_budget, schema_files
+from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import Counts, Passes, TableRows, find_tables
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
 from dpci.report.plot import check_plot_file
 from dpci.sources.chunks import Chunks
@@ -37,17 +36,8 @@ def regress(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    mu: Annotated[
-        float | None, typer.Option(help="Gaussian DP, in place of the other three.", rich_help_panel=options.BUDGET)
-    ] = None,
-    l2_strength: Annotated[
-        str,
-        typer.Option(
-            help="Ridge; 0 for ordinary least squares, private for the least that the noise allows.",
-            metavar="FLOAT|private",
-            rich_help_panel=options.MODEL,
-        ),
-    ] = "0",
+    mu: options.Mu = None,
+    l2_strength: options.RidgeText = "0",
     intercept: options.Intercept = True,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
@@ -72,15 +62,14 @@ def regress(
 
     The target of the schema is a number. One noisy moment matrix is released.
     Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
-    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
+    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost. What
+    public numbers show to be within the noise is refused before anything is spent (exit code 2); where the released
+    matrix shows it the release is written, without coefficients (exit code 5).
     """
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level)
-    if mu is not None and any(value is not None for value in (epsilon, delta, rho)):
-        msg = f"--mu must be given without --epsilon, --delta and --rho, got --mu {mu}"
-        raise InvalidInput(msg)
-    budget = parse_budget(epsilon, delta, rho) if mu is None else GDP(mu)
-    ridge = _ridge(l2_strength)
+    budget = parse_gaussian_budget(epsilon, delta, rho, mu)
+    ridge = parse_ridge(l2_strength)
     tables = find_tables(files)
     if any(is_stream(table) for table in tables):
         msg = "tables must be files, because they are read several times, got the standard input (-)"
@@ -108,29 +97,22 @@ def regress(
     beside: dict[str, Any] = {}
     if counts.beside:
         source, beside = counts.read(rows)
-    result = fitting.fit(
-        *source,
-        schema=description,
-        loss="squared",
-        mechanism="moments",
-        budget=budget,
-        l2_strength=ridge,
-        fit_intercept=intercept,
-        on_violation="clip",
-        neighbors=cast("Neighbors", neighbors or "replace_one"),
-        n_public=n_public,
-        ledger=paying,
-        n_threads=threads,
-        **beside,
-    )
+    with warnings.catch_warnings():
+        # What the noise hides is the error that ends the command.
+        warnings.simplefilter("ignore", MomentNoiseWarning)
+        result = fitting.fit(
+            *source,
+            schema=description,
+            loss="squared",
+            mechanism="moments",
+            budget=budget,
+            l2_strength=ridge,
+            fit_intercept=intercept,
+            on_violation="clip",
+            neighbors=cast("Neighbors", neighbors or "replace_one"),
+            n_public=n_public,
+            ledger=paying,
+            n_threads=threads,
+            **beside,
+        )
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
-
-
-def _ridge(text: str) -> float | Literal["private"]:
-    if text == "private":
-        return "private"
-    try:
-        return check_not_negative("l2_strength", float(text))
-    except ValueError as error:
-        msg = f"--l2-strength must be a number of at least 0 or 'private', got {text!r}"
-        raise InvalidInput(msg) from error

@@ -9,8 +9,9 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, wants_progress
 from dpci.cli.commands.fit import payer
 from dpci.cli.delivery import deliver
-from dpci.cli.options import CommonOptions, find_schema, in_rows, parse_loss, schema_files, with_model
+from dpci.cli.options import CommonOptions, find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.parsing import numbers, parse_loss
 from dpci.cli.rows import TableRows, find_tables
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
@@ -122,7 +123,7 @@ def parse_candidate(text: str) -> dict[str, Any]:
         elif name in _TEXT:
             found[name] = value
         else:
-            (found[name],) = options.numbers(f"--candidate {name}", value)
+            (found[name],) = numbers(f"--candidate {name}", value)
     return found
 
 

@@ -66,7 +66,7 @@ def std_dev(data: DataSet, epsilon: float, ridge: float, calibration: Calibratio
     """Return the standard deviation of the coefficients' noise."""
     n_samples, n_features = data.X.shape
     plan = dpci.plan(n_samples=n_samples, n_features=n_features, **fit_keywords(data, epsilon, ridge, calibration))
-    return plan.steps[0].scale
+    return float(plan.steps[0].scale)
 
 
 def least_ridge(data: DataSet, epsilon: float) -> float:

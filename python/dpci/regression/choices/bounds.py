@@ -205,10 +205,25 @@ class Standardise:
         np.clip(out, -1.0, 1.0, out=out)
 
     def last(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return the targets around 0 of which the core checks the bound."""
+        """Return the targets around 0 of which the core checks the bound.
+
+        Raises
+        ------
+        InvalidInput
+            For moved targets beyond their bounds unless they are clipped: the core would show where they are moved to.
+        """
         check_same_index(X, y)
-        middle = float(self.targets.middle[-1])
-        return y if middle == 0.0 else as_vector("y", y) - middle
+        middle, half = float(self.targets.middle[-1]), float(self.targets.half[-1])
+        if middle == 0.0:
+            return y
+        given = as_vector("y", y)
+        moved = given - middle
+        outside = np.abs(moved) > half
+        if not self.clip and outside.any():
+            row = int(np.argmax(outside))
+            lower, upper = middle - half, middle + half
+            raise InvalidInput(f"y must be within target_bound ({lower:g}, {upper:g}), got {given[row]:g} in row {row}")
+        return moved
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class MatrixChoices:
     domain: RowDomain | None
     """Of the rows before that; None: the columns have bounds alone."""
     targets: Targets
-    robust: tuple[Regression, ...]
+    robust: tuple[Regression, ...] = ()
     """The regressions that are to have a robust covariance."""
     on_violation: OnViolation
     neighbors: Neighbors
@@ -116,6 +116,11 @@ class MatrixChoices:
         columns = tuple(f"x{i}" for i in range(features)) if names is None else names[:features]
         return columns, self.targets.names(columns)
 
+    def all_names(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[tuple[str, ...], str]:
+        """Return the names of the core's columns, with further targets behind those of X, and of the last target."""
+        columns, targets = self.names(names, n_columns)
+        return (*columns, *targets[:-1]), targets[-1]
+
     def planned(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
         """Return the regressions that are to have a robust covariance, with the names of their columns.
 
@@ -126,23 +131,36 @@ class MatrixChoices:
         """
         return named_regressions(self.robust, *self.names(names, n_columns))
 
+    def public_n(self, n_samples: int) -> int:
+        """Return what stands for the number of records: their number, or its public stand-in."""
+        return n_samples if self.n_public is None else self.n_public
+
+    def divisor(self, n_samples: int) -> float:
+        """Return what divides the sums over records: their public number, or with weights total over bound."""
+        n = self.public_n(n_samples)
+        return n if self.weights is None else self.weights.divisor(n)
+
     def spec(
-        self, n_samples: int, n_columns: int, budget: Budget, names: tuple[str, ...] | None = None
+        self, n_samples: int, n_columns: int, budget: GaussianBudget, names: tuple[str, ...] | None = None
     ) -> _core.MomentMatrixSpec:
-        """Return the calibrated specification for so many columns, further targets included; names as of ``names``."""
+        """Return the calibrated specification for so many columns, further targets included; names as of ``names``.
+
+        ``budget`` is that of a payment, which is rounded down; of Gaussian DP the noise has the whole.
+        """
+        budget = self.budget if isinstance(self.budget, GDP) else budget
         place = self.place(n_columns)
 
         def made(residuals: list[Plan]) -> _core.MomentMatrixSpec:
             return _core.MomentMatrixSpec(
-                n_samples=n_samples if self.n_public is None else self.n_public,
+                n_samples=self.public_n(n_samples),
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
                 further_targets=self.targets.further,
                 target_bound=self.loss.target_bound,
                 residuals=residuals,
                 residual_share=RESIDUAL_SHARE,
-                budget=None if isinstance(self.budget, GDP) else core_budget(budget),
-                mu=self.budget.mu if isinstance(self.budget, GDP) else None,
+                budget=None if isinstance(budget, GDP) else core_budget(budget),
+                mu=budget.mu if isinstance(budget, GDP) else None,
                 neighbors=self.neighbors,
                 persons=self.persons is not None,
                 max_rows=None if self.persons is None else self.persons.max_rows,
@@ -153,8 +171,8 @@ class MatrixChoices:
         spec = made([])
         if not self.robust:
             return spec
-        columns, targets = self.names(names, n_columns)
-        columns, middle = (*columns, *targets[:-1]), float(self.targets.middle[-1])
+        columns, _ = self.all_names(names, n_columns)
+        middle = float(self.targets.middle[-1])
         planned = self.planned(names, n_columns)
         return made([plan_of(regression, columns, place, spec.intercept, middle) for regression in planned])
 

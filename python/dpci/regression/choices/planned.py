@@ -7,6 +7,7 @@ import numpy as np
 
 from dpci.base.validation import check_flag, check_not_negative
 from dpci.errors import InvalidInput
+from dpci.regression.choices.model import Model
 
 __all__ = ["Regression"]
 
@@ -118,6 +119,18 @@ def named_regressions(
         if regression in found[:i]:
             raise InvalidInput(f"robust must name every regression once, got {regression} twice")
     return found
+
+
+def planned_model(regression: Regression) -> Model:
+    """Return a named regression as :meth:`MomentMatrix.fit` will ask for it."""
+    assert regression.target is not None and regression.features is not None  # noqa: S101, PT018  # for the type checker
+    return Model(
+        target=regression.target,
+        features=tuple(regression.features),
+        fit_intercept=True,
+        l2_strength=regression.l2_strength,
+        covariance="robust",
+    )
 
 
 def plan_of(

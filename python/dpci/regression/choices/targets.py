@@ -1,6 +1,6 @@
 """The targets of a moment matrix, one or several: what they are called, and their public bounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from dpci.base.validation import check_positive, check_real
 from dpci.data.frames import column_labels
 from dpci.errors import InvalidInput
+from dpci.regression.choices.model import INTERCEPT
 
 _F64 = NDArray[np.float64]
-
-_INTERCEPT = "intercept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +21,19 @@ class Targets:
     middle: _F64
     half: _F64
     given: tuple[str, ...] | None = None
-    """Names that came with the caller's frame of targets."""
+    """Names that came with the caller's table of targets."""
 
     @classmethod
-    def one(cls, middle: float, half: float) -> "Targets":
+    def one(cls, middle: float, half: float, name: str | None = None) -> "Targets":
         """Return a single target."""
-        return cls(np.array([middle]), np.array([half]))
+        return cls(np.array([middle]), np.array([half]), None if name is None else (name,))
+
+    def named(self, y: object) -> "Targets":
+        """Return the same; a single one without a name has that of a frame's column y."""
+        name = getattr(y, "name", None)
+        if self.further or self.given is not None or not isinstance(name, str) or not name:
+            return self
+        return replace(self, given=(name,))
 
     @classmethod
     def checked(cls, y: object, bound: object) -> "Targets":
@@ -53,9 +59,9 @@ class Targets:
                 f"list of {len(bounds)}"
             )
         middle, half = np.array(bounds).T
-        given = column_labels(y) if several and count > 1 else None
-        if given is not None and (len(set(given)) < len(given) or _INTERCEPT in given):
-            raise InvalidInput(f"columns of y must have different names, and none be {_INTERCEPT!r}, got {given}")
+        given = column_labels(y) if several else None
+        if count > 1 and given is not None and (len(set(given)) < len(given) or INTERCEPT in given):
+            raise InvalidInput(f"columns of y must have different names, and none be {INTERCEPT!r}, got {given}")
         return cls(middle, half, given)
 
     @property
@@ -66,21 +72,21 @@ class Targets:
     def names(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return what targets are called beside columns of these names: as in their frame, or "y", or y0, y1, ...
 
-        Names of the second kind have underscores where a column has the same.
+        Names have underscores where a column, or the intercept, has the same, but for those of a frame of several.
 
         Raises
         ------
         InvalidInput
             For a target of a frame that is called like a column.
         """
-        if self.given is not None:
+        if self.given is not None and self.further:
             both = sorted(set(self.given) & set(columns))
             if both:
                 raise InvalidInput(f"columns of y must not be called like columns of X, got {both[0]!r} in both")
             return self.given
-        plain = [f"y{i}" for i in range(len(self.middle))] if self.further else ["y"]
+        plain = [f"y{i}" for i in range(len(self.middle))] if self.further else [*(self.given or ("y",))]
         for i in range(len(plain)):
-            while plain[i] in columns:
+            while plain[i] in (*columns, INTERCEPT):
                 plain[i] += "_"
         return tuple(plain)
 

@@ -7,12 +7,12 @@ from dpci.approval.claims import Claim
 from dpci.approval.facts import Approval, steps_text
 from dpci.approval.markdown import code, names_text
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
-from dpci.regression.equations import Model
+from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.rows import Ball
 
-_PROOF = "docs/linear_regression.md (Appendix: proofs and formulas)"
+_PROOF = "docs/proofs/linear_regression.md (Privacy)"
 
 
 def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Approval:

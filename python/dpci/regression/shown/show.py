@@ -11,7 +11,8 @@ from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
-from dpci.regression.equations import PRIVATE, Model, Solution
+from dpci.regression.choices.model import PRIVATE, Model
+from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions, release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag
@@ -33,6 +34,20 @@ def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUni
     InvalidInput
         For a release without a schema, and a regression of another column than the target, or on it.
     """
+    estimates, names, per = unit_estimates(record, model, solution)
+    return TableUnits(estimates, names, per, joint_method="joint", private=record.private)
+
+
+def unit_estimates(
+    record: MomentRecord, model: Model, solution: Solution
+) -> tuple[LinearEstimates, tuple[str, ...], tuple[str, ...]]:
+    """Return the coefficients in the units of the table, with their names and units.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`units_of`.
+    """
     schema = record.table
     if schema is None or not isinstance(schema.target, NumericTarget):
         raise InvalidInput("units of a table need a release with a schema (dpci.fit(..., schema=)), got one without")
@@ -49,7 +64,7 @@ def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUni
     names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
     per = [unit for unit, used in zip((*schema.units, "at 0"), kept, strict=True) if used]
     estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
-    return TableUnits(estimates, tuple(names), tuple(per), joint_method="joint", private=record.private)
+    return estimates, tuple(names), tuple(per)
 
 
 def _unit_map(record: MomentRecord, model: Model, schema: Schema, target: NumericTarget) -> tuple[_F64, _F64]:

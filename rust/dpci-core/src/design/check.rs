@@ -254,25 +254,23 @@ pub(super) fn checked_targets<'a>(
         }
         Targets::Interval { lower, upper } => {
             let inside = |y: &f64| *y >= lower && *y <= upper;
-            match targets.iter().position(|y| !inside(y)) {
-                None => Ok(Cow::Borrowed(targets)),
-                Some(_)
-                    if bounds.on_violation == OnViolation::Clip
-                        && targets.iter().all(|y| !y.is_nan()) =>
-                {
-                    Ok(Cow::Owned(
-                        targets.iter().map(|y| y.clamp(lower, upper)).collect(),
-                    ))
-                }
-                Some(row) => {
-                    let rule = format!("within target_bounds [{lower}, {upper}]");
-                    Err(Error::Target {
-                        rule,
-                        row,
-                        value: targets[row],
-                    })
-                }
+            let clips = bounds.on_violation == OnViolation::Clip;
+            let refused = |y: &f64| if clips { y.is_nan() } else { !inside(y) };
+            if let Some(row) = targets.iter().position(refused) {
+                let value = targets[row];
+                let rule = if value.is_nan() {
+                    "a number".to_owned()
+                } else {
+                    format!("within target_bounds [{lower}, {upper}]")
+                };
+                return Err(Error::Target { rule, row, value });
             }
+            if targets.iter().all(inside) {
+                return Ok(Cow::Borrowed(targets));
+            }
+            Ok(Cow::Owned(
+                targets.iter().map(|y| y.clamp(lower, upper)).collect(),
+            ))
         }
     }
 }

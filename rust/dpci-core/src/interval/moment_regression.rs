@@ -1,7 +1,7 @@
 //! Linear regressions from one released moment matrix: coefficients, and what their errors are made of.
 //!
-//! `docs/linear_regression.md` has the formulas: the error of a contrast is `c'A⁻¹X'r/n`, of the sample, plus `w'Ev`, of the noise E in the
-//! matrix, where `w = F'A⁻¹c` and v is the residual as a combination of the columns.
+//! `docs/proofs/linear_regression.md` has the formulas: the error of a contrast is `c'A⁻¹X'r/n`, of the sample, plus `w'Ev`, of the noise E in
+//! the matrix, where `w = F'A⁻¹c` and v is the residual as a combination of the columns.
 
 use crate::linalg::vector::dot;
 use crate::linalg::{Cholesky, Eigen};

@@ -23,7 +23,9 @@ pub use fit::{Fit, Release, project_release, release, release_fit};
 pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
-pub use moment_matrix::{MomentMatrixRelease, ResidualMoments, release_moment_matrix};
+pub use moment_matrix::{
+    MomentMatrixRelease, ResidualMoments, planned_residuals, release_moment_matrix,
+};
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;
 pub use seal::{Sealed, Values};

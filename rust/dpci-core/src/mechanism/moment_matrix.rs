@@ -3,14 +3,14 @@
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
+use crate::error::check_length;
 use crate::exec::Executor;
 use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
-use crate::spec::{MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step};
-
-/// Directions of the rows with fewer standard deviations of noise than this are left out of the coefficients of the residuals.
-const CLEAR: f64 = 2.0;
+use crate::spec::{
+    MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step, clear_of_noise,
+};
 
 /// A released moment matrix.
 #[derive(Debug, Clone)]
@@ -109,14 +109,12 @@ fn release_residual_moments(
     generator: &mut impl NoiseGenerator,
 ) -> Result<ResidualMoments> {
     let params = spec.n_params();
-    let (point, mean_square) = residual_point(spec, plan, matrix)?;
-    // The residual is y, or nothing, less this combination of the columns.
-    let pairs = point.iter().zip(&plan.response);
-    let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
-    // A few roundings are in the computed norm.
-    let reach = vector::norm(&predicted) * (1.0 + (params as f64 + 8.0) * f64::EPSILON);
-    let cap = spec.residual_cap(plan, reach, mean_square);
-    let noise = spec.residual_noise(plan, cap)?;
+    let Residuals {
+        point,
+        predicted,
+        cap,
+        noise,
+    } = residuals_at(spec, plan, matrix.values())?;
     // Slopes of the squared loss are twice the residuals.
     let request = Request::CappedSlopes {
         params: predicted,
@@ -133,6 +131,51 @@ fn release_residual_moments(
     Ok(ResidualMoments {
         point,
         moments,
+        noise,
+    })
+}
+
+/// Where the residuals of each planned regression would be taken beside this matrix, and the noise of their moments.
+///
+/// # Privacy
+/// Post-processing of a released matrix; of any other, such as an assumed one, it is as private as that.
+///
+/// # Errors
+/// [`crate::Error::Length`] for a matrix of another size, and as [`MomentMatrixSpec::residual_noise`].
+pub fn planned_residuals(
+    spec: &MomentMatrixSpec,
+    matrix: &[f64],
+) -> Result<Vec<(Vec<f64>, ResidualNoise)>> {
+    check_length("matrix", spec.dim() * spec.dim(), matrix.len())?;
+    let plans = spec.choices().residuals.iter();
+    let found = plans.map(|plan| residuals_at(spec, plan, matrix));
+    found
+        .map(|residuals| residuals.map(|r| (r.point, r.noise)))
+        .collect()
+}
+
+/// Where residuals are taken, and how they are held and hidden.
+struct Residuals {
+    point: Vec<f64>,
+    /// The residual is y, or nothing, less this combination of the columns.
+    predicted: Vec<f64>,
+    cap: f64,
+    noise: ResidualNoise,
+}
+
+fn residuals_at(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Residuals> {
+    let (point, mean_square) = residual_point(spec, plan, matrix)?;
+    let pairs = point.iter().zip(&plan.response);
+    let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
+    // A few roundings are in the computed norm.
+    let roundings = spec.n_params() as f64 + 8.0;
+    let reach = vector::norm(&predicted) * (1.0 + roundings * f64::EPSILON);
+    let cap = spec.residual_cap(plan, reach, mean_square);
+    let noise = spec.residual_noise(plan, cap)?;
+    Ok(Residuals {
+        point,
+        predicted,
+        cap,
         noise,
     })
 }
@@ -203,10 +246,10 @@ fn weight_of(spec: &MomentMatrixSpec, j: usize) -> f64 {
 fn residual_point(
     spec: &MomentMatrixSpec,
     plan: &ResidualPlan,
-    matrix: &Sealed,
+    matrix: &[f64],
 ) -> Result<(Vec<f64>, f64)> {
     let (params, dim) = (spec.n_params(), spec.dim());
-    let rows = || matrix.values().chunks_exact(dim);
+    let rows = || matrix.chunks_exact(dim);
     // The response, and then the residual, as a combination of the columns of the matrix.
     let mut residual = plan.response.clone();
     residual[params] /= spec.target_weight();
@@ -214,12 +257,13 @@ fn residual_point(
     columns.for_each(|(value, weight)| *value /= weight);
     let products: Vec<f64> = rows().map(|row| vector::dot(row, &residual)).collect();
     let (chosen, k) = (&plan.regressors, plan.regressors.len());
-    let mut gram = principal(matrix.values(), dim, chosen);
+    let mut gram = principal(matrix, dim, chosen);
     gram.iter_mut().zip(&plan.ridge).for_each(|(a, r)| *a += r);
     let cross: Vec<f64> = chosen.iter().map(|&j| products[j]).collect();
     let eigen = Eigen::new(&gram, k, "the released moment matrix")?;
     let std_dev = spec.noise().law.isometric_std_dev(dim);
-    let clear = CLEAR * std_dev * (2.0 * k as f64).sqrt();
+    // Directions that are not clear of the noise are left out.
+    let clear = clear_of_noise(std_dev, k);
     let mut point = vec![0.0; params];
     for (value, direction) in eigen.values.iter().zip(eigen.vectors.chunks_exact(k)) {
         if *value > clear {
@@ -240,6 +284,6 @@ fn residual_point(
     }
     // The mean is over all that the records count, which the matrix shows beside the square of the constant.
     let constant = spec.intercept().powi(2);
-    let counted = matrix.values()[(params - 1) * (dim + 1)].max(std_dev) / constant;
+    let counted = matrix[(params - 1) * (dim + 1)].max(std_dev) / constant;
     Ok((point, mean_square / counted.min(1.0)))
 }

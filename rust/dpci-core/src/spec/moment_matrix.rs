@@ -1,16 +1,17 @@
 //! The choices of a linear regression from one moment matrix: how its columns are weighted, its sensitivity, noise and seal.
 //!
-//! `docs/linear_regression.md` has the weights and the sensitivities.
+//! `docs/proofs/linear_regression.md` has the weights and the sensitivities.
 
 use std::sync::Arc;
 
 use super::distances::{greatest_mass, sum_rounding};
 use super::matrix_budget::MatrixBudget;
+use super::matrix_noise::{matrix_noise, sealed_std_dev, step_of};
 use super::scales::check_size;
 use super::{MatrixNoise, Part, Query, ResidualPlan, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
-use crate::noise::{Law, MatrixLaw, symmetric};
-use crate::privacy::{Calibration, Cost, DataBounds, Neighbors, gaussian_std_dev, laplace_rate};
+use crate::noise::{Law, symmetric};
+use crate::privacy::{Cost, DataBounds, Neighbors};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
@@ -265,6 +266,12 @@ impl MomentMatrixSpec {
         self.noise
     }
 
+    /// Standard deviation of an isometric coordinate of the noise, that of the seal included.
+    #[must_use]
+    pub fn noise_std_dev(&self) -> f64 {
+        sealed_std_dev(self.noise.law, self.dim(), self.seal.std_dev())
+    }
+
     /// What the matrix spends.
     #[must_use]
     pub fn step(&self) -> &Step {
@@ -319,35 +326,6 @@ impl Features {
             parts: blocks.bounds().len() - further,
             targets: own.iter().map(|&b| blocks.bounds()[b]).collect(),
         })
-    }
-}
-
-/// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
-pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
-    let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
-        let sensitivity = bounds.nuclear(sup);
-        let rate = laplace_rate(sensitivity, epsilon)?;
-        (MatrixLaw::MatrixLaplace { rate }, sensitivity)
-    } else {
-        let sensitivity = bounds.frobenius(sup, Calibration::Tight);
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        (MatrixLaw::Gaussian { std_dev }, sensitivity)
-    };
-    if !law.scale().is_normal() {
-        let rule = "such that the noise has a finite scale in double precision";
-        return out_of_range("budget", rule, cost.value());
-    }
-    Ok(MatrixNoise { law, sensitivity })
-}
-
-pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
-    Step {
-        query,
-        noise: noise.law.family(),
-        cost,
-        scale: noise.law.scale(),
-        hessian_scale: None,
-        sensitivity: noise.sensitivity,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The regressions whose residuals' moments are released, the cap on residuals and the noise, from public values and a released matrix.
 
 use super::distances::sum_rounding;
-use super::moment_matrix::{matrix_noise, step_of};
+use super::matrix_noise::{matrix_noise, step_of};
 use super::{MatrixNoise, MomentMatrixSpec, Part, Query, Seal, Step};
 use crate::loss::{moment_rounding, person_rounding};
 use crate::privacy::DataBounds;

@@ -1,0 +1,154 @@
+"""What a plan assumes of the data: second moments of columns and target, from public statements alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.base.validation import check_not_negative, check_positive
+from dpci.data.arrays import as_vector
+from dpci.errors import InvalidInput
+from dpci.regression.choices.matrix import MatrixChoices
+from dpci.rows import Ball
+from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.schema.table import Schema
+
+_F64 = NDArray[np.float64]
+
+# Rows of the made-up table by which the moments of a schema's columns are found; they are within a per cent.
+_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What a plan of a linear regression assumes of the data; all of it is public.
+
+    Attributes
+    ----------
+    uniform : bool
+        Whether numbers are uniform within their bounds, and categories equally frequent.
+    column_std_dev : tuple of float
+        Standard deviation of each column, in the units of the columns of the matrix.
+    target_std_dev : float
+        Standard deviation of the target; with a schema in its unit.
+    r_squared : float
+        Part of the target's variance that the columns explain, with equal coefficients per standard deviation.
+    """
+
+    uniform: bool
+    column_std_dev: tuple[float, ...]
+    target_std_dev: float
+    r_squared: float
+
+
+def assumed(
+    choices: MatrixChoices,
+    n_columns: int,
+    *,
+    column_std_dev: ArrayLike | None = None,
+    target_std_dev: float | None = None,
+    r_squared: float = 0.5,
+) -> tuple[Assumptions, _F64, _F64]:
+    """Return what is assumed, and mean and covariance of the scaled columns.
+
+    Raises
+    ------
+    InvalidInput
+        For numbers that contradict the bounds.
+    """
+    scale = choices.place(n_columns)[1]
+    mean, covariance = _uniform(choices, n_columns)
+    reach = np.sqrt(_greatest_squares(choices, n_columns)) * scale
+    if column_std_dev is not None:
+        if choices.schema is not None:
+            raise InvalidInput("column_std_dev must be None with a schema, whose columns are taken for uniform")
+        given = as_vector("column_std_dev", np.atleast_1d(np.asarray(column_std_dev)))
+        if len(given) not in (1, n_columns):
+            raise InvalidInput(
+                f"column_std_dev must be a number, or one for each of {n_columns} columns, got {len(given)} numbers"
+            )
+        if not np.all((given > 0.0) & (given <= reach)):
+            raise InvalidInput(
+                "column_std_dev must be above 0 and at most half the width of a column's bounds, got "
+                f"column_std_dev={column_std_dev!r}"
+            )
+        factor = given / scale / np.sqrt(np.diag(covariance))
+        covariance = factor[:, None] * covariance * factor
+    unit = _target_unit(choices.schema)
+    half = float(choices.targets.half[-1]) * unit
+    spread = half / np.sqrt(3.0) if target_std_dev is None else check_positive("target_std_dev", target_std_dev)
+    if spread > half:
+        raise InvalidInput(
+            f"target_std_dev must be at most half the width of the target's bounds, {half:g}, got {target_std_dev!r}"
+        )
+    explained = check_not_negative("r_squared", r_squared)
+    if not explained < 1.0:
+        raise InvalidInput(f"r_squared must be at least 0 and below 1, got r_squared={r_squared!r}")
+    stated = Assumptions(
+        column_std_dev is None, tuple((np.sqrt(np.diag(covariance)) * scale).tolist()), float(spread), explained
+    )
+    return stated, mean, covariance
+
+
+def assumed_matrix(
+    stated: Assumptions, mean: _F64, covariance: _F64, choices: MatrixChoices, spec: _core.MomentMatrixSpec
+) -> _F64:
+    """Return the mean of zz' under the assumptions, z = (scaled row, constant, weighted target)."""
+    k, constant, weight = len(mean), spec.intercept, spec.target_weight
+    variance = (stated.target_std_dev / _target_unit(choices.schema)) ** 2
+    slopes = 1.0 / np.sqrt(np.diag(covariance))
+    slopes *= np.sqrt(stated.r_squared * variance / (slopes @ covariance @ slopes))
+    matrix = np.zeros((k + 2, k + 2))
+    matrix[:k, :k] = covariance + np.outer(mean, mean)
+    matrix[:k, k] = matrix[k, :k] = constant * mean
+    matrix[k, k] = constant**2
+    # The target has its mean at the middle of its bounds.
+    matrix[:k, k + 1] = matrix[k + 1, :k] = weight * covariance @ slopes
+    matrix[k + 1, k + 1] = weight**2 * variance
+    return matrix
+
+
+def _target_unit(schema: Schema | None) -> float:
+    """Return how many units of the table one of the encoded target is."""
+    if schema is None or not isinstance(schema.target, NumericTarget):
+        return 1.0
+    return 1.0 / schema.target.scaling[1]
+
+
+def _greatest_squares(choices: MatrixChoices, n_columns: int) -> _F64:
+    """Return the greatest square of each scaled column."""
+    domain = choices.core_domain(n_columns)
+    if isinstance(domain, Ball):
+        return np.full(n_columns, domain.norm**2)
+    return np.array([domain.block_bounds[block] ** 2 for block in domain.members])
+
+
+def _uniform(choices: MatrixChoices, n_columns: int) -> tuple[_F64, _F64]:
+    """Return mean and covariance of scaled rows that are uniform within their bounds."""
+    if choices.schema is not None:
+        return _of_schema(choices, choices.schema)
+    domain = choices.core_domain(n_columns)
+    squares = _greatest_squares(choices, n_columns)
+    if isinstance(domain, Ball):
+        variances = squares / (n_columns + 2)
+    else:
+        sizes = np.array([domain.members.count(block) for block in domain.members])
+        # Of a number 1/3; of a group, where absolute values sum to at most its bound, that of Dirichlet's law.
+        variances = 2.0 * squares / ((sizes + 1) * (sizes + 2))
+    return np.zeros(n_columns), np.diag(variances)
+
+
+def _of_schema(choices: MatrixChoices, schema: Schema) -> tuple[_F64, _F64]:
+    """Return those of a made-up table: numbers uniform within their bounds, categories equally frequent."""
+    rng = np.random.default_rng(0)
+    table = {
+        column.name: rng.choice(np.array(column.categories), _ROWS)
+        if isinstance(column, CategoricalColumn)
+        else rng.uniform(column.lower, column.upper, _ROWS)
+        for column in schema.columns
+    }
+    rows = schema.features(table)
+    middle, scale = choices.place(rows.shape[1])
+    rows = (rows - middle) / scale
+    return np.asarray(rows.mean(axis=0)), np.asarray(np.atleast_2d(np.cov(rows, rowvar=False, bias=True)))

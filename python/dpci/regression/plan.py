@@ -1,0 +1,344 @@
+"""``MomentPlan``: what a linear regression from one moment matrix costs and how precise it can be, without data.
+
+The standard errors are those that a regression of the assumed moments has: computed as those of a release are.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpci import _core
+from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.seals import Seal, describe_seals
+from dpci.accounting.steps import Step
+from dpci.base.tables import format_facts, format_table
+from dpci.budgets import GaussianBudget
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
+from dpci.errors import InvalidInput
+from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
+from dpci.regression.choices.clear import Case, place_of
+from dpci.regression.choices.expected import expected_residuals, matrix_of_earlier
+from dpci.regression.choices.model import PRIVATE, Model, combinations
+from dpci.regression.equations import Solution, attempt
+from dpci.regression.estimates import LinearEstimates
+from dpci.regression.matrix import MomentMatrix
+from dpci.regression.mechanism import record_of_release
+from dpci.regression.record import MomentRecord
+from dpci.regression.result import LinearFit, record_of
+from dpci.regression.shown.show import has_units, unit_estimates
+from dpci.rows import RowDomain
+
+__all__ = ["MomentPlan"]
+
+_F64 = NDArray[np.float64]
+
+LEVEL = 0.95
+"""Level of the intervals whose half widths a plan gives."""
+
+# The noise lowers the least eigenvalue by about half of what it must be above: with this factor it stays above.
+_ROOM = 1.5
+
+
+@dataclass(frozen=True, repr=False)
+class MomentPlan:
+    """The public consequences of the keywords of a linear regression from one moment matrix; see :func:`dpci.plan`.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Noise, cost and sensitivity of the matrix. With persons or weights also of the residual moments, for which these
+        are what they would be beside the assumed matrix; their cost is certain.
+    seals : tuple of Seal
+        How they will be sealed, and what that costs.
+    cost_unit : str
+        "epsilon", "rho" or "mu_squared": the unit of the cost.
+    n_samples : int
+        Public number of samples; of persons where the plan is for persons.
+    rows : Ball or Blocks of dpci.rows
+        Public domain of the rows, as the core sees them: scaled by the bounds of the columns.
+    noise_std_dev : float
+        Standard deviation of the noise in each direction of the matrix of scaled columns.
+    noise_std_devs : ndarray of shape (k + 2, k + 2)
+        Standard deviation of the noise in each entry of :attr:`dpci.regression.MomentMatrix.moments`: the mean products
+        of the columns, of 1 and of the target, in the units of the caller's columns.
+    greatest_variation : float
+        No table within the bounds has regressors that vary more than this in their least direction.
+    needed_variation : float
+        By how much they must vary there to be clear of the noise.
+    assumptions : Assumptions or None
+        What is assumed of the data; None if an earlier release stands for them.
+    expected_variation : float
+        By how much the regressors vary in their least direction under the assumptions.
+    names, units : tuple of str
+        Of the coefficients, the intercept last; units of the table with a schema, "" without.
+    std_errors : ndarray or None
+        Predicted standard deviation of the error of each coefficient, sampling and noise together. None where the
+        noise hides the regression under the assumptions: ``refusal`` has the reason.
+    half_widths : ndarray or None
+        Predicted half width of each 95% interval.
+    noise_shares : ndarray or None
+        Part of each error variance that the noise causes.
+    refusal : str or None
+        Why there are no standard errors.
+    least_n_samples : int or None
+        From this number of samples on the regression is clear of the noise under the assumptions, also where the noise
+        lowers what the columns vary. None for ``l2_strength="private"``, which needs none, and where none suffices.
+    least_budget : PureDP, ZCDP, ApproxDP, GDP or None
+        The same for the budget, at these samples.
+    guarantee : Guarantee
+        The (epsilon, delta) profile and the Renyi curve.
+    persons : object or None
+        How much the rows of a person count, as text by ``str``, where the samples are persons. All rows of a person are
+        then assumed to be alike, which makes the sampling errors the greatest.
+    weights : object or None
+        What is public of weights, as text by ``str``. They are then assumed to be equal, with the public total.
+    """
+
+    steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
+    cost_unit: str
+    n_samples: int
+    rows: RowDomain
+    noise_std_dev: float
+    noise_std_devs: _F64 = field(compare=False)
+    greatest_variation: float
+    needed_variation: float
+    assumptions: Assumptions | None
+    expected_variation: float
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    std_errors: _F64 | None = field(compare=False)
+    half_widths: _F64 | None = field(compare=False)
+    noise_shares: _F64 | None = field(compare=False)
+    refusal: str | None
+    least_n_samples: int | None
+    least_budget: GaussianBudget | None
+    guarantee: Guarantee = field(compare=False)
+    title: str
+    persons: Persons | None
+    weights: Weights | None
+    _case: Case = field(compare=False)
+    _model: Model
+
+    def assuming(
+        self,
+        *,
+        column_std_dev: ArrayLike | None = None,
+        target_std_dev: float | None = None,
+        r_squared: float = 0.5,
+    ) -> "MomentPlan":
+        """Return the same plan for data of which something else is assumed.
+
+        Parameters
+        ----------
+        column_std_dev : float or array-like of shape (k,), optional
+            Standard deviation of the columns, in their units; not with a schema. None: that of numbers that are uniform
+            within their bounds, categories equally frequent.
+        target_std_dev : float, optional
+            Of the target, with a schema in its unit. None: that of a target that is uniform within its bounds.
+        r_squared : float
+            Part of the target's variance that the columns explain.
+
+        Raises
+        ------
+        InvalidInput
+            For numbers that the bounds contradict.
+        """
+        return planned(
+            self._case, self._model, column_std_dev=column_std_dev, target_std_dev=target_std_dev, r_squared=r_squared
+        )
+
+    def summary(self) -> str:
+        """Table of the predicted precision, and the numbers that decide whether the release is worth its budget."""
+        facts = [
+            *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
+            *([] if self.persons is None else [("persons", f"{self.persons}")]),
+            *([] if self.weights is None else [("weights", f"{self.weights}")]),
+            ("rounding seal", describe_seals(self.seals)),
+            ("noise", f"standard deviation {self.noise_std_dev:.4g} in each direction of the matrix of scaled columns"),
+            ("least direction", self._varying()),
+            *self._least(),
+            ("assumed", self._assumed()),
+        ]
+        return "\n\n".join([self.title, self._precision(), format_facts(facts)])
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _precision(self) -> str:
+        if self.std_errors is None or self.half_widths is None or self.noise_shares is None:
+            return f"no standard errors: {self.refusal}"
+        with_unit = any(self.units)
+        header = ["name", *(["unit"] if with_unit else []), "std error", "95% half width", "noise"]
+        columns = zip(self.names, self.units, self.std_errors, self.half_widths, self.noise_shares, strict=True)
+        rows = [
+            [name, *([unit] if with_unit else []), f"{error:.4g}", f"{half:.4g}", f"{share:.0%}"]
+            for name, unit, error, half, share in columns
+        ]
+        return format_table(header, rows)
+
+    def _step(self, step: Step) -> str:
+        unit = self.cost_unit.replace("_", " ")
+        noise = step.noise.replace("_", " ")
+        return f"{unit} {step.cost:.4g}, {noise} noise of scale {step.scale:.4g}, sensitivity {step.sensitivity:.4g}"
+
+    def _least(self) -> list[tuple[str, str]]:
+        if self.least_n_samples is None and self.least_budget is None:
+            return []
+        parts = [] if self.least_n_samples is None else [f"n={self.least_n_samples:,}"]
+        parts += [] if self.least_budget is None else [str(self.least_budget)]
+        return [("clear from", f"{' or '.join(parts)}, if the assumptions hold")]
+
+    def _varying(self) -> str:
+        return (
+            f"the regressors vary by {self.expected_variation:.4g} if the assumptions hold, by at most "
+            f"{self.greatest_variation:.4g}, and need more than {self.needed_variation:.4g}"
+        )
+
+    def _assumed(self) -> str:
+        alike = "" if self.persons is None else "; all rows of a person alike"
+        equal = "" if self.weights is None else "; equal weights"
+        return f"{self._assumed_moments()}{alike}{equal}"
+
+    def _assumed_moments(self) -> str:
+        if self.assumptions is None:
+            return "second moments as those of the earlier release"
+        stated = self.assumptions
+        sds = sorted({f"{sd:.3g}" for sd in stated.column_std_dev}, key=float)
+        given = f"columns of standard deviation {sds[0] if len(sds) == 1 else f'{sds[0]} to {sds[-1]}'}"
+        columns = "numbers uniform within their bounds, categories equally frequent" if stated.uniform else given
+        return (
+            f"{columns}; a target of standard deviation {stated.target_std_dev:.3g}, of whose variance they explain "
+            f"{stated.r_squared:.0%}"
+        )
+
+
+def planned(
+    case: Case,
+    model: Model,
+    *,
+    like: object = None,
+    **assumptions: Any,  # noqa: ANN401  # those of ``assumed``
+) -> MomentPlan:
+    """Return the plan of a regression of the target, whose release would have these public numbers.
+
+    Raises
+    ------
+    InvalidInput
+        For a regression that public numbers show to be within the noise, and an earlier release of other columns.
+    """
+    case.check_possible(model)
+    choices, columns, spec = case.choices, case.columns, case.spec
+    k, n = len(model.names), choices.public_n(case.n_samples)
+    stated, earlier = None, _earlier(like)
+    if earlier is None:
+        stated, mean, covariance = assumed(choices, len(columns), **assumptions)
+        matrix = assumed_matrix(stated, mean, covariance, choices, spec)
+    else:
+        matrix = matrix_of_earlier(earlier, case, spec)
+    planned_steps = spec.planned(np.ascontiguousarray(matrix))
+    release = {
+        **planned_steps,
+        "matrix": matrix,
+        "residuals": expected_residuals(case, spec, matrix, planned_steps["points"], earlier),
+        "private": True,
+        "paid": None,
+        "named_columns": choices.schema is not None,
+    }
+    record = record_of_release(columns, case.n_samples, spec, choices, release)
+    expected, facts = attempt(record, model), MomentMatrix(record)
+    variation = _variation(case, spec, model, matrix)
+    least_n, least_budget = None, None
+    if model.l2_strength != PRIVATE:
+        least_n, least_budget = _least_of(case, variation / _ROOM, k)
+    names, units, std_errors, half_widths, shares = _precision_of(expected, record, model)
+    ridge = "private" if model.l2_strength == PRIVATE else f"{model.l2_strength:g}"
+    return MomentPlan(
+        steps=record.steps,
+        seals=record.seals,
+        cost_unit=facts.privacy["cost_unit"],
+        n_samples=n,
+        rows=choices.core_domain(len(columns)),
+        noise_std_dev=spec.noise_std_dev,
+        noise_std_devs=_entry_std_devs(record, spec.noise_std_dev),
+        greatest_variation=case.greatest(model),
+        needed_variation=case.needed(k),
+        assumptions=stated,
+        expected_variation=variation,
+        names=names,
+        units=units,
+        std_errors=std_errors,
+        half_widths=half_widths,
+        noise_shares=shares,
+        refusal=str(expected) if isinstance(expected, InvalidInput) else None,
+        least_n_samples=least_n,
+        least_budget=least_budget,
+        guarantee=facts.guarantee,
+        title=f"Plan: linear regression from one moment matrix, {choices.budget}, "
+        f"n={n:,}{'' if choices.persons is None else ' persons'}, {len(columns)} columns, lambda={ridge}",
+        persons=choices.persons,
+        weights=choices.weights,
+        _case=case,
+        _model=model,
+    )
+
+
+def _precision_of(
+    expected: Solution | InvalidInput, record: MomentRecord, model: Model
+) -> tuple[tuple[str, ...], tuple[str, ...], _F64 | None, _F64 | None, _F64 | None]:
+    names, units = model.names, ("",) * len(model.names)
+    if isinstance(expected, InvalidInput):
+        return names, units, None, None, None
+    if has_units(record, model):
+        estimates, names, units = unit_estimates(record, model, expected)
+    else:
+        estimates = LinearEstimates.of(expected)
+    parts = estimates.parts()
+    halves = parts.half_width(LEVEL)
+    return names, units, np.sqrt(parts.variance), halves, 1.0 - parts.sampling / parts.variance
+
+
+def _least_of(case: Case, variation: float, k: int) -> tuple[int | None, GaussianBudget | None]:
+    """Return the least number of samples and the least budget, whatever those of the case are."""
+    if not variation > 0.0:
+        return None, None
+    # From the fewest samples that there may be, and from a budget that is far too small.
+    weights = case.choices.weights
+    fewest = 1 if weights is None else math.ceil(weights.bound)
+    choices = case.choices if case.choices.n_public is None else replace(case.choices, n_public=fewest)
+    count = replace(case, choices=choices, n_samples=fewest).least_n(variation, k)
+    return count, case.least_budget(variation, k, least=2.0**-40)
+
+
+def _variation(case: Case, spec: _core.MomentMatrixSpec, model: Model, matrix: _F64) -> float:
+    """Return the least eigenvalue of orthonormal regressors with their ridge."""
+    rows, response, _, _ = combinations(place_of(case.choices, case.columns, spec), model)
+    strength = 0.0 if model.l2_strength == PRIVATE else float(model.l2_strength)
+    ridge = 0.5 * strength * np.eye(len(rows))
+    found = _core.moment_regression(matrix, np.ascontiguousarray(rows), response, ridge=ridge, residual_moments=None)
+    return float(found["least_eigenvalue"])
+
+
+def _entry_std_devs(record: MomentRecord, std_dev: float) -> _F64:
+    """Return the standard deviations of u'Ev for the rows u, v that make the caller's units of the columns."""
+    k = len(record.columns)
+    units = np.diag([*record.scale, 1.0 / record.constant, 1.0 / record.target_weight])
+    units[:k, k] = record.middle / record.constant
+    units[k + 1, k] = record.target_middle / record.constant
+    gram = units @ units.T
+    found = std_dev * np.sqrt(0.5 * (np.outer(np.diag(gram), np.diag(gram)) + gram**2))
+    found.flags.writeable = False
+    return np.asarray(found)
+
+
+def _earlier(like: object) -> MomentRecord | None:
+    if not (like is None or isinstance(like, LinearFit | MomentMatrix)):
+        raise InvalidInput(
+            "like must be a regression.LinearFit or a regression.MomentMatrix for a plan of a linear regression from "
+            f"a moment matrix, got {type(like).__name__}"
+        )
+    return None if like is None else record_of(like)

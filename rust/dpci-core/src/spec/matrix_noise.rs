@@ -1,0 +1,57 @@
+//! The noise of released second moments: its calibration, its size with the seal, and what must vary more than it.
+
+use super::{MatrixNoise, Query, Step};
+use crate::noise::MatrixLaw;
+use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::{Error, Result};
+
+/// Every direction of the regressors must vary this many times more than the noise reaches.
+const CLEAR: f64 = 2.0;
+
+/// Standard deviation of an isometric coordinate of a released matrix: of its noise, and of its seal, whose noise is in the entries, where
+/// those off the diagonal count √2 times.
+#[must_use]
+pub fn sealed_std_dev(law: MatrixLaw, dim: usize, seal: f64) -> f64 {
+    law.isometric_std_dev(dim)
+        .hypot(std::f64::consts::SQRT_2 * seal)
+}
+
+/// Above this the least eigenvalue of the second moments of so many regressors must be: the norm of their noise, of this standard deviation
+/// in each isometric coordinate, is near `std_dev √(2k)`.
+#[must_use]
+pub fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
+    CLEAR * std_dev * (2.0 * n_regressors as f64).sqrt()
+}
+
+/// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
+pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+    let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
+        let sensitivity = bounds.nuclear(sup);
+        let rate = laplace_rate(sensitivity, epsilon)?;
+        (MatrixLaw::MatrixLaplace { rate }, sensitivity)
+    } else {
+        let sensitivity = bounds.frobenius(sup, Calibration::Tight);
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        (MatrixLaw::Gaussian { std_dev }, sensitivity)
+    };
+    if !law.scale().is_normal() {
+        let rule = "such that the noise has a finite scale in double precision";
+        return Err(Error::OutOfRange {
+            name: "budget",
+            rule,
+            value: cost.value(),
+        });
+    }
+    Ok(MatrixNoise { law, sensitivity })
+}
+
+pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
+    Step {
+        query,
+        noise: noise.law.family(),
+        cost,
+        scale: noise.law.scale(),
+        hessian_scale: None,
+        sensitivity: noise.sensitivity,
+    }
+}
