@@ -202,9 +202,9 @@ fn predict<S: Simd, const V: usize, const R: usize>(
     }
 }
 
-/// `R` rows share the loads and stores of the sums.
+/// The sums of `C` columns stay in registers for all rows.
 #[inline(always)]
-fn accumulate<S: Simd, const V: usize, const R: usize>(
+fn accumulate<S: Simd, const V: usize, const C: usize>(
     simd: S,
     rows: LaneRows<'_>,
     weights: &[Lane],
@@ -213,30 +213,29 @@ fn accumulate<S: Simd, const V: usize, const R: usize>(
     match rows {
         LaneRows::Dense(rows) => {
             let width = out.len();
-            if width == 0 {
-                return;
+            let (chunks, rest) = out.as_chunks_mut::<C>();
+            let n_chunks = chunks.len();
+            for (c, out) in chunks.iter_mut().enumerate() {
+                accumulate_columns::<S, V, C>(simd, (rows, width, C * c), weights, out);
             }
-            let (groups, rest) = weights.as_chunks::<R>();
-            for (rows, weights) in rows.chunks_exact(R * width).zip(groups) {
-                let rows: [&[f64]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
-                let weights: [[S::f64s; V]; R] = std::array::from_fn(|r| load::<S, V>(&weights[r]));
-                for (j, out) in out.iter_mut().enumerate() {
-                    let mut sum = load::<S, V>(out);
-                    for (row, weight) in rows.iter().zip(weights) {
-                        add(simd, row[j], weight, &mut sum);
-                    }
-                    store::<S, V>(sum, out);
-                }
+            let (pairs, rest) = rest.as_chunks_mut::<2>();
+            let n_pairs = pairs.len();
+            for (c, out) in pairs.iter_mut().enumerate() {
+                accumulate_columns::<S, V, 2>(
+                    simd,
+                    (rows, width, C * n_chunks + 2 * c),
+                    weights,
+                    out,
+                );
             }
-            for (row, weight) in rows[R * width * groups.len()..]
-                .chunks_exact(width)
-                .zip(rest)
-            {
-                for (x, out) in row.iter().zip(out.iter_mut()) {
-                    let mut sum = load::<S, V>(out);
-                    add(simd, *x, load::<S, V>(weight), &mut sum);
-                    store::<S, V>(sum, out);
-                }
+            for (c, out) in rest.iter_mut().enumerate() {
+                let first = C * n_chunks + 2 * n_pairs + c;
+                accumulate_columns::<S, V, 1>(
+                    simd,
+                    (rows, width, first),
+                    weights,
+                    std::array::from_mut(out),
+                );
             }
         }
         LaneRows::Sparse(rows) => {
@@ -249,6 +248,26 @@ fn accumulate<S: Simd, const V: usize, const R: usize>(
                 }
             }
         }
+    }
+}
+
+/// `out[c][l] += Σ_i rows[i][first + c] · weights[i][l]` for contiguous rows of some width.
+#[inline(always)]
+fn accumulate_columns<S: Simd, const V: usize, const C: usize>(
+    simd: S,
+    (rows, width, first): (&[f64], usize, usize),
+    weights: &[Lane],
+    out: &mut [Lane; C],
+) {
+    let mut sums: [[S::f64s; V]; C] = std::array::from_fn(|c| load::<S, V>(&out[c]));
+    for (row, weight) in rows.chunks_exact(width).zip(weights) {
+        let weight = load::<S, V>(weight);
+        for (sum, x) in sums.iter_mut().zip(&row[first..first + C]) {
+            add(simd, *x, weight, sum);
+        }
+    }
+    for (sum, out) in sums.into_iter().zip(out) {
+        store::<S, V>(sum, out);
     }
 }
 

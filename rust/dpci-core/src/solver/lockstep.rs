@@ -112,9 +112,9 @@ impl Run {
         !self.done && self.failures < 2 && self.steps < MAX_STEPS
     }
 
-    /// Whether one more step like the last one meets the certificate, with some room.
+    /// Whether one more step like the last one meets the certificate.
     fn is_nearly_done(&self, tolerance: f64) -> bool {
-        self.reached * self.rate <= 0.3 * tolerance
+        self.reached * self.rate <= tolerance
     }
 
     /// Takes in the gradient at `params` and moves on.

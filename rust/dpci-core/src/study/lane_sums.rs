@@ -7,10 +7,11 @@ use crate::Result;
 use crate::design::{Design, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
-    LANES, Lane, LaneRows, MultiGram, SparseRow, lanes_accumulate, lanes_outer, lanes_predict,
-    lanes_product, lanes_scale, lanes_series, lanes_spread, lanes_weigh_moments,
+    LANES, Lane, LaneRows, MultiGram, Precision, SparseRow, lanes_accumulate, lanes_outer,
+    lanes_predict, lanes_product, lanes_scale, lanes_series, lanes_sigmoid_rates, lanes_spread,
+    lanes_weigh_moments,
 };
-use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
+use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, Series};
 use crate::moments::{DataMoments, sample_moments};
 use crate::solver::LockstepProblem;
 use crate::spec::Spec;
@@ -19,6 +20,9 @@ use crate::study::population::Population;
 
 /// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
 pub(super) const BLOCK: usize = SERIES_ROWS;
+
+/// Rows from which moments are summed in single precision within a block: they are then good to about 10⁻⁸.
+const MANY_ROWS: usize = 1 << 15;
 
 /// At most [`LANES`] samples, each with its own weights and linear term.
 #[derive(Debug)]
@@ -173,7 +177,7 @@ impl WeightedLanes<'_> {
             far_slope: zero,
             far_curvature: zero,
             counts: zero,
-            series: [[0.0; BLOCK]; SERIES_TERMS],
+            series: Series::default(),
         });
         let offsets = self.population.is_near.then(|| self.offsets(points));
         let all = 0..self.design.n_rows();
@@ -184,11 +188,13 @@ impl WeightedLanes<'_> {
             let slope = &mut buffers.slope[..n];
             let curvature = &mut buffers.curvature[..n];
             if let Some(offsets) = &offsets {
-                let wanted = with_curvature.then_some(&mut *curvature);
                 let predictor = &mut *numbers[0];
                 predict_rows(rows, offsets, self.design.intercept(), predictor);
                 self.expand(range.clone(), &mut buffers.series);
-                let reached = lanes_series(predictor, &buffers.series, slope, wanted);
+                let reached = lanes_series(predictor, &buffers.series.terms, slope);
+                if with_curvature {
+                    lanes_sigmoid_rates(slope, &buffers.series.labels, curvature);
+                }
                 let is_far = reached.map(|offset| offset > SERIES_REACH);
                 if is_far.contains(&true) {
                     let far_slope = &mut buffers.far_slope[..n];
@@ -281,6 +287,16 @@ impl WeightedLanes<'_> {
         sums
     }
 
+    /// For moments of rows like these: roundings of this many in single precision are far below every noise of a study.
+    fn new_gram(&self) -> MultiGram {
+        let precision = if self.design.n_rows() < MANY_ROWS {
+            Precision::Double
+        } else {
+            Precision::Single
+        };
+        MultiGram::new(self.design.n_params(), precision)
+    }
+
     /// Adds a block's part of the moments; its slopes and curvatures are overwritten.
     fn add_moments(&self, block: &mut Block<'_>, gram: &mut MultiGram) {
         lanes_weigh_moments(block.curvature, block.slope, block.counts);
@@ -306,7 +322,7 @@ impl WeightedLanes<'_> {
         let gram = match self.known.take() {
             Some((known, gram)) if known == interleaved => gram,
             _ => {
-                let mut gram = MultiGram::new(dim);
+                let mut gram = self.new_gram();
                 self.evaluate(&interleaved, true, |mut block| {
                     self.add_moments(&mut block, &mut gram);
                 })?;
@@ -353,7 +369,7 @@ impl LockstepProblem for WeightedLanes<'_> {
     fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
         let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
-        let mut gram = with_moments.then(|| MultiGram::new(points.len()));
+        let mut gram = with_moments.then(|| self.new_gram());
         let mut weighted = [[0.0; LANES]; BLOCK];
         self.evaluate(points, gram.is_some(), |mut block| {
             let weighted = &mut weighted[..block.counts.len()];

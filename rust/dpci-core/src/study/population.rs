@@ -7,7 +7,7 @@ use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{Cholesky, vector};
-use crate::loss::{Batch, Loss, SERIES_REACH, SERIES_ROWS, SERIES_TERMS};
+use crate::loss::{Batch, Loss, SERIES_REACH, Series};
 use crate::mechanism::solver_options;
 use crate::objective::{HessianRows, Objective};
 use crate::spec::Spec;
@@ -52,7 +52,7 @@ impl Population {
             .is_some_and(|w| vector::norm(&target) >= w * (1.0 - 1e-9));
         // A predictor's standard deviation is of the order of 2√(dim/n), which a quarter of the reach or less serves at all records.
         let room = SERIES_REACH * SERIES_REACH / 64.0;
-        let is_near = loss.slope_series(&[], &[], &mut [[0.0; SERIES_ROWS]; SERIES_TERMS])
+        let is_near = loss.slope_series(&[], &[], &mut Series::default())
             && spec.n_params() as f64 <= room * design.n_records() as f64;
         Ok(Self {
             on_sphere,

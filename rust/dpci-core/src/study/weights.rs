@@ -105,23 +105,28 @@ impl Resampler {
                 *count += u32::try_from(taken).map_err(|e| Error::Resource(e.to_string()))?;
             }
         }
-        // Small and by itself, so that random increments stay in a first-level cache.
-        let mut local = Vec::new();
         for block in self.small.chunks(BLOCK) {
-            let first = block[0] as usize;
-            let n_rows = block[block.len() - 1] as usize + 1 - first;
-            let counts = &mut counts.small[first..first + n_rows];
+            // Few enough that random increments stay in a first-level cache.
+            let first = block[0];
+            let n_rows = (block[block.len() - 1] + 1 - first) as usize;
+            let counts = &mut counts.small[first as usize..][..n_rows];
             for (lane, generator) in generators.iter_mut().enumerate() {
                 let taken = rests[lane].take(block.len() as u64, generator)?;
-                local.clear();
-                local.resize(n_rows, 0_u32);
-                for_each_index(block.len(), taken, generator, |i| {
-                    local[block[i] as usize - first] += 1;
-                });
-                for (count, drawn) in counts.iter_mut().zip(&local) {
-                    // A row may lie in two blocks.
-                    let held = u32::from(count[lane]) + drawn;
-                    count[lane] = u8::try_from(held).map_err(|e| Error::Resource(e.to_string()))?;
+                let mut is_full = false;
+                if let Ok(counts) = <&mut [_; BLOCK]>::try_from(&mut *counts)
+                    && block.len() == BLOCK
+                {
+                    // Every record is a row of its own.
+                    for_each_of_block(taken, generator, |i| {
+                        is_full |= add_one(&mut counts[i][lane]);
+                    });
+                } else {
+                    for_each_index(block.len(), taken, generator, |i| {
+                        is_full |= add_one(&mut counts[(block[i] - first) as usize][lane]);
+                    });
+                }
+                if is_full {
+                    return Err(Error::Resource("a row drawn more than 255 times".into()));
                 }
             }
         }
@@ -152,25 +157,39 @@ impl Rest {
     }
 }
 
+/// Adds 1 and says whether there was no room for it.
+fn add_one(count: &mut u8) -> bool {
+    let is_full = *count == u8::MAX;
+    *count = count.wrapping_add(1);
+    is_full
+}
+
 /// Calls `visit` with `count` independent uniform indexes below `n ≤ BLOCK`.
-#[expect(clippy::cast_possible_truncation, reason = "an index is below BLOCK")]
 fn for_each_index(n: usize, count: u64, generator: &mut impl Rng, mut visit: impl FnMut(usize)) {
-    if n < BLOCK {
-        for _ in 0..count {
-            visit(generator.random_range(0..n));
-        }
-        return;
+    if n == BLOCK {
+        return for_each_of_block(count, generator, visit);
     }
-    // A power of two: several indexes from the bits of one word, none rejected.
-    let per_word = u64::from(u64::BITS / INDEX_BITS);
-    let mut left = count;
-    while left > 0 {
+    for _ in 0..count {
+        visit(generator.random_range(0..n));
+    }
+}
+
+/// The same below `BLOCK`, a power of two: several indexes from the bits of one word, none rejected.
+#[expect(clippy::cast_possible_truncation, reason = "an index is below BLOCK")]
+fn for_each_of_block(count: u64, generator: &mut impl Rng, mut visit: impl FnMut(usize)) {
+    const PER_WORD: u64 = (u64::BITS / INDEX_BITS) as u64;
+    let mut visit_some = |n: u64| {
         let mut word = generator.next_u64();
-        for _ in 0..left.min(per_word) {
+        for _ in 0..n {
             visit((word % BLOCK as u64) as usize);
             word >>= INDEX_BITS;
         }
-        left = left.saturating_sub(per_word);
+    };
+    for _ in 0..count / PER_WORD {
+        visit_some(PER_WORD);
+    }
+    if !count.is_multiple_of(PER_WORD) {
+        visit_some(count % PER_WORD);
     }
 }
 
