@@ -61,7 +61,7 @@ SITES = {
         "person_rule": (1, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
-        "numbered": (4, ("persons",)),
+        "numbered": (5, ("persons",)),
         "_told_apart": (3, ("persons",)),
     },
     "sources/chunks": {

@@ -335,6 +335,8 @@ def test_missing_ids_of_any_library_are_refused():
         list(np.array([1.0, nan, nan])),
         [np.datetime64("2020"), np.datetime64("NaT")],
         [Decimal(1), Decimal("nan")],
+        [Decimal(1), Decimal("snan")],
+        np.zeros(3, dtype=[("state", int), ("number", int)]),
         np.array([1.0, complex(nan, 0)]),
         [object(), object()],
         [(1, nan), (1, nan)],

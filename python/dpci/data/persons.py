@@ -108,6 +108,8 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
         raise InvalidInput(f"persons must have one id for each of the {n_rows} rows, got {len(cells)}")
     check_index_of_persons(X, ids)
     kind = cells.dtype.kind
+    if kind == "V":
+        raise InvalidInput("persons must have ids of one field, got a structured array")
     if np.ma.getmaskarray(cells).any() or (kind == "f" and not np.isfinite(cells).all()):
         raise _missing()
     if kind in "mM" and np.isnat(cells).any():

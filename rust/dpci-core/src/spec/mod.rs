@@ -46,6 +46,7 @@ pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
 pub use report::{ReportSpec, check_shares};
 pub use residual_moments::{ResidualNoise, ResidualPlan};
+pub use scales::check_bounds;
 #[cfg(test)]
 pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};
