@@ -59,6 +59,7 @@ SITES = {
         "Persons.from_dict": (1, ()),
         "check_contribution": (1, ()),
         "person_rule": (1, ()),
+        "check_columns_of_counts": (2, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
         "numbered": (5, ("persons",)),

@@ -123,6 +123,25 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     return _told_apart(cells.tolist())
 
 
+def check_columns_of_counts(known: str | None, persons: object, weights: object) -> None:
+    """Refuse another column of persons than that of the schema, and one column for ids and weights.
+
+    Raises
+    ------
+    InvalidInput
+        For names of such columns; arrays are the caller's own.
+    """
+    if not isinstance(persons, str):
+        return
+    if known and persons != known:
+        raise InvalidInput(
+            f"persons must be the column of persons that the schema names, {known!r}, got persons={persons!r} (change "
+            "the schema to protect others)"
+        )
+    if isinstance(weights, str) and persons == weights:
+        raise InvalidInput(f"persons and weights must be two columns, got {persons!r} for both")
+
+
 def check_index_of_persons(X: object, ids: object) -> None:
     """Refuse ids whose index is another one than that of the table.
 
