@@ -784,6 +784,9 @@ def step_mu(budget: Budget, calibration: str, mechanism: str, cost: float) -> fl
 def cms11_raised(epsilon: float, sensitivity: float, scale: float) -> bool:
     """Whether the variant cms11 raised l2_strength, from the coefficients' epsilon and noise."""
 
+def check_bounds(of_targets: bool, middle: float, half: float) -> None:
+    """Refuse bounds by which numbers cannot be moved and scaled in double precision."""
+
 def check_excess(n_public: int, n_rows: int) -> None:
     """Refuse more rows under add/remove than the rounding of sums was bounded for."""
 

@@ -56,6 +56,8 @@ def test_a_table_of_persons(files, capsys):
     ("more", "schema", "message"),
     [
         ((), "named.json", "--persons who must be given"),
+        (("--persons", "a"), "named.json", "the column of persons that the schema names, 'who'"),
+        (("--persons", "who", "--weights", "who", "--weight-bound", "9"), "visits.json", "must be two columns"),
         (("--max-rows", "2"), "visits.json", "--max-rows must go with --persons"),
         (("--persons", "who", "--chunk-rows", "10"), "visits.json", "holds the table in memory"),
         (("--persons", "whom"), "visits.json", "'whom'"),

@@ -61,9 +61,10 @@ SITES = {
         "Persons.from_dict": (1, ()),
         "check_contribution": (1, ()),
         "person_rule": (1, ()),
+        "check_columns_of_counts": (2, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
-        "numbered": (4, ("persons",)),
+        "numbered": (5, ("persons",)),
         "_told_apart": (3, ("persons",)),
     },
     "sources/chunks": {

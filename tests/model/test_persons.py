@@ -271,8 +271,15 @@ def test_a_schema_that_names_persons_wants_them():
     named = quiet(table, None, persons="who", **keywords)
     assert named.n_samples == N
     assert named.params == pytest.approx(quiet(table, None, persons=ids, **keywords).params)
+    other = dpci.schema.Schema(columns=columns, target=target)
     with pytest.raises(InvalidInput, match="must have the column 'whom'"):
-        dpci.fit(table, persons="whom", **keywords)
+        dpci.fit(table, persons="whom", **{**keywords, "schema": other})
+    # Each row would be a person of its own.
+    for column in ("whom", "a", "row"):
+        with pytest.raises(InvalidInput, match=f"the schema names, 'who', got persons='{column}'"):
+            dpci.fit({**table, "row": np.arange(len(X))}, persons=column, **keywords)
+    with pytest.raises(InvalidInput, match="two columns, got 'who' for both"):
+        dpci.fit(table, persons="who", weights="who", weight_bound=1e3, **keywords)
     encoded = dpci.data.arrays.NamedRows(schema.features(table), schema.names)
     with pytest.raises(InvalidInput, match="encoded already"):
         dpci.fit(encoded, y, persons="who", **keywords)
@@ -335,6 +342,8 @@ def test_missing_ids_of_any_library_are_refused():
         list(np.array([1.0, nan, nan])),
         [np.datetime64("2020"), np.datetime64("NaT")],
         [Decimal(1), Decimal("nan")],
+        [Decimal(1), Decimal("snan")],
+        np.zeros(3, dtype=[("state", int), ("number", int)]),
         np.array([1.0, complex(nan, 0)]),
         [object(), object()],
         [(1, nan), (1, nan)],

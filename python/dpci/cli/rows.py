@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpci.base.optional import optional
 from dpci.data.arrays import NamedRows
+from dpci.data.persons import check_columns_of_counts
 from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.schema.table import Encoded, Schema
@@ -187,7 +188,8 @@ class Counts:
         Raises
         ------
         InvalidInput
-            For one option without another that it needs, and for a table that is not held in memory.
+            For one option without another that it needs, another column of persons than that of the schema, and for a
+            table that is not held in memory.
         """
         if self.persons is None and schema.persons:
             msg = (
@@ -195,6 +197,7 @@ class Counts:
                 "none"
             )
             raise InvalidInput(msg)
+        check_columns_of_counts(schema.persons, self.persons, self.weights)
         if self.persons is None and self.max_rows is not None:
             msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
             raise InvalidInput(msg)

@@ -102,7 +102,7 @@ def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
         return bool(cell != cell)  # noqa: PLR0124  # the definition of NaN
     except ValueError:  # an array
         return False
-    except TypeError:  # pandas.NA
+    except (TypeError, ArithmeticError):  # pandas.NA, and a decimal that signals
         return True
 
 

@@ -108,6 +108,8 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
         raise InvalidInput(f"persons must have one id for each of the {n_rows} rows, got {len(cells)}")
     check_index_of_persons(X, ids)
     kind = cells.dtype.kind
+    if kind == "V":
+        raise InvalidInput("persons must have ids of one field, got a structured array")
     if np.ma.getmaskarray(cells).any() or (kind == "f" and not np.isfinite(cells).all()):
         raise _missing()
     if kind in "mM" and np.isnat(cells).any():
@@ -119,6 +121,25 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     if kind in "biufmM":
         return np.unique(np.asarray(cells), return_inverse=True)[1].astype(np.int64)
     return _told_apart(cells.tolist())
+
+
+def check_columns_of_counts(known: str | None, persons: object, weights: object) -> None:
+    """Refuse another column of persons than that of the schema, and one column for ids and weights.
+
+    Raises
+    ------
+    InvalidInput
+        For names of such columns; arrays are the caller's own.
+    """
+    if not isinstance(persons, str):
+        return
+    if known and persons != known:
+        raise InvalidInput(
+            f"persons must be the column of persons that the schema names, {known!r}, got persons={persons!r} (change "
+            "the schema to protect others)"
+        )
+    if isinstance(weights, str) and persons == weights:
+        raise InvalidInput(f"persons and weights must be two columns, got {persons!r} for both")
 
 
 def check_index_of_persons(X: object, ids: object) -> None:

@@ -15,7 +15,7 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import Mergeable, Partitions
-from dpci.data.persons import check_index_of_persons
+from dpci.data.persons import check_columns_of_counts, check_index_of_persons
 from dpci.data.weights import check_index_of_weights
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
@@ -113,7 +113,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
 
 
 def check_unit_columns(schema: Schema | None, X: object, *, persons: object, weights: object) -> None:
-    """Refuse names of columns without a schema, and rows without persons where the schema has a column of ids."""
+    """Refuse names of columns without a schema, and rows without the persons of whom the schema has a column of ids."""
     for name, values, what in (("persons", persons, "ids"), ("weights", weights, "numbers")):
         if isinstance(values, str) and schema is None:
             raise InvalidInput(
@@ -132,6 +132,7 @@ def check_unit_columns(schema: Schema | None, X: object, *, persons: object, wei
             f"persons must be given where the schema names a column of persons, {named!r}, because a person may have "
             f"several rows: pass persons={named!r}, got persons=None"
         )
+    check_columns_of_counts(named, persons, weights)
 
 
 def column_values(X: Any, values: Any) -> Any:  # noqa: ANN401  # a column of any library

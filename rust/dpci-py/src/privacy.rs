@@ -157,6 +157,11 @@ pub(crate) fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
 }
 
 #[pyfunction]
+pub(crate) fn check_bounds(of_targets: bool, middle: f64, half: f64) -> PyResult<()> {
+    spec::check_bounds(of_targets, middle, half).map_err(to_python)
+}
+
+#[pyfunction]
 pub(crate) fn check_excess(n_public: usize, n_rows: usize) -> PyResult<()> {
     let neighbors = core::Neighbors::AddRemove;
     spec::check_excess(n_public as f64, neighbors, n_rows as f64).map_err(to_python)

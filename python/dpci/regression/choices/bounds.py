@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.base.validation import check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
@@ -36,6 +37,11 @@ class Bounds:
     upper: _F64
     in_core: bool = False
     """Whether they follow from blocks, of which the core checks each as a whole."""
+
+    def __post_init__(self) -> None:
+        # Without a scale in double precision a robust covariance would fail after it is paid.
+        for middle, half in np.broadcast(*_middle_and_half(self.lower, self.upper)):
+            _core.check_bounds(False, middle, half)  # noqa: FBT003  # of columns
 
     @classmethod
     def of_blocks(cls, rows: Blocks, *, always: bool = False) -> "Bounds | None":
@@ -89,10 +95,14 @@ class Bounds:
                 raise InvalidInput(
                     f"bounds must hold one number for each of the {n_columns} columns of X, got {len(part)}"
                 )
-        middle = self.lower + 0.5 * (self.upper - self.lower)
-        # The greater distance, so that no bound lies beyond 1 when the middle is rounded.
-        half = np.maximum(self.upper - middle, middle - self.lower)
+        middle, half = _middle_and_half(self.lower, self.upper)
         return np.broadcast_to(middle, n_columns).copy(), np.broadcast_to(half, n_columns).copy()
+
+
+def _middle_and_half(lower: _F64, upper: _F64) -> tuple[_F64, _F64]:
+    middle = lower + 0.5 * (upper - lower)
+    # The greater distance, so that no bound lies beyond 1 when the middle is rounded.
+    return middle, np.maximum(upper - middle, middle - lower)
 
 
 def _numbers(name: str, value: object) -> _F64:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.base.validation import check_positive, check_real
 from dpci.data.frames import column_labels
 from dpci.errors import InvalidInput
@@ -22,6 +23,10 @@ class Targets:
     half: _F64
     given: tuple[str, ...] | None = None
     """Names that came with the caller's table of targets."""
+
+    def __post_init__(self) -> None:
+        for middle, half in zip(self.middle, self.half, strict=True):
+            _core.check_bounds(True, middle, half)  # noqa: FBT003  # of targets
 
     @classmethod
     def one(cls, middle: float, half: float, name: str | None = None) -> "Targets":

@@ -48,6 +48,7 @@ pub use plan::Plan;
 pub use refinement::GradientNoise;
 pub use report::{ReportSpec, check_shares};
 pub use residual_moments::{ResidualNoise, ResidualPlan};
+pub use scales::check_bounds;
 #[cfg(test)]
 pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};

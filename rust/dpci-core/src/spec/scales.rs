@@ -44,6 +44,27 @@ pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
     sizes.try_for_each(|(name, value)| check_size(name, value))
 }
 
+/// Refuses public bounds of columns, or of targets, by which numbers could not be moved and scaled: their middle and half their width.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn check_bounds(of_targets: bool, middle: f64, half: f64) -> Result<()> {
+    let name = if of_targets {
+        "target_bound"
+    } else {
+        "half the width of bounds"
+    };
+    check_size(name, half)?;
+    if middle.abs() <= *SIZES.end() {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        name: "the middle of bounds",
+        rule: "at least -1e60 and at most 1e60",
+        value: middle,
+    })
+}
+
 /// Refuses a public size that is out of all proportion.
 ///
 /// # Errors
