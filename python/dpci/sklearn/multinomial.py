@@ -59,7 +59,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How what the intervals need is released; "none" leaves the whole budget to the coefficients, without intervals.
+        How Hessian and gradient covariance, which the intervals need, are released; "none" leaves the whole budget to
+        the coefficients, without intervals.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart.
     n_public : int, optional
