@@ -207,7 +207,7 @@ def test_work_and_sums_are_picklable():
     with pytest.raises(InvalidInput, match="a request for sums must be one of the documented names"):
         _core.Request("rows", point, key)
     with pytest.raises(InvalidInput, match="sums must be as dpci wrote them"):
-        _core.Sums(3, 0, np.ones(3))
+        _core.Sums(3, 3, 0, np.ones(3))
 
 
 class Elsewhere:

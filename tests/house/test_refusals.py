@@ -51,6 +51,7 @@ SITES = {
     },
     "data/rows": {
         "check_in_memory": (1, ()),
+        "check_counts_in_parts": (2, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
         "_param_names": (1, ()),
@@ -61,12 +62,17 @@ SITES = {
         "person_rule": (1, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
-        "numbered": (4, ("persons",)),
+        "checked_ids": (4, ("persons",)),
         "_told_apart": (3, ("persons",)),
+    },
+    "data/tags": {
+        "check_apart": (1, ("parts_persons",)),
+        "check_one_kind": (1, ("parts_persons",)),
+        "_encoded": (1, ("persons",)),
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),
-        "Chunks.reduce": (3, ("parts_iterator",)),
+        "Chunks.reduce": (4, ("parts_iterator",)),
         "Chunks.from_parquet": (3, ()),
         "Chunks._from_files": (1, ()),
         "Chunks.__array__": (1, ()),

@@ -13,9 +13,10 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.dask import is_dask
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
-from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names
+from dpci.data.rows import Rows, as_partitions, check_counts_in_parts, is_in_parts, known_names, name_beside
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
@@ -95,7 +96,7 @@ def release(
         As in :func:`dpci.fit`: whose each row is. The matrix is then the mean over persons of the mean of zz' over
         their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`: how much each row counts, and what is public of that. For rows in memory.
+        As in :func:`dpci.fit`: how much each row counts, and what is public of that.
     ledger : Ledger, optional
         Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -153,7 +154,7 @@ def release(
     )
     check_weighted(weights, weight_bound, weight_total)
     for name, values in (("persons", persons), ("weights", weights)):
-        if isinstance(values, str):
+        if isinstance(values, str) and not is_in_parts(X):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
 
@@ -209,7 +210,7 @@ def release_matrix(
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
     """
-    _check_table(X, choices)
+    _check_table(X, choices, counts)
     if choices.schema is None:
         choices = dataclasses.replace(choices, targets=choices.targets.named(y))
     encoded = None if choices.schema is None else choices.schema.names
@@ -247,7 +248,7 @@ def release_matrix(
         counted = {} if counts is None else counts(X)
         if prepare is not None:
             X, y = prepare(X, y)
-        X, y = _standardised(X, y, choices)
+        X, y, counted = _standardised(X, y, counted, choices)
         lacking = 0
         try:
             named = by_name if unnamed else None
@@ -262,14 +263,19 @@ def release_matrix(
     return matrix
 
 
-def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # whatever the caller has
-    """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
-    check_in_memory(X, choices.persons, choices.weights)
+def _check_table(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    choices: MatrixChoices,
+    counts: Callable[[Any], dict[str, Any]] | None,
+) -> None:
+    """Refuse persons and weights that are no columns of rows in parts, and sparse rows with bounds."""
+    if counts is not None and (is_in_parts(X) or is_dask(X)):
+        check_counts_in_parts(X, **counts(X))
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
-    if isinstance(known, Schema) and known.persons:
+    if isinstance(known, Schema) and known.persons and choices.persons is None:
         raise InvalidInput(
-            "persons must be given where the schema names a column of persons, which needs rows in memory, got rows "
-            f"in parts whose schema names {known.persons!r}"
+            f"persons must be given where the schema names a column of persons, {known.persons!r}, because a person "
+            f"may have several rows: pass persons={known.persons!r}, got persons=None"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
@@ -299,13 +305,19 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
 
 
-def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
+def _standardised(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: Any,  # noqa: ANN401
+    counted: dict[str, Any],
+    choices: MatrixChoices,
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return rows and targets as the core takes them, with their ids and weights, or the names of these in parts."""
     standardise = choices.standardise()
-    partitions = as_partitions(X, y)
+    partitions = as_partitions(X, y, **counted)
     if partitions is not None:
-        return StandardisedParts(partitions, standardise), None
+        return StandardisedParts(partitions, standardise), None, {k: name_beside(k, v) for k, v in counted.items()}
     X, y = standardise.joined(X, y)
-    return standardise.placed(X), standardise.last(X, y)
+    return standardise.placed(X), standardise.last(X, y), counted
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:
