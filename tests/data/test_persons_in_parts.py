@@ -58,18 +58,6 @@ def test_weights_alone():
     np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("with_weights", [False, True])
-def test_regression_release(with_weights):
-    keywords = {"budget": dpci.ZCDP(0.5), "seed": 3, "bounds": (-0.5, 0.5), "target_bound": (0.0, 1.0), "robust": True}
-    columns, given = ({"w": W}, {"weight_bound": 2.0}) if with_weights else ({}, {})
-    real = [(x, x[:, 0] + 0.5, beside) for x, _, beside in chunks(**columns)]
-    name = "w" if with_weights else None
-    ours = dpci.regression.release(dpci.Chunks(real), None, persons="id", weights=name, **given, **keywords)
-    weights = W if with_weights else None
-    theirs = dpci.regression.release(X, X[:, 0] + 0.5, persons=IDS, weights=weights, **given, **keywords)
-    np.testing.assert_allclose(ours.matrix, theirs.matrix, rtol=0, atol=1e-10)
-
-
 def straddling():
     ids = IDS.copy()
     ids[-1] = ids[0]

@@ -82,6 +82,7 @@ SITES = {
         "_without_gaps": (1, ("missing",)),
     },
     "data/parts": {
+        "PartRules.sums": (2, ()),
         "Description.merge": (1, ("parts_columns",)),
         "_keyed_request": (1, ()),
         "DescribedParts.evaluate": (1, ("parts_change",)),

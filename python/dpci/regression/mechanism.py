@@ -13,10 +13,9 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.dask import is_dask
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
-from dpci.data.rows import Rows, as_partitions, check_counts_in_parts, is_in_parts, known_names, name_beside
+from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names, name_beside
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
@@ -96,7 +95,7 @@ def release(
         As in :func:`dpci.fit`: whose each row is. The matrix is then the mean over persons of the mean of zz' over
         their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`: how much each row counts, and what is public of that.
+        As in :func:`dpci.fit`: how much each row counts, and what is public of that. For rows in memory.
     ledger : Ledger, optional
         Where the budget is written as spent before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -154,7 +153,7 @@ def release(
     )
     check_weighted(weights, weight_bound, weight_total)
     for name, values in (("persons", persons), ("weights", weights)):
-        if isinstance(values, str) and not is_in_parts(X):
+        if isinstance(values, str):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
 
@@ -210,7 +209,7 @@ def release_matrix(
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
     """
-    _check_table(X, choices, counts)
+    _check_table(X, choices)
     if choices.schema is None:
         choices = dataclasses.replace(choices, targets=choices.targets.named(y))
     encoded = None if choices.schema is None else choices.schema.names
@@ -263,14 +262,9 @@ def release_matrix(
     return matrix
 
 
-def _check_table(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    choices: MatrixChoices,
-    counts: Callable[[Any], dict[str, Any]] | None,
-) -> None:
-    """Refuse persons and weights that are no columns of rows in parts, and sparse rows with bounds."""
-    if counts is not None and (is_in_parts(X) or is_dask(X)):
-        check_counts_in_parts(X, **counts(X))
+def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # whatever the caller has
+    """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
+    check_in_memory(X, choices.persons, choices.weights)
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(known, Schema) and known.persons and choices.persons is None:
         raise InvalidInput(
