@@ -229,7 +229,7 @@ def check_in_memory(X: object, persons: object, weights: object) -> None:
 
 
 def check_counts_in_parts(X: object, persons: object, weights: object) -> None:
-    """Refuse ids and weights that are no columns of parts, by their kind, before anything is paid or read.
+    """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read.
 
     Raises
     ------
