@@ -305,17 +305,19 @@ class Request:
 
     name: str
     point: _F64
+    key: bytes
     def __getnewargs__(self) -> tuple[str, _F64, bytes]: ...
 
 @final
 class Sums:
     """Sums over some of the records, with what their additions lost; immutable, picklable."""
 
-    def __new__(cls, n_rows: int, fingerprint: int, numbers: _F64) -> Sums: ...
+    def __new__(cls, n_rows: int, n_records: int, fingerprint: int, numbers: _F64) -> Sums: ...
     n_rows: int
+    n_records: int
     def merge(self, other: Sums) -> Sums:
         """The sums over the records of both; those over no records leave the others as they are."""
-    def __getnewargs__(self) -> tuple[int, int, _F64]: ...
+    def __getnewargs__(self) -> tuple[int, int, int, _F64]: ...
 
 def part_sums(
     request: Request,
@@ -327,8 +329,16 @@ def part_sums(
     intercept: float | None,
     clip: bool,
     n_threads: int | None,
+    persons: tuple[NDArray[np.int64], NDArray[np.uint64]] | None = None,
+    max_rows: int | None = None,
+    weights: _F64 | None = None,
+    weight_bound: float | None = None,
 ) -> Sums:
-    """The sums over one part, whose rows are checked first; no rows have empty sums."""
+    """The sums over one part, whose rows are checked first; no rows have empty sums.
+
+    persons: the number of the person of each row, and two numbers that stand for it in all parts. Whoever makes the
+    first pass compares the persons of its parts.
+    """
 
 def fit_many(
     specs: Sequence[Spec],

@@ -176,7 +176,7 @@ def test_neighbours_are_merged_in_order(n_parts):
             return Part((*self, *other))
 
     rows = da.from_array(np.arange(3.0 * n_parts).reshape(-1, 1), chunks=(3, 1))
-    partitions = DaskPartitions(rows, rows[:, 0], None)
+    partitions = DaskPartitions(rows, rows[:, 0], {}, None)
     assert partitions.reduce(lambda x, _y: Part(x[:, 0])) == tuple(range(3 * n_parts))
 
     # The first error wins, with the rows before its partition, whatever fails elsewhere.
@@ -289,8 +289,28 @@ def test_each_partition_has_one_thread_unless_told_otherwise():
 
 def test_workers_of_another_version_are_refused():
     rules = PartRules.unbounded(dpci.losses.SoftLogistic(), None, 1)
-    outcome = _dask._work_on(Describe(rules), 3, "0.0.0", X, (REALS + 1) / 2)
+    outcome = _dask._work_on(Describe(rules), 3, "0.0.0", (), X, (REALS + 1) / 2)
     assert isinstance(outcome.error, InvalidInput)
     assert str(outcome.error).startswith("workers must have dpci 0.0.0, the version of the caller, got ")
     work = SumOver(_core.Request("risk", np.zeros(D), bytes(32)), rules)
-    assert _dask._work_on(work, 3, _core.__version__, X, (REALS + 1) / 2).n_rows == N
+    assert _dask._work_on(work, 3, _core.__version__, (), X, (REALS + 1) / 2).n_rows == N
+
+
+def test_persons_and_weights_beside_partitions():
+    rng = np.random.default_rng(1)
+    ids, weights = np.sort(rng.integers(0, N // 3, size=N)), rng.uniform(0.0, 2.0, size=N)
+    cuts = [0, *(int(np.searchsorted(ids, share * N // 12)) for share in (1, 2)), N]
+    sizes = tuple(np.diff(cuts).tolist())
+    keywords = {**SETTINGS, "weight_bound": 2.0}
+    whole = dpci.fit(X, Y, persons=ids, weights=weights, **keywords)
+
+    def cut(values):
+        return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+
+    found = dpci.fit(cut(X), cut(Y), persons=cut(ids), weights=cut(weights), **keywords)
+    assert found.n_samples == whole.n_samples < N
+    np.testing.assert_allclose(found.params, whole.params, rtol=0, atol=1e-12)
+    with pytest.raises(InvalidInput, match="all of their rows in one part"):
+        dpci.fit(cut(X), cut(Y), persons=cut(ids[::-1] % ids[sizes[0]]), weights=cut(weights), **keywords)
+    with pytest.raises(InvalidInput, match="persons must be a Dask array or series"):
+        dpci.fit(cut(X), cut(Y), persons=ids, **SETTINGS)

@@ -198,7 +198,7 @@ def test_work_and_sums_are_picklable():
             total = total.merge(part)
         assert total.n_rows == N
         direct = SumOver(request, rules)(X, Y)
-        assert total.__getnewargs__()[1] == direct.__getnewargs__()[1], "the fingerprint"
+        assert total.__getnewargs__()[2] == direct.__getnewargs__()[2], "the fingerprint"
         if whole is not None:
             with pytest.raises(InvalidInput, match="sums must answer the same request to be added"):
                 whole.merge(total)
@@ -207,7 +207,7 @@ def test_work_and_sums_are_picklable():
     with pytest.raises(InvalidInput, match="a request for sums must be one of the documented names"):
         _core.Request("rows", point, key)
     with pytest.raises(InvalidInput, match="sums must be as dpci wrote them"):
-        _core.Sums(3, 0, np.ones(3))
+        _core.Sums(3, 3, 0, np.ones(3))
 
 
 class Elsewhere:

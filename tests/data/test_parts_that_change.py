@@ -148,8 +148,8 @@ def test_every_fit_has_a_key_of_its_own():
         key = work.lengths.__getnewargs__()[2]
         description = work(X, Y)
         later = SumOver(_core.Request("risk", np.zeros(D + 1), key), rules)(X, Y)
-        fingerprints.add(description.sums.__getnewargs__()[1])
-        assert later.__getnewargs__()[1] in fingerprints
+        fingerprints.add(description.sums.__getnewargs__()[2])
+        assert later.__getnewargs__()[2] in fingerprints
     assert len(fingerprints) == 5
     for key in (b"short", bytes(33), 5):
         with pytest.raises((TypeError, ValueError)):

@@ -53,6 +53,7 @@ SITES = {
     },
     "data/rows": {
         "check_in_memory": (1, ()),
+        "check_counts_in_parts": (2, ()),
         "as_partitions": (3, ()),
         "known_shape": (1, ("form",)),
         "_param_names": (1, ()),
@@ -64,12 +65,17 @@ SITES = {
         "check_columns_of_counts": (2, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
-        "numbered": (5, ("persons",)),
+        "checked_ids": (5, ("persons",)),
         "_told_apart": (3, ("persons",)),
+    },
+    "data/tags": {
+        "check_apart": (1, ("parts_persons",)),
+        "check_one_kind": (1, ("parts_persons",)),
+        "_encoded": (1, ("persons",)),
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),
-        "Chunks.reduce": (3, ("parts_iterator",)),
+        "Chunks.reduce": (4, ("parts_iterator",)),
         "Chunks.from_parquet": (3, ()),
         "Chunks._from_files": (1, ()),
         "Chunks.__array__": (1, ()),
@@ -79,6 +85,7 @@ SITES = {
         "_without_gaps": (1, ("missing",)),
     },
     "data/parts": {
+        "PartRules.sums": (2, ()),
         "Description.merge": (1, ("parts_columns",)),
         "_keyed_request": (1, ()),
         "DescribedParts.evaluate": (1, ("parts_change",)),

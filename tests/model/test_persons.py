@@ -287,10 +287,10 @@ def test_a_schema_that_names_persons_wants_them():
         dpci.schema.Schema(columns=columns, target=target, persons="a")
 
 
-def test_parts_are_refused():
+def test_ids_beside_parts_are_named():
     X, y, ids = panel()
     chunks = dpci.Chunks(lambda: iter([(X, y)]))
-    with pytest.raises(InvalidInput, match="all rows in memory"):
+    with pytest.raises(InvalidInput, match="must be the name of a column"):
         dpci.fit(chunks, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), persons=ids)
 
 
@@ -312,7 +312,7 @@ def test_a_ledger_pays_and_private_errors_stay_private():
     # What the kinds of the arguments rule out is refused before anything is spent.
     unspent = dpci.Ledger(dpci.PureDP(3.0), errors="private")
     chunks = dpci.Chunks(lambda: iter([(X, y)]))
-    with pytest.raises(InvalidInput, match="all rows in memory"):
+    with pytest.raises(InvalidInput, match="must be the name of a column"):
         dpci.fit(chunks, persons=ids, **{**keywords, "ledger": unspent})
     assert unspent.spent == {"epsilon": 0.0}
 

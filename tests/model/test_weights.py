@@ -230,7 +230,7 @@ def test_clipped_weights_are_those_at_the_bound():
         for given in (weights, np.minimum(weights, 1.5))
     )
     assert np.array_equal(clipped.params, lowered.params)
-    with pytest.raises(InvalidInput, match="weights need all rows in memory"):
+    with pytest.raises(InvalidInput, match="weights must be the name of a column"):
         dpci.fit(
             dpci.Chunks(lambda: iter([(X, y)])), budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1),
             weights=weights, weight_bound=BOUND,

@@ -3,10 +3,11 @@
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dpci import _core
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from dpci.data.parts import Mergeable
 
 _Merged = TypeVar("_Merged", bound="Mergeable")
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # Sums that are added in one task: fewer make the tree deeper, more bring many sums to one worker.
 _FAN_IN = 8
@@ -34,8 +37,8 @@ def is_dask(X: object) -> bool:
     return isinstance(X, (*kinds, getattr(frames, "Series", ())))
 
 
-def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
-    """Return the partitions of a Dask array or frame, None for anything else.
+def dask_partitions(X: object, y: object, beside: Mapping[str, Any] = _NOTHING) -> "DaskPartitions | None":
+    """Return the partitions of a Dask array or frame, with columns ``beside`` its rows, None for anything else.
 
     Raises
     ------
@@ -54,20 +57,23 @@ def dask_partitions(X: object, y: object) -> "DaskPartitions | None":
             "(dask.array.from_array(y, chunks=X.chunks[0]) divides an array as X is divided)"
         )
     rows: Any = X
-    for name, collection, ndim in (("X", rows, 2), ("y", y, 1)):
+    columns = {"y": y, **beside}
+    for name, collection, ndim in (("X", rows, 2), *((name, column, 1) for name, column in columns.items())):
         if collection.ndim != ndim:
             raise InvalidInput(f"{name} must have {ndim} dimension{'s'[: ndim - 1]}, got {collection.ndim}")
     if isinstance(rows, array) and rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})  # the columns of a row must be together
-    _check_sizes(rows, y)
-    if isinstance(rows, array) and isinstance(y, series):
-        y = y.values  # Dask's
-        _check_sizes(rows, y)
-    elif isinstance(rows, frame) and isinstance(y, array):
-        series_of = dataframe.from_dask_array  # type: ignore[union-attr]  # the frame's own module
-        y = series_of(y).map_partitions(_without_index, meta=("y", object))
+    for name, column in columns.items():
+        _check_sizes(name, rows, column)
+        if isinstance(rows, array) and isinstance(column, series):
+            columns[name] = column.values  # Dask's
+            _check_sizes(name, rows, columns[name])
+        elif isinstance(rows, frame) and isinstance(column, array):
+            series_of = dataframe.from_dask_array  # type: ignore[union-attr]  # the frame's own module
+            columns[name] = series_of(column).map_partitions(_without_index, meta=(name, object))
     names = tuple(map(str, rows.columns)) if isinstance(rows, frame) else None
-    return DaskPartitions(rows, y, names)
+    y = columns.pop("y")
+    return DaskPartitions(rows, y, columns, names)
 
 
 class DaskPartitions:
@@ -79,21 +85,29 @@ class DaskPartitions:
 
     concurrent = True
 
-    def __init__(self, X: Any, y: Any, names: tuple[str, ...] | None) -> None:  # noqa: ANN401  # Dask's, not imported
+    def __init__(  # Dask's collections, which is not imported
+        self,
+        X: Any,  # noqa: ANN401
+        y: Any,  # noqa: ANN401
+        beside: Mapping[str, Any],
+        names: tuple[str, ...] | None,
+    ) -> None:
         self._names = names
-        self._parts = _pairs_of_arrays(X, y) if names is None else _pairs_of_frame(X, y)
+        self._beside = tuple(beside)
+        together = _parts_of_arrays if names is None else _parts_of_frame
+        self._parts = together(X, y, *beside.values())
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns of a frame."""
         return self._names
 
-    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every partition and merge neighbours in a tree that depends on their number alone."""
         delayed = _module("dask").delayed
         sent = delayed(work, name=f"dpci-work-{uuid.uuid4().hex}", traverse=False)
         work_on, merge = delayed(_work_on, pure=False), delayed(_merged, pure=False)
-        level = [work_on(sent, k, _core.__version__, *part) for k, part in enumerate(self._parts)]
+        level = [work_on(sent, k, _core.__version__, self._beside, *part) for k, part in enumerate(self._parts)]
         while len(level) > 1:
             level = [merge(*level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
         outcome: _Outcome = _computed(level[0])
@@ -121,13 +135,19 @@ class _Outcome:
     error: DpciError | None = None
 
 
-def _work_on(work: Callable[[Any, Any], "Mergeable"], partition: int, version: str, *data: Any) -> _Outcome:  # noqa: ANN401
+def _work_on(
+    work: Callable[..., "Mergeable"],
+    partition: int,
+    version: str,
+    beside: tuple[str, ...],
+    *data: Any,  # noqa: ANN401  # of any kind
+) -> _Outcome:
     """Do the work on one partition, on a worker."""
     try:
         if version != _core.__version__:
             raise InvalidInput(f"workers must have dpci {version}, the version of the caller, got {_core.__version__}")
-        X, y = data if len(data) == 2 else data[0]
-        total = work(X, y)
+        X, y, *columns = data[0] if len(data) == 1 else data
+        total = work(X, y, dict(zip(beside, columns, strict=True))) if beside else work(X, y)
     except DpciError as error:
         return _Outcome(partition, 0, error=error)
     return _Outcome(partition, total.n_rows, total)
@@ -154,17 +174,17 @@ def _module(name: str) -> Any:  # noqa: ANN401  # Dask's
     return import_module(name)
 
 
-def _check_sizes(X: Any, y: Any) -> None:  # noqa: ANN401  # Dask's
+def _check_sizes(name: str, X: Any, y: Any) -> None:  # noqa: ANN401  # Dask's
     """Compare what is known of the partitions before they are computed; the rest is found where they are."""
     if X.npartitions != y.npartitions:
         raise InvalidInput(
-            f"y must have the partitions of X, got {y.npartitions} and {X.npartitions} (rechunk or repartition one of "
-            "them)"
+            f"{name} must have the partitions of X, got {y.npartitions} and {X.npartitions} (rechunk or repartition "
+            "one of them)"
         )
     for k, (rows, targets) in enumerate(zip(_sizes(X), _sizes(y), strict=False)):
         if rows != targets and rows == rows and targets == targets:  # noqa: PLR0124  # unknown sizes are NaN
             raise InvalidInput(
-                f"y must have the partitions of X, got {targets} entries for {rows} rows in partition {k}"
+                f"{name} must have the partitions of X, got {targets} entries for {rows} rows in partition {k}"
             )
 
 
@@ -172,14 +192,15 @@ def _sizes(collection: Any) -> Sequence[float]:  # noqa: ANN401  # Dask's
     return cast("Sequence[float]", getattr(collection, "chunks", ((),))[0])
 
 
-def _pairs_of_arrays(X: Any, y: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401  # Dask's
+def _parts_of_arrays(*arrays: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401  # Dask's
     """Return the tasks of corresponding blocks, optimised together: what both are cut from is computed once.
 
     ``dask.optimize`` and ``to_delayed`` look at one collection at a time.
     """
     graphs, delayed = _module("dask.highlevelgraph").HighLevelGraph, _module("dask.delayed").Delayed
-    keys = [list(_flat(each.__dask_keys__())) for each in (X, y)]
-    graph = X.__dask_optimize__(graphs.merge(X.__dask_graph__(), y.__dask_graph__()), keys[0] + keys[1])
+    keys = [list(_flat(each.__dask_keys__())) for each in arrays]
+    merged = graphs.merge(*(each.__dask_graph__() for each in arrays))
+    graph = arrays[0].__dask_optimize__(merged, [key for mine in keys for key in mine])
     layer = f"dpci-blocks-{uuid.uuid4().hex}"
     graph = graphs.from_collections(layer, graph, dependencies=())
     return [tuple(delayed(key, graph, layer=layer) for key in pair) for pair in zip(*keys, strict=True)]
@@ -193,9 +214,11 @@ def _flat(keys: Any) -> Iterator[Any]:  # noqa: ANN401  # Dask's nested lists of
             yield key
 
 
-def _pairs_of_frame(X: Any, y: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401  # Dask's
+def _parts_of_frame(*collections: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401  # Dask's
     """Return one task for each pair of partitions: optimised on its own, a frame may get others (Parquet files)."""
-    pairs = _module("dask.dataframe").map_partitions(_pair, X, y, meta=("pair", object), align_dataframes=False)
+    pairs = _module("dask.dataframe").map_partitions(
+        _together, *collections, meta=("pair", object), align_dataframes=False
+    )
     return [(pair,) for pair in pairs.to_delayed()]
 
 
@@ -204,8 +227,8 @@ def _without_index(y: Any) -> Any:  # noqa: ANN401  # of any kind
     return y.to_numpy()
 
 
-def _pair(X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # of any kind
-    return X, y
+def _together(*collections: Any) -> tuple[Any, ...]:  # noqa: ANN401  # of any kind
+    return collections
 
 
 def _computed(task: Any) -> Any:  # noqa: ANN401  # Dask's

@@ -5,9 +5,10 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from types import MappingProxyType
+from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,17 @@ from dpci.data.arrays import Features, as_features, check_columns
 from dpci.data.frames import check_same_index
 from dpci.data.interchange import taken_over
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
+from dpci.data.persons import Persons
+from dpci.data.tags import PartPersons, check_apart, check_one_kind, tagged
+from dpci.data.weights import weight_values
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
 from dpci.rows import Ball, RowDomain, core_rows
 
 _GREATEST_NORM = sys.float_info.max
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+"""What parts without persons and weights have beside their rows."""
 
 
 class Mergeable(Protocol):
@@ -52,10 +59,11 @@ class Partitions(Protocol):
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns, where the source knows them before it is read."""
 
-    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work(X, y)``, which is picklable, to every part, and merge in the order of the parts.
 
-        Whichever part is finished first: the order of merging decides the last bits. None without parts.
+        Whichever part is finished first: the order of merging decides the last bits. None without parts. Parts with
+        persons or weights are ``work(X, y, columns)``, where a mapping has the columns beside the rows by name.
         """
 
 
@@ -71,6 +79,13 @@ class PartRules:
     n_threads: int | None
     columns: tuple[str, ...] | None = None
     named: bool = False
+    persons: Persons | None = None
+    """How the rows of a person count, where the records are persons."""
+    weight_bound: float | None = None
+    ids: str | None = None
+    """The column beside the rows that says whose each is."""
+    weights: str | None = None
+    """The column beside the rows that says what each weighs."""
 
     @classmethod
     def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":
@@ -103,18 +118,42 @@ class PartRules:
         check_same_index(X, y)
         return encode(y, n_rows, two_classes=self.two_classes, classes=classes).values
 
-    def sums(self, request: _core.Request, features: Features, targets: NDArray[np.float64]) -> _core.Sums:
-        """Check the rows of a part and sum over them."""
-        return _core.part_sums(
+    def sums(
+        self,
+        request: _core.Request,
+        X: Any,  # noqa: ANN401  # whatever a source gives
+        y: Any,  # noqa: ANN401
+        beside: Mapping[str, Any],
+    ) -> tuple[_core.Sums, Features, PartPersons | None]:
+        """Check the rows of a part and sum over them; return also the rows, and whose they are."""
+        features = self.features(X)
+        n_rows = features.shape[0]
+        used = {"persons": self.ids, "weights": self.weights}
+        for what, name in used.items():
+            if name is not None and name not in beside:
+                raise InvalidInput(f"every part must have the column {name!r} of {what} beside its rows, got none")
+        if unused := [name for name in beside if name not in used.values()]:
+            raise InvalidInput(
+                f"columns beside the rows of a part must be named by persons= or weights=, got {unused[0]!r}, which is "
+                "not"
+            )
+        persons = None if self.ids is None else tagged(beside[self.ids], n_rows, X, request.key)
+        weights = None if self.weights is None else weight_values(beside[self.weights], n_rows, X)
+        sums = _core.part_sums(
             request,
             features.values,
-            targets,
+            self.targets(X, y, n_rows),
             loss=_to_core(self.loss),
             row_norm=core_rows(self.rows),
             intercept=self.intercept,
             clip=self.clip,
             n_threads=self.n_threads,
+            persons=None if persons is None else persons.for_core,
+            max_rows=None if self.persons is None else self.persons.max_rows,
+            weights=weights,
+            weight_bound=self.weight_bound,
         )
+        return sums, features, persons
 
 
 @functools.lru_cache(maxsize=16)
@@ -129,10 +168,9 @@ class SumOver:
     request: _core.Request
     rules: PartRules
 
-    def __call__(self, X: Any, y: Any) -> _core.Sums:  # noqa: ANN401  # whatever a source gives
+    def __call__(self, X: Any, y: Any, beside: Mapping[str, Any] = NOTHING) -> _core.Sums:  # noqa: ANN401  # as above
         """Return the sums over one part."""
-        features = self.rules.features(X)
-        return self.rules.sums(self.request, features, self.rules.targets(X, y, features.shape[0]))
+        return self.rules.sums(self.request, X, y, beside)[0]
 
 
 @dataclass(frozen=True)
@@ -142,6 +180,10 @@ class Description:
     sums: _core.Sums
     n_columns: int
     names: tuple[str, ...] | None
+    tags: tuple[NDArray[np.uint64], ...] = ()
+    """Hashes of the persons of each part."""
+    kind: str | None = None
+    """What their ids are."""
 
     @property
     def n_rows(self) -> int:
@@ -153,7 +195,8 @@ class Description:
         if (self.n_columns, self.names) != (other.n_columns, other.names):
             mine, others = (self.names or self.n_columns, other.names or other.n_columns)
             raise InvalidInput(f"every part must have the same columns, got {others} after {mine}")
-        return Description(self.sums.merge(other.sums), self.n_columns, self.names)
+        kind = check_one_kind(self.kind, other.kind)
+        return Description(self.sums.merge(other.sums), self.n_columns, self.names, self.tags + other.tags, kind)
 
 
 def _keyed_request() -> _core.Request:
@@ -182,12 +225,12 @@ class Describe:
     rules: PartRules
     lengths: _core.Request = field(default_factory=_keyed_request)
 
-    def __call__(self, X: Any, y: Any) -> Description:  # noqa: ANN401  # whatever a source gives
+    def __call__(self, X: Any, y: Any, beside: Mapping[str, Any] = NOTHING) -> Description:  # noqa: ANN401  # as above
         """Return what the first pass finds out about one part."""
-        features = self.rules.features(X)
-        n_rows, n_columns = features.shape
-        sums = self.rules.sums(self.lengths, features, self.rules.targets(X, y, n_rows))
-        return Description(sums, n_columns, features.names)
+        sums, features, persons = self.rules.sums(self.lengths, X, y, beside)
+        if persons is None:
+            return Description(sums, features.shape[1], features.names)
+        return Description(sums, features.shape[1], features.names, (persons.tags,), persons.kind)
 
 
 @dataclass(frozen=True)
@@ -205,6 +248,11 @@ class DescribedParts:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.first[1].n_rows
+
+    @property
+    def n_records(self) -> int:
+        """Number of records: of persons, or of rows."""
+        return self.first[1].n_records
 
     def evaluate(self, request: _core.Request) -> _core.Sums:
         """Return the sums over all records: one pass, in which every row is checked again."""
@@ -227,7 +275,7 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     ------
     InvalidInput
         For rows or targets that break a rule, parts with different columns, labels of another type without
-        ``classes``, the hinge, and a source without rows.
+        ``classes``, the hinge, a source without rows, and a person with rows in several parts.
     RowNormViolation
         For a row above the bound.
     """
@@ -242,6 +290,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
         raise InvalidInput("the data must have at least one row, got a source without parts")
     if found.n_rows == 0:
         raise InvalidInput("the data must have at least one row, got 0 rows in all parts")
+    if found.tags:
+        check_apart(found.tags)
     names = found.names if partitions.names is None else partitions.names
     if names is not None and (len(names) != found.n_columns or (found.names or names) != names):
         columns_found = found.names or f"{found.n_columns} columns"

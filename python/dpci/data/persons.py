@@ -101,6 +101,11 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     InvalidInput
         For ids of another shape, missing ones, and ids of several types, which could name one person in two ways.
     """
+    return numbers_of(checked_ids(ids, n_rows, X))
+
+
+def checked_ids(ids: object, n_rows: int, X: object) -> NDArray[Any]:
+    """Return the ids of all rows, of which none is missing, as an array; see :func:`numbered`."""
     cells = np.ma.asarray(decoded(ids)) if isinstance(ids, np.ma.MaskedArray) else _cells(ids)
     if cells.ndim != 1:
         raise InvalidInput(f"persons must be one-dimensional, one id for each row, got shape {cells.shape}")
@@ -114,6 +119,12 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
         raise _missing()
     if kind in "mM" and np.isnat(cells).any():
         raise _missing()
+    return cells
+
+
+def numbers_of(cells: NDArray[Any]) -> _I64:
+    """Return the persons of ids that are checked, as numbers from 0 without gaps; see :func:`numbered`."""
+    kind = cells.dtype.kind
     if kind in "biu" and len(cells):
         least, greatest = int(cells.min()), int(cells.max())
         if greatest - least <= _SPREAD * len(cells):

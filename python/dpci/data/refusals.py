@@ -23,6 +23,12 @@ OF_PYTHON = {
         "a wrong shape or dtype, masked values, dates, strings, complex numbers, broken indices", "before", "the defect"
     ),
     "index": Refusal("the index of y differs from the index of X", "before", "two labels, row"),
+    "parts_persons": Refusal(
+        "a person with rows in several parts, or ids of other types in another part",
+        "before",
+        "the types",
+        remains=True,
+    ),
     "persons": Refusal(
         "ids of persons that are missing, of several types, of another number or another index than the rows",
         "before",

@@ -1,5 +1,6 @@
 """The one way in for X and y: rows and targets as the core takes them, in memory or in parts."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, TypeVar
@@ -70,6 +71,8 @@ class Rows:
     @property
     def n_records(self) -> int:
         """Number of records: of persons, or of rows."""
+        if self.parts is not None:
+            return self.parts.n_records
         return self.shape[0] if self.persons is None else int(self.persons.max()) + 1
 
     @property
@@ -128,10 +131,10 @@ def read(
     InvalidInput, RowNormViolation
         For malformed data; for rows in parts also where they break the bounds, which all others meet in the core.
     """
-    partitions = None if parts is None else as_partitions(X, y)
+    partitions = None if parts is None else as_partitions(X, y, persons=persons, weights=weights)
     if parts is not None and partitions is not None:
-        check_in_memory(X, persons, weights)
-        found = describe(partitions, parts)
+        ids, weighed = name_beside("persons", persons), name_beside("weights", weights)
+        found = describe(partitions, dataclasses.replace(parts, ids=ids, weights=weighed))
         names = _param_names(found.names, found.n_columns, choices)
         rows = Rows(
             shape=(found.n_rows, found.n_columns),
@@ -141,7 +144,7 @@ def read(
             classes_inferred=False,
             parts=found,
         )
-        return rows, resolve(*rows.shape)
+        return rows, resolve(found.n_records, found.n_columns)
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
     choices.rows.check_columns(features.shape[1])
@@ -175,7 +178,8 @@ def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: Model
     return (*names, "intercept")
 
 
-def _is_source(X: object) -> TypeGuard[Partitions]:
+def is_in_parts(X: object) -> TypeGuard[Partitions]:
+    """Whether these are rows in parts, other than those of Dask."""
     # The class, not the object: frames take the names of their columns for attributes.
     return hasattr(type(X), "reduce") and isinstance(X, Partitions)  # the first alone is fast
 
@@ -188,7 +192,7 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
     InvalidInput
         For rows in memory that have no shape before they are read, such as lists.
     """
-    if _is_source(X):
+    if is_in_parts(X):
         names = X.names
         return None, None if names is None else len(names)
     shape = getattr(X.values if isinstance(X, NamedRows) else X, "shape", None)
@@ -203,7 +207,7 @@ def known_shape(X: object) -> tuple[int | None, int | None]:
 
 def known_names(X: object) -> tuple[str, ...] | None:
     """Return the names of the columns as far as they are known before the rows are read; None without."""
-    if _is_source(X):
+    if is_in_parts(X):
         return X.names
     return X.names if isinstance(X, NamedRows) else column_labels(X)
 
@@ -217,11 +221,39 @@ def check_in_memory(X: object, persons: object, weights: object) -> None:
         For a source of parts and a Dask collection.
     """
     given = "persons" if persons is not None else "weights" if weights is not None else None
-    if given is not None and (_is_source(X) or is_dask(X)):
+    if given is not None and (is_in_parts(X) or is_dask(X)):
         raise InvalidInput(
             f"{given} need all rows in memory, got rows in parts of type {type(X).__name__} (pass them as one array or "
             "table)"
         )
+
+
+def check_counts_in_parts(X: object, persons: object, weights: object) -> None:
+    """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read.
+
+    Raises
+    ------
+    InvalidInput
+        For anything but names with a source of parts, and anything but Dask collections with such rows.
+    """
+    in_parts, on_dask = is_in_parts(X), is_dask(X)
+    for name, values in (("persons", persons), ("weights", weights)):
+        if values is None:
+            continue
+        if in_parts and not isinstance(values, str):
+            raise InvalidInput(
+                f"{name} must be the name of a column where rows come in parts, got {type(values).__name__} "
+                "(dpci.Chunks says where parts have such columns)"
+            )
+        if on_dask and not is_dask(values):
+            raise InvalidInput(
+                f"{name} must be a Dask array or series where X is a Dask collection, got {type(values).__name__}"
+            )
+
+
+def name_beside(name: str, values: object) -> str | None:
+    """Return under which name the parts have ids or weights: its own for Dask collections."""
+    return values if isinstance(values, str) else None if values is None else name
 
 
 def check_source(X: object, y: object, loss: _core.Loss) -> None:
@@ -233,22 +265,23 @@ def check_source(X: object, y: object, loss: _core.Loss) -> None:
         For targets given twice, not at all, or not as a Dask collection with rows that are one, and for the hinge with
         rows in parts.
     """
-    in_parts = _is_source(X)
+    in_parts = is_in_parts(X)
     if in_parts != (y is None) or (is_dask(X) and not is_dask(y)):
         as_partitions(X, y)
     if in_parts or is_dask(X):
         check_smooth(loss)
 
 
-def as_partitions(X: object, y: object) -> Partitions | None:
-    """Return rows in parts as such, None for rows in memory.
+def as_partitions(X: object, y: object, *, persons: object = None, weights: object = None) -> Partitions | None:
+    """Return rows in parts as such, with the columns of ids and weights of Dask collections; None for rows in memory.
 
     Raises
     ------
     InvalidInput
         For targets given twice, or not at all; for Dask collections whose partitions do not match.
     """
-    if _is_source(X):
+    check_counts_in_parts(X, persons, weights)
+    if is_in_parts(X):
         if y is not None:
             raise InvalidInput(
                 f"y must be None if X holds the targets, got X of type {type(X).__name__} and y of type "
@@ -262,4 +295,5 @@ def as_partitions(X: object, y: object) -> Partitions | None:
                 "dpci.Chunks(function) with a function that returns a fresh iterable each time"
             )
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
-    return dask_partitions(X, y)
+    given = {"persons": persons, "weights": weights}
+    return dask_partitions(X, y, {name: values for name, values in given.items() if values is not None})

@@ -14,7 +14,7 @@ from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_b
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.persons import person_rule
-from dpci.data.rows import Rows, check_in_memory, check_source
+from dpci.data.rows import Rows, check_counts_in_parts, check_source
 from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
@@ -27,7 +27,7 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, beside_rows, check_unit_columns, counts_beside, described
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
@@ -305,7 +305,8 @@ def fit(
     payment = Payment.due(
         "dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed, persons=is_of_persons
     )
-    source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema)
+    beside = beside_rows(persons, weights)
+    source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema, beside)
     check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
     return release_fit(
         source.X,
@@ -344,7 +345,7 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    check_in_memory(X, persons, weights)
+    check_counts_in_parts(X, persons, weights)
     if prepare is None:
         check_source(X, y, settings.core_loss)
     with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:

@@ -15,7 +15,7 @@ from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
-from dpci.model.tables import Source, check_schema, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, beside_rows, check_schema, check_unit_columns, counts_beside, described
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.keywords import choices_of_fit
 from dpci.regression.choices.matrix import MatrixChoices
@@ -103,7 +103,8 @@ def fit_moments(
     check_weighted(weights, weight_bound, weight_total)
     schema = made.schema
     payment = payment_for("dpci.fit", ledger, made)
-    source = Source(X, y, None) if schema is None else described(X, y, schema)
+    beside = beside_rows(persons, weights)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())

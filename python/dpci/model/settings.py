@@ -327,6 +327,8 @@ class Settings(DerivedFacts):
             intercept=self.intercept,
             clip=self.on_violation == "clip",
             n_threads=self.n_threads,
+            persons=self.persons,
+            weight_bound=None if self.weights is None else self.weights.bound,
         )
 
     def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:

@@ -14,8 +14,9 @@ from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
-from dpci.data.parts import Mergeable, Partitions
+from dpci.data.parts import NOTHING, Mergeable, Partitions
 from dpci.data.persons import check_columns_of_counts, check_index_of_persons
+from dpci.data.rows import is_in_parts
 from dpci.data.weights import check_index_of_weights
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
@@ -65,7 +66,12 @@ def check_counts(loss: str, schema: Schema) -> None:
         )
 
 
-def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # whatever the caller has
+def beside_rows(*columns: object) -> tuple[str, ...]:
+    """Return the columns of ids and weights that are named."""
+    return tuple(column for column in columns if isinstance(column, str))
+
+
+def described(X: Any, y: Any, schema: Schema, beside: tuple[str, ...] = ()) -> Source:  # noqa: ANN401  # whatever the caller has
     """Return what a fit reads of a table that a schema describes; nothing is read here.
 
     Parameters
@@ -77,6 +83,8 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
         The column of targets, if it is not in the table.
     schema : Schema
         Public description of the columns.
+    beside : tuple of str
+        Columns of ids and weights, which parts keep beside their encoded rows.
 
     Raises
     ------
@@ -84,26 +92,26 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
         For anything that is no such table, and chunks of another schema.
     """
     if isinstance(X, str | os.PathLike):
-        X = _file(X, schema)
+        X = _file(X, schema, beside)
     _check_no_targets(X, y)
     if isinstance(X, Chunks) and X.schema is not None:
         if X.schema.digest != schema.digest:
             raise InvalidInput(
                 f"schema must be the one that the chunks were made with, {X.schema.digest}, got {schema.digest}"
             )
-        return Source(SchemaParts(X, schema, encoded=True), y, None)
+        return Source(SchemaParts(X, schema, beside, encoded=True), y, None)
     if isinstance(X, NamedRows):  # encoded already
         if X.names != schema.names:
             raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
         return Source(X, None if y is None else _coded(y, schema), None)
     if hasattr(type(X), "reduce") and isinstance(X, Partitions):
-        return Source(SchemaParts(X, schema), y, None)
+        return Source(SchemaParts(X, schema, beside), y, None)
     if is_dask(X):
-        needed = [column.name for column in schema.columns]
+        needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside])]
         if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
             raise InvalidInput(absent(missing[0], X))
         parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
-        return Source(SchemaParts(parts, schema), None, None)
+        return Source(SchemaParts(parts, schema, beside), None, None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
         raise InvalidInput(
             "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
@@ -115,7 +123,7 @@ def described(X: Any, y: Any, schema: Schema) -> Source:  # noqa: ANN401  # what
 def check_unit_columns(schema: Schema | None, X: object, *, persons: object, weights: object) -> None:
     """Refuse names of columns without a schema, and rows without the persons of whom the schema has a column of ids."""
     for name, values, what in (("persons", persons, "ids"), ("weights", weights, "numbers")):
-        if isinstance(values, str) and schema is None:
+        if isinstance(values, str) and schema is None and not is_in_parts(X):
             raise InvalidInput(
                 f"{name} must be an array of {what} without a schema, because all columns of X are used, got the name "
                 "of a column"
@@ -137,7 +145,8 @@ def check_unit_columns(schema: Schema | None, X: object, *, persons: object, wei
 
 def column_values(X: Any, values: Any) -> Any:  # noqa: ANN401  # a column of any library
     """Return ids or weights, of a table those of the column that is named."""
-    if not isinstance(values, str):
+    # Parts are asked for their columns one by one.
+    if not isinstance(values, str) or is_in_parts(X):
         return values
     return column_of(X.columns if isinstance(X, RawTable) else X, values)
 
@@ -183,9 +192,10 @@ class RawTable:
 class SchemaParts:
     """Parts of a table, each of which a schema encodes, or has encoded, where it lies."""
 
-    def __init__(self, parts: Any, schema: Schema, *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
+    def __init__(self, parts: Any, schema: Schema, beside: tuple[str, ...] = (), *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
         self._parts = parts
         self._schema = schema
+        self._beside = beside
         self._encoded = encoded
         self.concurrent = bool(getattr(parts, "concurrent", False))
 
@@ -194,9 +204,9 @@ class SchemaParts:
         """Names of the encoded columns."""
         return self._schema.names
 
-    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to the encoded rows and targets of every part."""
-        merged: _Merged | None = self._parts.reduce(_Encoding(self._schema, work, encoded=self._encoded))
+        merged: _Merged | None = self._parts.reduce(_Encoding(self._schema, work, self._beside, encoded=self._encoded))
         return merged
 
 
@@ -205,11 +215,17 @@ class _Encoding:
     """Work on encoded rows, as work on those of the table."""
 
     schema: Schema
-    work: Callable[[Any, Any], Any]
+    work: Callable[..., Any]
+    beside: tuple[str, ...]
     encoded: bool
 
-    def __call__(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever a source gives
-        return self.work(X, _coded(y, self.schema)) if self.encoded else self.work(*encode_table(X, y, self.schema))
+    def __call__(self, X: Any, y: Any, given: Mapping[str, Any] = NOTHING) -> Any:  # noqa: ANN401  # whatever a source gives
+        if self.encoded:
+            return self.work(X, _coded(y, self.schema), given)
+        # Once, also here: a stream can be read only once.
+        X = named_columns(X)
+        columns = {name: column_of(X, name) for name in self.beside if name not in given}
+        return self.work(*encode_table(X, y, self.schema), {**given, **columns})
 
 
 def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # noqa: ANN401  # tables of any library
@@ -238,6 +254,6 @@ def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the c
         )
 
 
-def _file(path: Any, schema: Schema) -> Chunks:  # noqa: ANN401  # a path
+def _file(path: Any, schema: Schema, beside: tuple[str, ...]) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
-    return read(path, schema=schema)
+    return read(path, schema=schema, beside=beside)

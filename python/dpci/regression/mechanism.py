@@ -15,7 +15,7 @@ from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
-from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names
+from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names, name_beside
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
@@ -259,7 +259,7 @@ def release_matrix(
         counted = {} if counts is None else counts(X)
         if prepare is not None:
             X, y = prepare(X, y)
-        X, y = _standardised(X, y, choices)
+        X, y, counted = _standardised(X, y, counted, choices)
         lacking = 0
         try:
             named = by_name if unnamed else None
@@ -278,10 +278,10 @@ def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # wha
     """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
     check_in_memory(X, choices.persons, choices.weights)
     known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
-    if isinstance(known, Schema) and known.persons:
+    if isinstance(known, Schema) and known.persons and choices.persons is None:
         raise InvalidInput(
-            "persons must be given where the schema names a column of persons, which needs rows in memory, got rows "
-            f"in parts whose schema names {known.persons!r}"
+            f"persons must be given where the schema names a column of persons, {known.persons!r}, because a person "
+            f"may have several rows: pass persons={known.persons!r}, got persons=None"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
@@ -312,13 +312,19 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
 
 
-def _standardised(X: Any, y: Any, choices: MatrixChoices) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
+def _standardised(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: Any,  # noqa: ANN401
+    counted: dict[str, Any],
+    choices: MatrixChoices,
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return rows and targets as the core takes them, with their ids and weights, or the names of these in parts."""
     standardise = choices.standardise()
-    partitions = as_partitions(X, y)
+    partitions = as_partitions(X, y, **counted)
     if partitions is not None:
-        return StandardisedParts(partitions, standardise), None
+        return StandardisedParts(partitions, standardise), None, {k: name_beside(k, v) for k, v in counted.items()}
     X, y = standardise.joined(X, y)
-    return standardise.placed(X), standardise.last(X, y)
+    return standardise.placed(X), standardise.last(X, y), counted
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:

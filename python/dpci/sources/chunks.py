@@ -3,7 +3,7 @@
 import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import GeneratorType
@@ -23,8 +23,8 @@ from dpci.sources.files import Columns, check_delimiter, check_named_once, is_st
 
 __all__ = ["Chunks"]
 
-Chunk: TypeAlias = tuple[Any, Any]
-"""Rows (anything that ``fit`` takes as X) and their targets."""
+Chunk: TypeAlias = tuple[Any, Any] | tuple[Any, Any, Mapping[str, Any]]
+"""Rows (anything that ``fit`` takes as X), their targets, and columns beside them by name."""
 Paths: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
@@ -47,6 +47,8 @@ class Chunks:
         function; or a collection of such pairs, such as a list. X is anything that :func:`dpci.fit` takes (arrays,
         frames, sparse rows), with the same columns in all chunks; a chunk may be empty. A generator that is already
         running is refused: it can be read only once.
+        A chunk ``(X, y, {"id": ids, "weight": weights})`` has columns beside its rows, which
+        ``fit(persons="id", weights="weight")`` names. All rows of a person must be in one chunk.
     names : sequence of str, optional
         Names of the columns. None: those of the chunks, if they are frames.
     schema : dpci.schema.Schema, optional
@@ -110,8 +112,8 @@ class Chunks:
         """The schema that has encoded the rows, where there is one."""
         return self._schema
 
-    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
-        """Apply ``work(X, y)`` to every chunk in turn and merge what it returns; None without chunks."""
+    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
+        """Apply ``work(*chunk)`` to every chunk in turn and merge what it returns; None without chunks."""
         source: Any = self._source() if callable(self._source) else self._source
         if isinstance(source, Iterator) and not self._fresh:
             # Found in the pass before a ledger pays. An iterator that wraps one that was read is found in the next.
@@ -127,9 +129,14 @@ class Chunks:
         total: _Merged | None = None
         try:
             for number, chunk in enumerate(chunks):
-                if not isinstance(chunk, tuple | list) or len(chunk) != 2:
+                if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
                     size = f" of {len(chunk)}" if isinstance(chunk, tuple | list) else ""
                     raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}{size}")
+                if len(chunk) == 3 and not isinstance(chunk[2], Mapping):
+                    raise InvalidInput(
+                        "the third member of a chunk must be a mapping from names to columns, got "
+                        f"{type(chunk[2]).__name__}"
+                    )
                 try:
                     part = work(*chunk)
                     total = part if total is None else total.merge(part)
@@ -142,7 +149,9 @@ class Chunks:
         return total
 
     @classmethod
-    def from_csv(cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536) -> "Chunks":
+    def from_csv(
+        cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536, beside: Sequence[str] = ()
+    ) -> "Chunks":
         """Read the rows of CSV files by a public schema, as ``dpci fit`` does.
 
         Parameters
@@ -156,13 +165,16 @@ class Chunks:
             The one character between fields.
         chunk_rows : int
             Number of rows in memory at a time.
+        beside : sequence of str
+            Columns of persons and of weights, which ``fit(persons=, weights=)`` names. All rows of a person must be in
+            one chunk of one file.
 
         Raises
         ------
         InvalidInput
             For arguments out of range. While the rows are read: for files that are not as described.
         """
-        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter))
+        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter), beside)
 
     @classmethod
     def from_parquet(
@@ -173,6 +185,7 @@ class Chunks:
         target: str | None = None,
         columns: Sequence[str] | None = None,
         chunk_rows: int = 65_536,
+        beside: Sequence[str] = (),
     ) -> "Chunks":
         """Read the rows of Parquet files: by a public schema, or numeric columns as they are. Needs pyarrow.
 
@@ -188,6 +201,8 @@ class Chunks:
             The columns of X, without a schema; None: all but the target and the index of a pandas frame.
         chunk_rows : int
             Number of rows in memory at a time.
+        beside : sequence of str
+            As in :meth:`from_csv`.
 
         Raises
         ------
@@ -203,31 +218,41 @@ class Chunks:
                 raise InvalidInput(
                     f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
                 )
-            return cls._from_files(path, schema, chunk_rows, ",")
+            return cls._from_files(path, schema, chunk_rows, ",", beside)
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
         paths = _as_paths(path)
         _check_files(paths)
-        present = [name for name in parquet_names(paths[0]) if name != target]
+        beside = _check_beside(beside)
+        present = [name for name in parquet_names(paths[0]) if name not in (target, *beside)]
         names = _check_names(present if columns is None else columns)
         if target in names:
             raise InvalidInput(f"columns must not hold the target, got {target!r} among {names}")
 
         def encode(batch: Columns) -> Chunk:
-            return _numeric_rows(batch, names), _without_gaps(target, batch[target])
+            return (
+                _numeric_rows(batch, names),
+                _without_gaps(target, batch[target]),
+                {name: batch[name] for name in beside},
+            )
 
-        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=[*names, target])
+        source = functools.partial(
+            _chunks, paths, encode, n_rows=chunk_rows, columns=[*dict.fromkeys([*names, target, *beside])]
+        )
         return cls(source, names=names)
 
     @classmethod
-    def _from_files(cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str) -> "Chunks":
+    def _from_files(
+        cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str, beside: Sequence[str]
+    ) -> "Chunks":
         if not isinstance(schema, Schema):
             raise InvalidInput(f"schema must be a dpci.schema.Schema, got schema={schema!r}")
         paths = _as_paths(path)
-        needed = [*(column.name for column in schema.columns), schema.target.column]
+        beside = _check_beside(beside)
+        needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
         def encode(batch: Columns) -> Chunk:
-            return schema.transform(batch)[:2]
+            return *schema.transform(batch)[:2], {name: batch[name] for name in beside}
 
         source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
         chunks = cls(source, names=schema.names, schema=schema)
@@ -252,6 +277,10 @@ def _check_names(names: Sequence[str]) -> tuple[str, ...]:
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidInput(f"names of columns must be different strings, got {names!r}")
     return listed
+
+
+def _check_beside(names: Sequence[str]) -> tuple[str, ...]:
+    return _check_names(names) if isinstance(names, str) or len(names) else ()
 
 
 def _as_paths(path: Paths) -> tuple[Path, ...]:

@@ -104,6 +104,8 @@ pub(crate) fn fit_parts<'py>(
         n_params: spec.inner.n_params(),
         intercept: spec.inner.choices().intercept,
         bounds: spec.row_bounds(clip),
+        unit: spec.inner.choices().unit,
+        weight_bound: spec.inner.choices().weighting.map(|w| w.bound),
     };
     let fit = with_parts(py, evaluate, facts, |parts, exec| {
         release(spec, parts, seed, 0, exec)

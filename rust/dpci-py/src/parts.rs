@@ -1,15 +1,17 @@
 //! Rows in parts: sums that travel between processes, and computations whose sums Python's code brings.
 
-use dpci_core::Result;
 use dpci_core::design::{OnViolation, RowBounds};
 use dpci_core::erm::minimize_risk;
+use dpci_core::error::check_length;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::check_matrix_dim;
 use dpci_core::objective::Objective;
-use dpci_core::records::{self as core, Parts, Records};
+use dpci_core::records::{self as core, Part, PartPersons, Parts, Records};
 use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::Options;
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use dpci_core::unit::{Unit, Weighting};
+use dpci_core::{Error, Result};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -18,6 +20,7 @@ use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::rows::Rows as Domain;
+use crate::spec::unit_of;
 use crate::task;
 
 /// What is to be summed over the records, and the key of the fit; immutable and picklable.
@@ -49,11 +52,16 @@ impl Request {
         PyArray1::from_vec(py, self.inner.request.point())
     }
 
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.key)
+    }
+
     fn __getnewargs__<'py>(
         &self,
         py: Python<'py>,
     ) -> (&'static str, Bound<'py, PyArray1<f64>>, Bound<'py, PyBytes>) {
-        (self.name(), self.point(py), PyBytes::new(py, &self.key))
+        (self.name(), self.point(py), self.key(py))
     }
 }
 
@@ -80,8 +88,14 @@ impl Sums {
         clippy::needless_pass_by_value,
         reason = "arrays are extracted by value"
     )]
-    fn new(n_rows: usize, fingerprint: u128, numbers: PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
-        let inner = core::Sums::from_numbers(n_rows, fingerprint, numbers.as_slice()?);
+    fn new(
+        n_rows: usize,
+        n_records: usize,
+        fingerprint: u128,
+        numbers: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let numbers = numbers.as_slice()?;
+        let inner = core::Sums::from_numbers(n_rows, n_records, fingerprint, numbers);
         Ok(Self {
             inner: inner.map_err(to_python)?,
         })
@@ -92,20 +106,29 @@ impl Sums {
         self.inner.n_rows()
     }
 
+    #[getter]
+    fn n_records(&self) -> usize {
+        self.inner.n_records()
+    }
+
     fn merge(&self, other: &Self) -> PyResult<Self> {
         let mut inner = self.inner.clone();
         inner.merge(&other.inner).map_err(to_python)?;
         Ok(Self { inner })
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (usize, u128, Bound<'py, PyArray1<f64>>) {
+    fn __getnewargs__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (usize, usize, u128, Bound<'py, PyArray1<f64>>) {
         let numbers = PyArray1::from_vec(py, self.inner.numbers());
-        (self.inner.n_rows(), self.inner.fingerprint(), numbers)
+        let [n_rows, n_records] = [self.inner.n_rows(), self.inner.n_records()];
+        (n_rows, n_records, self.inner.fingerprint(), numbers)
     }
 }
 
 #[pyfunction]
-#[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads))]
+#[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "keyword-only: one per public bound"
@@ -120,8 +143,37 @@ pub(crate) fn part_sums<'py>(
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
+    persons: Option<(PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, u64>)>,
+    max_rows: Option<u32>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weight_bound: Option<f64>,
 ) -> PyResult<Sums> {
     let data = Data::new(&x, &y)?;
+    let unit = unit_of(persons.is_some(), max_rows)?;
+    let persons = persons.as_ref();
+    let persons = persons.map(|(numbers, tags)| {
+        let (tags, rest) = tags.as_slice()?.as_chunks();
+        check_length("tags of persons", 0, rest.len()).map_err(to_python)?;
+        let numbers = numbers.as_slice()?;
+        PyResult::Ok(PartPersons {
+            numbers,
+            tags,
+            unit,
+        })
+    });
+    let persons = persons.transpose()?;
+    let weights = weights.as_ref().map(|w| w.as_slice()).transpose()?;
+    let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
+    let weights = match (weights, weighting.transpose().map_err(to_python)?) {
+        (Some(weights), Some(weighting)) => Some((weights, weighting)),
+        (None, None) => None,
+        (weights, _) => {
+            return Err(to_python(Error::Unsupported(format!(
+                "weights and weight_bound must be given together, got {} alone",
+                weights.map_or("weight_bound", |_| "weights")
+            ))));
+        }
+    };
     let (request, loss) = (request.get(), loss.get());
     let bounds = RowBounds {
         rows: row_norm.domain(),
@@ -131,8 +183,12 @@ pub(crate) fn part_sums<'py>(
     let inner = task::run_over(py, &data, n_threads, |exec| {
         core::part_sums(
             &request.inner,
-            data.rows(),
-            data.targets(),
+            Part {
+                rows: data.rows(),
+                targets: data.targets(),
+                persons,
+                weights,
+            },
             &*loss.inner,
             intercept,
             &bounds,
@@ -149,6 +205,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) n_params: usize,
     pub(crate) intercept: Option<f64>,
     pub(crate) bounds: RowBounds,
+    pub(crate) unit: Unit,
+    pub(crate) weight_bound: Option<f64>,
 }
 
 /// The request and the sums of a first pass: every later one has its key and must find its rows.
@@ -176,10 +234,13 @@ pub(crate) fn with_parts<T: Send>(
                 n_params,
                 intercept,
                 bounds,
+                unit,
+                weight_bound,
                 ..
             } = facts;
             let first = &first.get().inner;
             let parts = Parts::new(first, n_params, intercept, bounds, &evaluate)?;
+            let parts = parts.counted(unit, weight_bound);
             work(&parts, &Executor::sequential(cancel))
         },
         answer,
@@ -202,6 +263,8 @@ fn unbounded<'a>(
             targets: loss.inner.targets(),
             on_violation: OnViolation::Error,
         },
+        unit: Unit::Row,
+        weight_bound: None,
     }
 }
 

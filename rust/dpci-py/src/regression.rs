@@ -278,6 +278,8 @@ pub(crate) fn release_moment_matrix_parts<'py>(
         n_params: spec.inner.n_params(),
         intercept: Some(spec.inner.intercept()),
         bounds: spec.bounds(clip),
+        unit: spec.inner.choices().unit,
+        weight_bound: spec.inner.choices().weighting.map(|w| w.bound),
     };
     let release = with_parts(py, evaluate, facts, |parts, exec| {
         spec.release(parts, seed, exec)

@@ -1,6 +1,6 @@
 """Public bounds of single columns: rows are moved to the middle of their bounds and divided by half their width."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.base.validation import check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
-from dpci.data.parts import Mergeable, Partitions
+from dpci.data.parts import NOTHING, Mergeable, Partitions
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
 from dpci.rows import Ball, Blocks, RowDomain
@@ -240,13 +240,13 @@ class Standardise:
 class OnStandardised:
     """Work on a part of the rows, done after they are moved and scaled; picklable as the work is."""
 
-    work: Callable[[Any, Any], Any]
+    work: Callable[..., Any]
     standardise: Standardise
 
-    def __call__(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever a source gives
+    def __call__(self, X: Any, y: Any, beside: Mapping[str, Any] = NOTHING) -> Any:  # noqa: ANN401  # whatever a source gives
         """Return what the work makes of one part."""
         X, y = self.standardise.joined(X, y)
-        return self.work(self.standardise.rows(X), self.standardise.last(X, y))
+        return self.work(self.standardise.rows(X), self.standardise.last(X, y), beside)
 
 
 class StandardisedParts:
@@ -263,7 +263,7 @@ class StandardisedParts:
         names = self._parts.names
         return names if names is None else (*names, *self._standardise.targets.names(names)[:-1])
 
-    def reduce(self, work: Callable[[Any, Any], _Merged]) -> _Merged | None:
+    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to every part, and merge in their order."""
         return self._parts.reduce(OnStandardised(work, self._standardise))
 

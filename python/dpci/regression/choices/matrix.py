@@ -216,4 +216,6 @@ class MatrixChoices:
             intercept=None,
             clip=self.clip,
             n_threads=self.n_threads,
+            persons=self.persons,
+            weight_bound=None if self.weights is None else self.weights.bound,
         )

@@ -38,13 +38,19 @@ impl FingerprintKey {
         }
     }
 
-    /// That of the rows, their entries as the caller gave them, each with its checked target.
+    /// That of the rows, their entries as the caller gave them, each with its checked target, with how much it counts and with the
+    /// two numbers that stand for its person, if `tags` has them for each row.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    pub(super) fn of_rows(&self, design: &Design<'_>, exec: &Executor<'_>) -> Result<u128> {
+    pub(super) fn of_rows(
+        &self,
+        design: &Design<'_>,
+        tags: Option<&[[u64; 2]]>,
+        exec: &Executor<'_>,
+    ) -> Result<u128> {
         let n_columns = design.n_params() - usize::from(design.intercept().is_some());
-        let powers = Powers::new(self.base, n_columns + 1)?;
+        let powers = Powers::new(self.base, n_columns + 4)?;
         let chunks = design.chunks();
         let parts = exec.map(chunks.len(), |c| {
             let mut product = EMPTY;
@@ -53,6 +59,14 @@ impl FingerprintKey {
                 let targets = design.targets(range.clone());
                 let mut add = |i: usize, mut row: Products| {
                     row.add(targets[i], powers.at(n_columns));
+                    if let Some(shares) = design.shares() {
+                        row.add(shares[range.start + i], powers.at(n_columns + 1));
+                    }
+                    if let Some(tags) = tags {
+                        let [first, second] = tags[range.start + i];
+                        row.add_bits(first, powers.at(n_columns + 2));
+                        row.add_bits(second, powers.at(n_columns + 3));
+                    }
                     product = times(product, reduced(MODULUS - row.total() + self.point));
                 };
                 match design.rows() {
@@ -147,7 +161,13 @@ impl Products {
     /// Adds the bits of a value; zeros of either sign add nothing, so that sparse rows need not have them.
     #[inline]
     fn add(&mut self, value: f64, power: u128) {
-        let bits = u128::from((value + 0.0).to_bits());
+        self.add_bits((value + 0.0).to_bits(), power);
+    }
+
+    /// Adds a number.
+    #[inline]
+    fn add_bits(&mut self, bits: u64, power: u128) {
+        let bits = u128::from(bits);
         let [below, above] = [bits * (power & LOW), bits * (power >> 64)];
         self.low += below & LOW;
         self.middle += (below >> 64) + (above & LOW);

@@ -22,7 +22,7 @@ use crate::unit::Unit;
 use crate::{Error, Result};
 
 pub use fingerprint::FingerprintKey;
-pub use parts::{Parts, part_sums};
+pub use parts::{Part, PartPersons, Parts, part_sums};
 pub(crate) use several::assembled;
 pub use sums::Sums;
 

@@ -3,16 +3,20 @@
 use std::fmt::{self, Debug, Formatter};
 
 use super::{HessianRows, KeyedRequest, Records, Request, Sums};
-use crate::design::{Design, RowBounds, Rows};
+use crate::design::{Design, Persons, RowBounds, Rows};
+use crate::error::check_length;
 use crate::exec::Executor;
 use crate::loss::Loss;
-use crate::unit::Unit;
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// Records whose sums come from elsewhere.
 pub struct Parts<'a> {
     n_params: usize,
+    n_rows: usize,
     n_records: usize,
+    unit: Unit,
+    weight_bound: Option<f64>,
     bounds: RowBounds,
     intercept: Option<f64>,
     evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
@@ -33,16 +37,21 @@ impl<'a> Parts<'a> {
         bounds: RowBounds,
         evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
     ) -> Result<Self> {
-        let n_records = first.n_rows;
+        let Sums {
+            n_rows, n_records, ..
+        } = *first;
         if n_records == 0 || n_params == 0 {
             return Err(Error::Empty {
-                rows: n_records,
+                rows: n_rows,
                 params: n_params,
             });
         }
         Ok(Self {
             n_params,
+            n_rows,
             n_records,
+            unit: Unit::Row,
+            weight_bound: None,
             bounds,
             intercept,
             evaluate,
@@ -50,13 +59,28 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// The same records as those of a unit, none of whom has rows in two parts of the first pass, and with weights under a bound, as
+    /// [`part_sums`] counts them. Whoever makes the first pass must have compared the persons of its parts.
+    #[must_use]
+    pub fn counted(mut self, unit: Unit, weight_bound: Option<f64>) -> Self {
+        self.unit = unit;
+        self.weight_bound = weight_bound;
+        self
+    }
+
     /// Refuses sums over other rows than those of the first pass: their sensitivity is that of one set of records.
     fn check_rows(&self, sums: &Sums) -> Result<()> {
-        if sums.n_rows != self.n_records {
+        if sums.n_rows != self.n_rows {
             return Err(Error::RowsChanged(format!(
                 "{} rows in this pass and {} in the first",
-                sums.n_rows, self.n_records
+                sums.n_rows, self.n_rows
             )));
+        }
+        // The fingerprint has whose each row is: of the same rows there are as many persons in the parts only if each is in one of them.
+        if sums.n_records != self.n_records {
+            return Err(Error::RowsChanged(
+                "other persons, or a person with rows in several parts".into(),
+            ));
         }
         if sums.fingerprint != self.fingerprint {
             return Err(Error::RowsChanged(
@@ -86,7 +110,7 @@ impl Records for Parts<'_> {
     }
 
     fn n_rows(&self) -> usize {
-        self.n_records
+        self.n_rows
     }
 
     fn bounds(&self) -> &RowBounds {
@@ -98,11 +122,11 @@ impl Records for Parts<'_> {
     }
 
     fn unit(&self) -> Unit {
-        Unit::Row
+        self.unit
     }
 
     fn weight_bound(&self) -> Option<f64> {
-        None
+        self.weight_bound
     }
 
     fn design(&self) -> Option<&Design<'_>> {
@@ -166,24 +190,78 @@ impl Request {
     }
 }
 
-/// The sums over one part of the records, whose rows are checked first; no rows have empty sums.
+/// Some of the rows, with their targets, and how much they count.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// The rows.
+    pub rows: Rows<'a>,
+    /// A target for each.
+    pub targets: &'a [f64],
+    /// Whose they are, where the records are persons.
+    pub persons: Option<PartPersons<'a>>,
+    /// What they weigh, where they have weights.
+    pub weights: Option<(&'a [f64], Weighting)>,
+}
+
+/// Whose the rows of a part are.
+#[derive(Debug, Clone, Copy)]
+pub struct PartPersons<'a> {
+    /// The persons of the rows, by numbers from 0 of which none is left out.
+    pub numbers: &'a [i64],
+    /// 128 bits for each row that stand for its person in all parts and passes, and in no other fit.
+    pub tags: &'a [[u64; 2]],
+    /// By which rule their rows count.
+    pub unit: Unit,
+}
+
+impl<'a> Part<'a> {
+    /// Rows that are records of their own, each of which counts once.
+    #[must_use]
+    pub fn new(rows: Rows<'a>, targets: &'a [f64]) -> Self {
+        Self {
+            rows,
+            targets,
+            persons: None,
+            weights: None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let none = self
+            .persons
+            .is_none_or(|persons| persons.numbers.is_empty())
+            && self.weights.is_none_or(|(weights, _)| weights.is_empty());
+        none && self.targets.is_empty() && self.rows.n_rows() == Some(0)
+    }
+}
+
+/// The sums over one part of the records, whose rows are checked first; no rows have empty sums. A person counts as if it had no rows
+/// in other parts.
 ///
 /// # Errors
-/// As [`Design::new`] and [`Records::sums`].
+/// As [`Design::new`], [`Persons::new`], [`Design::weighted`] and [`Records::sums`].
 pub fn part_sums(
     keyed: &KeyedRequest,
-    rows: Rows<'_>,
-    targets: &[f64],
+    part: Part<'_>,
     loss: &dyn Loss,
     intercept: Option<f64>,
     bounds: &RowBounds,
     exec: &Executor<'_>,
 ) -> Result<Sums> {
-    if targets.is_empty() && rows.n_rows() == Some(0) {
+    if part.is_empty() {
         return Ok(Sums::default());
     }
-    let design = Design::new(rows, targets, intercept, bounds, exec)?;
+    let mut design = Design::new(part.rows, part.targets, intercept, bounds, exec)?;
+    if let Some(persons) = part.persons {
+        check_length("tags of persons", design.n_rows(), persons.tags.len())?;
+        design = design.of_persons(Persons::new(persons.numbers, persons.unit)?)?;
+    }
+    if let Some((weights, weighting)) = part.weights {
+        design = design.weighted(weights, weighting)?;
+    }
     let mut sums = design.sums(&keyed.request, loss, None, exec)?;
-    sums.fingerprint = keyed.key.of_rows(&design, exec)?;
+    sums.n_records = design.n_records();
+    let tags = part.persons.map(|persons| persons.tags);
+    sums.fingerprint = keyed.key.of_rows(&design, tags, exec)?;
     Ok(sums)
 }

@@ -10,6 +10,8 @@ use crate::{Error, Result};
 pub struct Sums {
     /// Number of rows.
     pub(super) n_rows: usize,
+    /// Number of records in parts: of rows, or of the persons of each part.
+    pub(super) n_records: usize,
     /// Tells other rows apart where they are read anew in each pass; that of no rows for those in memory.
     pub(super) fingerprint: u128,
     /// `Σ l' x`, then `Σ l`.
@@ -27,6 +29,7 @@ impl Default for Sums {
     fn default() -> Self {
         Self {
             n_rows: 0,
+            n_records: 0,
             fingerprint: fingerprint::EMPTY,
             slopes: CompensatedSum::default(),
             grams: Vec::new(),
@@ -42,6 +45,12 @@ impl Sums {
     #[must_use]
     pub fn n_rows(&self) -> usize {
         self.n_rows
+    }
+
+    /// Number of records of parts: of rows, or of the persons of each part.
+    #[must_use]
+    pub fn n_records(&self) -> usize {
+        self.n_records
     }
 
     /// A number that all rows together and the key of their requests determine, in whatever parts and order.
@@ -76,6 +85,8 @@ impl Sums {
             ))
         })?;
         self.n_rows = n_rows;
+        // Never more than rows.
+        self.n_records += other.n_records;
         self.fingerprint = fingerprint::merged(self.fingerprint, other.fingerprint);
         self.slopes.merge(&other.slopes);
         for (gram, part) in self.grams.iter_mut().zip(&other.grams) {
@@ -127,10 +138,16 @@ impl Sums {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for numbers that are none.
-    pub fn from_numbers(n_rows: usize, fingerprint: u128, numbers: &[f64]) -> Result<Self> {
+    pub fn from_numbers(
+        n_rows: usize,
+        n_records: usize,
+        fingerprint: u128,
+        numbers: &[f64],
+    ) -> Result<Self> {
         let empty = Self::default();
         let is_empty = fingerprint == empty.fingerprint && numbers == empty.numbers();
-        if (n_rows == 0 && !is_empty) || !fingerprint::is_valid(fingerprint) {
+        let is_count = n_records <= n_rows && (n_records == 0) == (n_rows == 0);
+        if (n_rows == 0 && !is_empty) || !is_count || !fingerprint::is_valid(fingerprint) {
             return Err(malformed());
         }
         let mut sections = Sections(numbers);
@@ -141,6 +158,7 @@ impl Sums {
         check_length("doubled sums", doubled.len() + rest.len(), doubled.len())?;
         let mut sums = Self {
             n_rows,
+            n_records,
             fingerprint,
             slopes: slopes.ok_or_else(malformed)?,
             grams: Vec::new(),

@@ -78,8 +78,17 @@ fn keyed(request: &Request) -> KeyedRequest {
 }
 
 fn sums_of(request: &Request, rows: Rows<'_>, y: &[f64]) -> Sums {
+    summed(request, Part::new(rows, y), &Logistic).unwrap()
+}
+
+fn summed(request: &Request, part: Part<'_>, loss: &dyn Loss) -> Result<Sums> {
     let keyed = keyed(request);
-    with_exec(|exec| part_sums(&keyed, rows, y, &Logistic, INTERCEPT, &BOUNDS, exec).unwrap())
+    with_exec(|exec| part_sums(&keyed, part, loss, INTERCEPT, &BOUNDS, exec))
+}
+
+/// Sums that came from elsewhere, of rows that are records of their own.
+fn travelled(n_rows: usize, fingerprint: u128, numbers: &[f64]) -> Result<Sums> {
+    Sums::from_numbers(n_rows, n_rows, fingerprint, numbers)
 }
 
 /// Every number of a sum, once its compensation is added.
@@ -102,7 +111,7 @@ fn in_parts(request: &Request, x: &[f64], y: &[f64], cuts: &[usize], travel: boo
         };
         let part = sums_of(request, rows, &y[ends[0]..ends[1]]);
         let part = if travel {
-            Sums::from_numbers(part.n_rows(), part.fingerprint(), &part.numbers()).unwrap()
+            travelled(part.n_rows(), part.fingerprint(), &part.numbers()).unwrap()
         } else {
             part
         };
@@ -156,7 +165,7 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
         let size = if i % 2 == 0 { 1e10 } else { -1e10 };
         part.slopes.add(&[size + 0.1]);
         part.slopes.add(&[0.1]);
-        let travelled = Sums::from_numbers(1, 1, &part.numbers()).unwrap();
+        let travelled = travelled(1, 1, &part.numbers()).unwrap();
         sums[0].merge(&part).unwrap();
         sums[1].merge(&travelled).unwrap();
     }
@@ -179,7 +188,7 @@ fn fingerprint(x: &[f64], y: &[f64]) -> u128 {
     };
     let rows = Rows::dense(x, x.len() / y.len());
     let lengths = keyed(&Request::Lengths);
-    with_exec(|exec| part_sums(&lengths, rows, y, &Logistic, None, &bounds, exec))
+    with_exec(|exec| part_sums(&lengths, Part::new(rows, y), &Logistic, None, &bounds, exec))
         .unwrap()
         .fingerprint()
 }
@@ -259,8 +268,16 @@ fn keys_decide_fingerprints() {
             key: FingerprintKey::new(key),
         };
         let rows = Rows::dense(&x, WIDTH);
-        let sums =
-            with_exec(|exec| part_sums(&keyed, rows, &y, &Logistic, INTERCEPT, &BOUNDS, exec));
+        let sums = with_exec(|exec| {
+            part_sums(
+                &keyed,
+                Part::new(rows, &y),
+                &Logistic,
+                INTERCEPT,
+                &BOUNDS,
+                exec,
+            )
+        });
         assert!(seen.insert(sums.unwrap().fingerprint()), "byte {byte}");
     }
 }
@@ -298,18 +315,18 @@ fn passes_over_other_rows_are_refused() {
 #[test]
 fn sums_that_nobody_wrote_are_refused() {
     let numbers = Sums::default().numbers();
-    let sums = |n| Sums::from_numbers(n, 1, &numbers).unwrap();
+    let sums = |n| travelled(n, 1, &numbers).unwrap();
     assert!(sums(usize::MAX).merge(&sums(1)).is_err());
     assert!(sums(usize::MAX - 1).merge(&sums(1)).is_ok());
     assert_eq!(sums(0).n_rows(), 0);
     // No rows with a fingerprint, or with sums; a number that is no fingerprint.
-    assert!(Sums::from_numbers(0, 2, &numbers).is_err());
+    assert!(travelled(0, 2, &numbers).is_err());
     let (x, y) = rows(5);
     for request in requests() {
         let some = sums_of(&request, Rows::dense(&x, WIDTH), &y).numbers();
-        assert!(Sums::from_numbers(0, 1, &some).is_err(), "{request:?}");
-        assert!(Sums::from_numbers(5, 1, &some).is_ok());
-        assert!(Sums::from_numbers(5, u128::MAX, &some).is_err());
+        assert!(travelled(0, 1, &some).is_err(), "{request:?}");
+        assert!(travelled(5, 1, &some).is_ok());
+        assert!(travelled(5, u128::MAX, &some).is_err());
     }
 }
 
@@ -342,14 +359,14 @@ fn malformed_numbers_are_refused() {
         let numbers = sums.numbers();
         for length in 0..numbers.len() {
             // A cut at the end of a section leaves fewer matrices, which the shape of the sums then tells.
-            if let Ok(cut) = Sums::from_numbers(50, 1, &numbers[..length]) {
+            if let Ok(cut) = travelled(50, 1, &numbers[..length]) {
                 assert_ne!(cut.shape(), sums.shape());
             }
         }
         for bad in [-1.0, 0.5, f64::NAN, 1e300] {
             let mut numbers = numbers.clone();
             numbers[0] = bad;
-            assert!(Sums::from_numbers(50, 1, &numbers).is_err());
+            assert!(travelled(50, 1, &numbers).is_err());
         }
     }
     assert!(Request::new("risks", vec![]).is_err());
@@ -363,35 +380,15 @@ fn no_rows_have_empty_sums() {
         assert_eq!(sums_of(&risk, rows, &[]).n_rows(), 0);
     }
     // Rows without targets are no empty part.
-    let refused = with_exec(|exec| {
-        let rows = Rows::dense(&[0.1; WIDTH], WIDTH);
-        part_sums(
-            &keyed(&risk),
-            rows,
-            &[],
-            &Logistic,
-            INTERCEPT,
-            &BOUNDS,
-            exec,
-        )
-    });
+    let part = Part::new(Rows::dense(&[0.1; WIDTH], WIDTH), &[]);
+    let refused = summed(&risk, part, &Logistic);
     assert!(refused.is_err());
     let evaluate = |_: &Request| Ok(Sums::default());
-    let moments = keyed(&requests()[2]);
     let (x, y) = self::rows(3);
     let some = sums_of(&risk, Rows::dense(&x, WIDTH), &y);
     assert!(Parts::new(&Sums::default(), DIM, INTERCEPT, BOUNDS, &evaluate).is_err());
     assert!(Parts::new(&some, 0, INTERCEPT, BOUNDS, &evaluate).is_err());
-    let kinked = with_exec(|exec| {
-        part_sums(
-            &moments,
-            Rows::dense(&x, WIDTH),
-            &y,
-            &Hinge,
-            INTERCEPT,
-            &BOUNDS,
-            exec,
-        )
-    });
+    let part = Part::new(Rows::dense(&x, WIDTH), &y);
+    let kinked = summed(&requests()[2], part, &Hinge);
     assert!(kinked.is_err());
 }
