@@ -14,8 +14,8 @@ from scipy import special
 
 _F64 = NDArray[np.float64]
 
-# Nodes of the rule for each gamma variable, and where two releases have two each.
-_NODES, _NODES_OF_TWO = 12, 7
+# Nodes of the rule for each gamma variable: of one release, of two, and of more, which have two each.
+_NODES = (12, 7, 5)
 # Standard deviations below 0 from which the expansions are exact to seven digits.
 _FAR = 40.0
 # Steps towards a quantile; halvings alone would leave no digit open after as many.
@@ -120,9 +120,10 @@ class ErrorParts:
         """Return standard deviations, shape (m, nodes), and the weights of the nodes."""
         spread, weights = self.sampling[:, None], np.ones(1)
         mixed = sum(np.isfinite(noise.degrees) for noise in self.noises)
+        n_nodes = _NODES[min(max(mixed, 1), len(_NODES)) - 1]
         for noise in self.noises:
             for amplitude in (part for part in (noise.plus, noise.minus) if part.any()):
-                nodes, shares = _gamma_rule(noise.degrees, _NODES if mixed < 2 else _NODES_OF_TWO)
+                nodes, shares = _gamma_rule(noise.degrees, n_nodes)
                 spread = (spread[:, :, None] + amplitude[:, None, None] ** 2 * nodes).reshape(len(amplitude), -1)
                 weights = np.outer(weights, shares).ravel()
         return np.sqrt(spread), weights

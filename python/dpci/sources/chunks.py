@@ -166,8 +166,8 @@ class Chunks:
         chunk_rows : int
             Number of rows in memory at a time.
         beside : sequence of str
-            Columns of persons and of weights, which ``fit(persons=, weights=)`` names. All rows of a person must be in
-            one chunk of one file.
+            The column of persons, which ``fit(persons=)`` names; ids are texts. All rows of a person must be in one
+            chunk of one file: choose ``chunk_rows`` as great as that needs.
 
         Raises
         ------
@@ -202,7 +202,8 @@ class Chunks:
         chunk_rows : int
             Number of rows in memory at a time.
         beside : sequence of str
-            As in :meth:`from_csv`.
+            Columns of persons and of weights, which ``fit(persons=, weights=)`` names. All rows of a person must be in
+            one chunk of one file.
 
         Raises
         ------

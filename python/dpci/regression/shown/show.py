@@ -148,8 +148,9 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     spread = math.sqrt(solution.residual_variance)
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
         spread /= record.table.target.scaling[1]
+    refined = "" if solution.gradient is None else ", refined by the released gradient"
     return [
-        ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance"),
+        ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance{refined}"),
         ("budget spent", f"{record.total_budget()}, by the moment matrix"),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
