@@ -123,14 +123,17 @@ fn append_triangle(matrix: Option<&Sealed>, dim: usize, row: &mut Vec<f64>) {
     }
 }
 
-/// The lower triangle of the matrix, then, where they are released, for each planned regression its coefficients and the triangle of its residuals' moments.
+/// The lower triangle of the matrix, then, where they are released, for each planned regression its coefficients and the triangle of its residuals' moments,
+/// and for each refined one its coefficients and the gradient.
 impl Repeated for MomentMatrixSpec {
     fn width(&self) -> usize {
         let triangle = |d: usize| d * (d + 1) / 2;
         let p = self.n_params();
         let plans = self.choices().residuals.iter();
         let residuals = plans.map(|plan| p + triangle(plan.regressors.len()));
-        triangle(self.dim()) + residuals.sum::<usize>()
+        let refined = self.choices().refined.iter();
+        let gradients = refined.map(|plan| p + plan.regressors.len() + 1);
+        triangle(self.dim()) + residuals.sum::<usize>() + gradients.sum::<usize>()
     }
 
     fn append(
@@ -145,6 +148,10 @@ impl Repeated for MomentMatrixSpec {
         for (plan, residual) in self.choices().residuals.iter().zip(&found.residuals) {
             row.extend_from_slice(&residual.point);
             append_triangle(Some(&residual.moments), plan.regressors.len(), row);
+        }
+        for refined in &found.gradients {
+            row.extend_from_slice(&refined.point);
+            row.extend_from_slice(refined.gradient.values());
         }
         Ok(())
     }
