@@ -135,8 +135,9 @@ def main() -> None:
     print(f"`python benches/refined_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
         f"{n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns; persons\n"
-        "have four equal rows. Lower bounds at confidence 1 - 1e-6 by a threshold on the privacy loss of a release. .9 of the\n"
-        "budget, under pure DP .99, is for the gradient. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
+        "have four equal rows. Lower bounds at confidence 1 - 1e-6 by a threshold on the privacy loss of a release.\n"
+        ".9 of the budget, under pure DP .99, is for the gradient. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05\n"
+        "at ε = 1.\n"
     )
     print("| notion | neighbours | records | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|---|")
