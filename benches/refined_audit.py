@@ -1,8 +1,7 @@
 """Audits the gradients of refined regressions by the privacy losses of releases, as benches/moment_audit.py does.
 
-The argument is the number of runs. .9 of the budget is for the gradient, under pure DP .99; the noise in the rest of
-the matrix hides every direction, so that residuals are targets and the cap is their bound. Rows lie in a ball, persons
-have four equal rows. Prints docs/evidence/refined_audit.md.
+The argument is the number of runs. .9 of the budget is for the gradient, under pure DP .99. The noise in the matrix
+hides every direction, so that residuals are targets and the cap is their bound. Prints docs/evidence/refined_audit.md.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from _environments import now
 from _timing import commit
@@ -25,8 +23,6 @@ REGRESSORS = [0, 1, 2]
 @dataclass(frozen=True)
 class GradientCase(Case):
     """Two neighbouring data sets, and a release with a gradient of either."""
-
-    persons: bool = False
 
     @cached_property
     def spec(self) -> _core.MomentMatrixSpec:
@@ -44,26 +40,14 @@ class GradientCase(Case):
             budget={"pure": pure, "approx": approx}.get(self.notion),
             mu=CLAIMS["gdp"] if self.notion == "gdp" else None,
             neighbors=self.neighbors,
-            persons=self.persons,
         )
 
     @cached_property
     def sides(self) -> list[Side]:
         """The data sets: rows of 0, and one record at its bounds, whose residual changes its sign."""
-        own = 4 if self.persons else 1
         zeros = np.zeros(N - 1)
-        found = [
-            (np.vstack([np.tile([0.6, 0.8], (own, 1)), np.zeros((N - 1, 2))]), np.append([y] * own, zeros))
-            for y in (3.0, -3.0)
-        ]
+        found = [(np.vstack([[0.6, 0.8], np.zeros((N - 1, 2))]), np.append(y, zeros)) for y in (3.0, -3.0)]
         return found if self.neighbors == "replace_one" else [found[0], (np.zeros((N - 1, 2)), zeros)]
-
-    def owned(self, side: Side) -> dict[str, NDArray[np.int64]]:
-        """What a release of these rows takes besides: the person of each, if the records are persons."""
-        if not self.persons:
-            return {}
-        own = len(side[1]) - (N - 1)
-        return {"persons": np.append(np.zeros(own, dtype=np.int64), 1 + np.arange(N - 1)) - (own == 0)}
 
     @cached_property
     def scales(self) -> list[float]:
@@ -71,9 +55,7 @@ class GradientCase(Case):
         scales = []
         for side in self.sides:
             for seed in range(50):
-                found = _core.release_moment_matrix(
-                    self.spec, *side, clip=False, n_threads=1, seed=seed, **self.owned(side)
-                )
+                found = _core.release_moment_matrix(self.spec, *side, clip=False, n_threads=1, seed=seed)
                 point, _, cap, _ = found["refined"][0]
                 assert not point.any()
                 assert abs(cap - 3.0) < 1e-9
@@ -84,17 +66,14 @@ class GradientCase(Case):
     def values(self, side: Side) -> list[Array]:
         """The matrix and the gradient without noise."""
         x, y = side
-        share = np.full(len(x), 1.0)
-        if self.persons:
-            share = 1.0 / np.bincount(self.owned(side)["persons"])[self.owned(side)["persons"]]
         z = np.column_stack([x, np.full(len(x), self.spec.intercept), self.spec.target_weight * y])
         weight = 0.25 * np.hypot(1.0, self.spec.intercept)
-        gradient = np.append((share * y) @ z[:, :3], weight * (share @ y**2) / 3.0)
-        return [(z.T * share) @ z / N, gradient / N]
+        gradient = np.append(y @ z[:, :3], weight * (y @ y) / 3.0)
+        return [z.T @ z / N, gradient / N]
 
     def released(self, side: Side, n_runs: int, seed: int) -> list[Array]:
         """The matrix and the gradient of so many runs."""
-        out = _core.simulate(self.spec, *side, n_runs=n_runs, seed=seed, n_threads=1, **self.owned(side))
+        out = _core.simulate(self.spec, *side, n_runs=n_runs, seed=seed, n_threads=1)
         full = np.zeros((n_runs, 4, 4))
         at = np.tril_indices(4)
         full[:, at[0], at[1]] = full[:, at[1], at[0]] = out[:, :10]
@@ -121,10 +100,9 @@ class GradientCase(Case):
 def cases() -> list[GradientCase]:
     """Return all cases, in the order of the table."""
     return [
-        GradientCase(notion, neighbors, rows="ball", residuals=False, persons=persons)
+        GradientCase(notion, neighbors, rows="ball", residuals=False)
         for notion in CLAIMS
         for neighbors in ("replace_one", "add_remove")
-        for persons in (False, True)
     ]
 
 
@@ -134,19 +112,18 @@ def main() -> None:
     print("# Audits of refined regressions\n")
     print(f"`python benches/refined_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
-        f"{n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns; persons\n"
-        "have four equal rows. Lower bounds at confidence 1 - 1e-6 by a threshold on the privacy loss of a release.\n"
+        f"{n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns. Lower\n"
+        "bounds at confidence 1 - 1e-6 by a threshold on the privacy loss of a release.\n"
         ".9 of the budget, under pure DP .99, is for the gradient. Claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05\n"
         "at ε = 1.\n"
     )
-    print("| notion | neighbours | records | claim | at least | with half the noise at least |")
-    print("|---|---|---|---|---|---|")
+    print("| notion | neighbours | claim | at least | with half the noise at least |")
+    print("|---|---|---|---|---|")
     for case in cases():
         found, half = case.audited(n_runs)
         claim = CLAIMS[case.notion]
         name = f"{NAMES[case.notion]} = {claim:g}"
-        records = "persons" if case.persons else "rows"
-        cells = (case.notion, case.neighbors, records, name, f"{found:.3g}", f"{half:.3g}")
+        cells = (case.notion, case.neighbors, name, f"{found:.3g}", f"{half:.3g}")
         print(f"| {' | '.join(cells)} |", flush=True)
         if not found <= claim < half:
             sys.exit(f"{case}: the audit found {found} at the claim {claim}, and {half} with half the noise")

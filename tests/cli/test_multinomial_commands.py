@@ -158,8 +158,9 @@ def test_plan_predicts_noise_and_lengths(files):
         (("--mechanism", "objective"), "--mechanism"),
         (("--calibration", "paper"), "--calibration"),
         (("--projection", "floor"), "--projection"),
-        (("--persons", "age"), "--persons"),
-        (("--weights", "age", "--weight-bound", "60"), "--weights"),
+        (("--max-rows", "2"), "--max-rows must go with --persons"),
+        (("--persons", "age", "--weights", "age", "--weight-bound", "60"), "persons"),
+        (("--weights", "age"), "weight_bound"),
         (("--chunk-rows", "100"), "--chunk-rows"),
         (("--classes", "walk,car"), "three"),
         (("--classes", "walk,car,car"), "several"),
@@ -175,6 +176,22 @@ def test_what_is_refused_spends_nothing(files, options, why):
     before = run("ledger", "show", folder / "ledger.db")
     assert why in run(*fit, *options, code=2)
     assert run("ledger", "show", folder / "ledger.db") == before
+
+
+def test_persons_and_weights_are_those_of_python(files):
+    folder, _ = files
+    table = (folder / "table.csv").read_text().splitlines()
+    ids, weights = np.arange(N) // 3, np.linspace(0.5, 2.0, N)
+    lines = [f"{line},{p},{w}" for line, p, w in zip(table[1:], ids, weights, strict=True)]
+    (folder / "people.csv").write_text("\n".join([table[0] + ",id,w", *lines]) + "\n")
+    common = ("--schema", folder / "schema.toml", *FIT, "--persons", "id", "--weights", "w", "--weight-bound", "2")
+    run("fit", folder / "people.csv", *common, "--output", folder / "people.json", "--quiet")
+    saved = dpci.multinomial.MultinomialFit.from_json((folder / "people.json").read_text())
+    assert saved.n_samples == N // 3
+    assert "the mean of each person's rows" in saved.summary()
+    assert "from 0 to 2" in saved.summary()
+    plan = ("plan", "--n-samples", N // 3, "--schema", folder / "schema.toml", *FIT, "--persons", "id")
+    assert f"n={N // 3:,} persons" in run(*plan, "--weight-bound", "2")
 
 
 def test_other_commands_name_the_loss(files):

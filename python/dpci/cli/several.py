@@ -7,7 +7,7 @@ from typing import Any
 from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
 from dpci.cli.parsing import numbers, parse_budget
-from dpci.cli.rows import TableRows
+from dpci.cli.rows import Counts, TableRows
 from dpci.cli.saved import Saved
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
@@ -97,20 +97,32 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
 
 
 def fit_several(
-    rows: TableRows, keywords: dict[str, Any], *, ledger: Ledger | None, n_threads: int | None, progress: bool
+    rows: TableRows,
+    keywords: dict[str, Any],
+    counts: Counts,
+    *,
+    ledger: Ledger | None,
+    n_threads: int | None,
+    progress: bool,
 ) -> MultinomialFit:
     """Fit a model of several classes to the rows of a table, which are held in memory.
 
     Raises
     ------
     InvalidInput
-        For a ledger with private errors, which pays before anything is read.
+        For a ledger with private errors, which pays before anything is read, and what persons and weights rule out.
     """
     if ledger is not None and ledger.errors == "private":
         msg = f"--ledger must have detailed errors for --loss {SEVERAL}, got errors='private'"
         raise InvalidInput(msg)
-    X, y, names = rows.whole(progress=progress)
-    return multinomial.fit(NamedRows(X, names), y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords)
+    counts.check(rows.schema, in_parts=False)
+    beside: dict[str, Any] = {}
+    if counts.beside:
+        (encoded, y), beside = counts.read(rows)
+    else:
+        X, y, names = rows.whole(progress=progress)
+        encoded = NamedRows(X, names)
+    return multinomial.fit(encoded, y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords, **beside)
 
 
 def plan_several(

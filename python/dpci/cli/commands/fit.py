@@ -120,16 +120,10 @@ def fit(
             raise InvalidInput(msg)
     paying = payer(ledger, label)
     if asks_several(model, classes):
-        unused: dict[str, object] = {
-            "persons": persons,
-            "max_rows": max_rows,
-            "weights": weights,
-            "chunk_rows": chunk_rows,
-        }
-        unused |= {"weight_bound": weight_bound, "weight_total": weight_total}
         several = fit_several(
             TableRows(files=tables, schema=several_schema(schema, target, formula, classes), delimiter=delimiter),
-            several_keywords(model, unused, neighbors=neighbors, n_public=n_public),
+            several_keywords(model, {"chunk_rows": chunk_rows}, neighbors=neighbors, n_public=n_public),
+            Counts(persons, max_rows, weights, weight_bound, weight_total),
             ledger=paying,
             n_threads=threads,
             progress=wants_progress(progress, quiet=quiet),

@@ -102,13 +102,17 @@ def plan(
             "mu": model.mu,
             **assumed,
             "target": None if target == "regularised" else target,
-            "persons": persons,
-            "max_rows": max_rows,
-            "weight_bound": weight_bound,
-            "weight_total": weight_total,
         }
         several = plan_several(
-            several_keywords(model, unused, neighbors=neighbors),
+            several_keywords(
+                model,
+                unused,
+                neighbors=neighbors,
+                contribution=person_rule(persons, None, max_rows),
+                max_rows=max_rows,
+                weight_bound=weight_bound,
+                weight_total=weight_total,
+            ),
             n_samples=n_samples,
             n_features=n_features,
             schema=None if schema is None else several_schema(schema, None, formula, classes),
