@@ -36,7 +36,7 @@ T, CLASSIFIERS = make_targets(X), [PrivateLogisticRegression(), PrivateLinearSVC
 ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0), PrivatePoissonRegressor()]
 HUGE = 1e9
 # The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7.
-CHECKED = {"epsilon": 1e5, "weight_bound": 5.0}
+CHECKED = {"epsilon": 1e5, "weight_bound": 3.0}
 WEIGHTED = {
     "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
     "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
@@ -52,7 +52,7 @@ def expected_failures(estimator):
     if is_regressor(estimator):
         failures["check_supervised_y_2d"] = FRESH
     if isinstance(estimator, PrivateRidge) and estimator.radius is None:
-        failures |= dict.fromkeys(map("check_sample_weights_{}".format, OF_WEIGHTS), "weights need a radius")
+        failures |= dict.fromkeys(map("check_sample_weights_{}".format, OF_WEIGHTS), "weights need l2_strength")
     return failures if get_tags(estimator).requires_fit else {}
 
 
@@ -60,7 +60,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         *(kind(**CHECKED) for kind in (PrivateLogisticRegression, PrivateLinearSVC, PrivatePoissonRegressor)),
-        *(PrivateRidge(epsilon=1e5), PrivateRidge(**CHECKED, radius=1.0), PrivateLinearRegression(epsilon=1e5)),
+        *(PrivateRidge(epsilon=1e5), PrivateRidge(**CHECKED, radius=1.0), PrivateLinearRegression(**CHECKED)),
         PrivateGridSearch(PrivateLogisticRegression(**CHECKED), {"l2_strength": [0.1]}, validation_radius=4.0),
         RowNormClipper(),
     ],

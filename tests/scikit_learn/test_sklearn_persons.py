@@ -1,16 +1,28 @@
-"""``fit(X, y, persons=)`` of the estimators is the fit of the library."""
+"""``fit(X, y, sample_weight, persons=)`` of the estimators is the fit of the library."""
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 
 import dpci
+from dpci import regression
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from support.sklearn_rows import make_rows
+from dpci.sklearn.linear import PrivateLinearRegression
+from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.transformers import RowNormClipper
+from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
+T = make_targets(X)
+WHOSE = np.arange(N) // 2
+WEIGHTS = np.random.default_rng(3).uniform(0.0, 2.0, N)
+KNOWN = {"bounds": (-0.5, 0.5), "target_bound": (-1.0, 1.0)}
+quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 
-@pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
+@quiet
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
 @pytest.mark.parametrize("rule", [{}, {"max_rows": 2}])
 def test_persons(kind, rule):
@@ -27,3 +39,97 @@ def test_persons(kind, rule):
 def test_a_rule_needs_persons():
     with pytest.raises(dpci.errors.InvalidInput, match="persons must be given"):
         PrivateLogisticRegression().fit(X, Y, max_rows=2)
+
+
+@quiet
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"persons": WHOSE},
+        {"persons": WHOSE, "max_rows": 2},
+        {"weights": WEIGHTS},
+        {"persons": WHOSE, "weights": WEIGHTS, "weight_total": 700.0},
+    ],
+    ids="-".join,
+)
+def test_linear_regressions(counts):
+    public = {"weight_bound": 2.0} if "weights" in counts else {}
+    public |= {name: counts[name] for name in ("weight_total",) if name in counts}
+    given = {name: counts[name] for name in ("persons", "max_rows") if name in counts}
+    weights = counts.get("weights")
+    model = PrivateLinearRegression(epsilon=5.0, seed=3, **public, **KNOWN).fit(X, T, weights, **given)
+    matrix = regression.release(
+        X, T, weights=weights, budget=dpci.PureDP(5.0), on_violation="clip", seed=3, **public, **given, **KNOWN
+    )
+    assert model.result_.to_json() == matrix.fit().to_json()
+    assert model.result_.covariance == "robust"
+    ridge = PrivateRidge(epsilon=5.0, l2_strength=0.1, seed=3, **public).fit(X, T, weights, **given)
+    fit = dpci.fit(
+        X, T, weights=weights, loss="squared", budget=dpci.PureDP(5.0), l2_strength=0.1, on_violation="clip", seed=3,
+        **public, **given,
+    )  # fmt: skip
+    assert ridge.result_.to_json() == fit.to_json()
+
+
+def test_a_huge_budget_gives_the_weighted_coefficients_of_scikit_learn():
+    model = PrivateLinearRegression(epsilon=1e12, weight_bound=2.0, **KNOWN).fit(X, T, WEIGHTS)
+    theirs = LinearRegression().fit(X, T, WEIGHTS)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), [*theirs.coef_, theirs.intercept_], atol=1e-6)
+    # Each person counts by the mean over their rows: rows of a person of three count a third each.
+    whose = np.minimum(np.arange(N) // 3, 300)
+    model = PrivateLinearRegression(epsilon=1e12, **KNOWN).fit(X, T, persons=whose)
+    theirs = LinearRegression().fit(X, T, 1.0 / np.bincount(whose)[whose])
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), [*theirs.coef_, theirs.intercept_], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "given", "message"),
+    [
+        (PrivateRidge(), {"persons": WHOSE}, "l2_strength must be a number with persons and with weights"),
+        (PrivateRidge(l2_strength=0.1, fit_intercept=False), {"persons": WHOSE}, "fit_intercept must be True with"),
+        (PrivateLinearRegression(fit_intercept=False, **KNOWN), {"persons": WHOSE}, "fit_intercept must be True with"),
+        (PrivateLinearRegression(**KNOWN), {"sample_weight": WEIGHTS}, "weight_bound, the greatest weight"),
+        (PrivateLinearRegression(**KNOWN), {"max_rows": 2}, "persons must be given with contribution or max_rows"),
+        (PrivateLinearRegression(**KNOWN), {"persons": WHOSE, "max_rows": 0}, "max_rows must be"),
+        (PrivateLinearRegression(**KNOWN), {"persons": "id"}, "persons must be an array of ids"),
+        (PrivateLogisticRegression(), {"persons": "id"}, "persons must be an array of ids"),
+        (PrivateLinearRegression(weight_bound=2.0, **KNOWN), {"sample_weight": -WEIGHTS}, "at least 0"),
+        (PrivateLinearRegression(**KNOWN), {"persons": WHOSE[:-1]}, "persons must"),
+        (PrivateLinearRegression(epsilon=0.01, **KNOWN), {"persons": WHOSE}, "vary more than the noise"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_costs_nothing(estimator, given, message):
+    ledger = dpci.Ledger(dpci.PureDP(9.0))
+    estimator = sklearn.clone(estimator).set_params(ledger=ledger)
+    with pytest.raises(dpci.InvalidInput, match=message):
+        estimator.fit(X, Y if isinstance(estimator, PrivateLogisticRegression) else T, **given)
+    assert ledger.history == ()
+    assert not hasattr(estimator, "coef_")
+
+
+def test_a_hidden_regression_of_persons_keeps_its_release():
+    still = np.zeros((N, 2))
+    ledger = dpci.Ledger(dpci.PureDP(1.0))
+    model = PrivateLinearRegression(bounds=(-0.5, 0.5), ledger=ledger)
+    _, caught = warnings_of(lambda: model.fit(still, T, persons=WHOSE))
+    (warning,) = caught
+    assert warning.category is dpci.MomentNoiseWarning
+    assert warning.filename == __file__
+    assert "there are no coefficients, and result_ has the release" in str(warning.message)
+    assert np.isnan([*model.coef_, model.intercept_]).all()
+    assert len(ledger.history) == 1
+    assert regression.MomentMatrix.of(model.result_).means(["x0"]).names == ("x0",)
+    for call in (lambda: model.predict(still), model.conf_int):
+        with pytest.raises(dpci.InvalidInput, match="vary more than the noise"):
+            call()
+
+
+@quiet
+def test_persons_and_weights_are_routed_through_pipelines():
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = PrivateLinearRegression(row_norm=1.0, weight_bound=2.0, seed=1)
+        pipe = make_pipeline(RowNormClipper(), last.set_fit_request(persons=True, sample_weight=True))
+        pipe.fit(X, T, persons=WHOSE, sample_weight=WEIGHTS)
+    alone = PrivateLinearRegression(row_norm=1.0, weight_bound=2.0, seed=1).fit(X, T, WEIGHTS, persons=WHOSE)
+    np.testing.assert_array_equal(pipe[-1].coef_, alone.coef_)

@@ -39,11 +39,6 @@ _UNUSED: dict[str, object] = {
     "intercept_scale": 1.0,
 }
 
-# Those that say whose the rows are and how much they count.
-_COUNTS: dict[str, object] = dict.fromkeys(
-    ("persons", "contribution", "max_rows", "weights", "weight_bound", "weight_total")
-)
-
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
     "fit_intercept": True,
@@ -189,7 +184,7 @@ def _choices(
         neighbors=neighbors,
         persons=rule,
         weights=public,
-        robust=_planned(l2_strength, fit_intercept=fit_intercept) if counts else (),
+        robust=regression_of_counts(l2_strength, fit_intercept=fit_intercept) if counts else (),
         **others,
     )
 
@@ -206,8 +201,8 @@ def _choices(
     return made, whole
 
 
-def _planned(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:
-    """Return the regression whose residuals' moments are released for its standard errors.
+def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:
+    """Return the regression whose residuals' moments are released for standard errors with persons or weights.
 
     Raises
     ------
@@ -242,24 +237,22 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
         )
 
 
-def used_keywords(keywords: dict[str, Any], *, of_estimator: bool = False) -> dict[str, Any]:
+def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
     """Return keywords of :func:`dpci.fit` without those that only other mechanisms use.
-
-    ``of_estimator``: also without persons and weights, which estimators do not pass on to moment matrices.
 
     Raises
     ------
     InvalidInput
         If one of these is given.
     """
-    unused = {**_UNUSED, **(_COUNTS if of_estimator else {})}
-    for name, default in unused.items():
+    for name, default in _UNUSED.items():
         value = keywords.get(name, default)
         if not (value is default or (isinstance(value, str | int | float) and value == default)):
             # Arrays are records, which no message shows.
             shown = (
                 f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
             )
-            why = " in an estimator (dpci.fit takes it)" if name in _COUNTS else ", which does not use it"
-            raise InvalidInput(f"{name} must be {default!r} with mechanism='moments'{why}, got {shown}")
-    return {name: value for name, value in keywords.items() if name not in unused}
+            raise InvalidInput(
+                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
+            )
+    return {name: value for name, value in keywords.items() if name not in _UNUSED}

@@ -279,11 +279,16 @@ class MomentMatrix(ReleaseFacts):
 
 
 def whole_regression(
-    matrix: MomentMatrix, *, fit_intercept: bool, l2_strength: Ridge, covariance: str | None = None
+    matrix: MomentMatrix,
+    target: str | None = None,
+    *,
+    fit_intercept: bool,
+    l2_strength: Ridge,
+    covariance: str | None = None,
 ) -> LinearFit:
-    """Regress y on all columns; what hides the regression is the result's :attr:`LinearFit.interval_refusal`."""
+    """Regress a target on all columns of X; what hides it is the result's :attr:`LinearFit.interval_refusal`."""
     record = matrix._record  # noqa: SLF001  # of this module's own class
-    model = matrix._model(None, None, fit_intercept, l2_strength, covariance)  # noqa: SLF001  # as above
+    model = matrix._model(target, None, fit_intercept, l2_strength, covariance)  # noqa: SLF001  # as above
     return LinearFit(record, model, attempt(record, model))
 
 

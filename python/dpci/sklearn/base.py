@@ -25,6 +25,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import release_fit
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection
@@ -224,6 +225,7 @@ class PrivateLinearEstimator(PrivateEstimator):
             As :func:`dpci.fit`.
         """
         warn_of_fitting()
+        check_unit_columns(None, X, persons=persons, weights=sample_weight)
         keywords = self._fit_keywords()
         recommended = keywords["l2_strength"] is None
         if recommended:

@@ -1,6 +1,8 @@
 """Private linear regression by least squares, from one released moment matrix."""
 
 import warnings
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +13,12 @@ from sklearn.utils import Tags
 from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.persons import check_contribution, person_rule
+from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
+from dpci.model.moments import regression_of_counts
+from dpci.model.tables import check_unit_columns, counts_beside
 from dpci.regression.choices.keywords import matrix_choices
 from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.model import PRIVATE, Ridge
@@ -24,10 +30,26 @@ from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
 
 
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Whose the rows are and how much they count: the arguments of a fit."""
+
+    persons: ArrayLike | None
+    max_rows: int | None
+    weights: ArrayLike | None
+
+    @property
+    def beside(self) -> bool:
+        """Whether records are persons or have weights."""
+        return self.persons is not None or self.weights is not None
+
+
 class MomentEstimator(RegressorMixin, PrivateEstimator):
     """What all estimators that are fitted from a released moment matrix have in common."""
 
     ledger: Ledger | None
+    weight_bound: float | None
+    weight_total: float | None
 
     def predict(self, X: Table) -> NDArray[np.float64]:
         """Predicted target of each row, shape (n_samples,)."""
@@ -36,7 +58,7 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R²; not private, with a warning, unless the rows are public.
 
-        ``sample_weight`` weights the score only; no fit has one.
+        ``sample_weight`` weights the score only, whatever weights the fit had.
         """
         warn_of_score()
         return float(super().score(X, y, sample_weight=sample_weight))
@@ -46,25 +68,60 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
+    def _public_counts(self, X: Table, counts: Counts) -> dict[str, Any]:
+        """Return what is public of persons and weights, as keywords of the choices of a matrix.
+
+        Raises
+        ------
+        InvalidInput
+            For one argument without another that it needs, values out of range, and names of columns.
+        """
+        rule = check_contribution(person_rule(counts.persons, None, counts.max_rows), counts.max_rows)
+        check_unit_columns(None, X, persons=counts.persons, weights=counts.weights)
+        if counts.weights is None:
+            return {"persons": rule, "weights": None}
+        check_weighted(counts.weights, self.weight_bound, self.weight_total)
+        return {"persons": rule, "weights": check_weights(self.weight_bound, self.weight_total)}
+
     def _fit_by_moments(
-        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, l2_strength: Ridge, covariance: str = "classical"
+        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, counts: Counts, l2_strength: Ridge
     ) -> Self:
         """Release the matrix, and take the regression of y on all columns."""
         fit_intercept = check_flag("fit_intercept", self.fit_intercept)
         payment = payment_for(f"dpci.sklearn.{type(self).__name__}", self.ledger, choices)
         level = level_of_user()
         with restored_on_error(self):
-            matrix = release_matrix(X, y, choices, payment=payment, prepare=self._check_data, stacklevel=level + 1)
+            matrix = release_matrix(
+                X,
+                y,
+                choices,
+                payment=payment,
+                prepare=self._check_data,
+                counts=partial(counts_beside, persons=counts.persons, weights=counts.weights),
+                stacklevel=level + 1,
+            )
             if not matrix.private:
                 warn_of_seed("result", level + 1)
+            covariance = "robust" if choices.robust else "classical"
             result = whole_regression(
                 matrix, fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance
             )
-            if result.interval_refusal is not None:
-                refusal = result.interval_refusal
+            refusal = result.interval_refusal
+            if refusal is not None and counts.beside:
+                # The standard errors of a ridge that the noise chooses cannot be planned.
+                self._take_nothing(result)
+                _warn_of_nothing(refusal, level)
+                return self
+            if refusal is not None:
                 result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=PRIVATE)
                 _warn_of_ridge(refusal, result, level)
             return self._take(result)
+
+    def _take_nothing(self, result: LinearFit) -> None:
+        """Keep a release whose regression the noise hides."""
+        self.result_ = result
+        self.coef_ = np.full(self.n_features_in_, np.nan)
+        self.intercept_ = np.nan if self.fit_intercept else 0.0
 
 
 class PrivateLinearRegression(MomentEstimator):
@@ -97,6 +154,7 @@ class PrivateLinearRegression(MomentEstimator):
         Public bound on the absolute value of a target, or public bounds of the targets.
     robust : bool
         Intervals that do not assume errors of equal variance (HC0), for a tenth of the budget; needs the intercept.
+        With persons or weights they are so in any case.
     on_violation : {"clip", "error"}
         What to do with numbers beyond their bounds: move them to the bounds, which is part of the model, or refuse the
         data.
@@ -107,6 +165,10 @@ class PrivateLinearRegression(MomentEstimator):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+    weight_total : float, optional
+        The public number that divides weighted sums. None: the number of rows.
     ledger : Ledger, optional
         The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
         ``set_params(ledger=None)`` before you save a fitted model for others.
@@ -132,7 +194,8 @@ class PrivateLinearRegression(MomentEstimator):
     Notes
     -----
     If the noise hides the regression, ``fit`` warns and takes the ridge regression of
-    ``l2_strength="private"``. The intervals are then for that regression, and ``result_.l2_strength`` is above 0.
+    ``l2_strength="private"``. The intervals are then for that regression, and ``result_.l2_strength`` is above 0. With
+    persons or weights that ridge has no standard errors: ``coef_`` is then NaN, and ``result_`` keeps the release.
 
     Examples
     --------
@@ -162,6 +225,8 @@ class PrivateLinearRegression(MomentEstimator):
         fit_intercept: bool = True,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -179,11 +244,21 @@ class PrivateLinearRegression(MomentEstimator):
         self.fit_intercept = fit_intercept
         self.neighbors = neighbors
         self.n_public = n_public
+        self.weight_bound = weight_bound
+        self.weight_total = weight_total
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -192,6 +267,14 @@ class PrivateLinearRegression(MomentEstimator):
             Rows; sparse ones only without ``bounds``.
         y : array-like of shape (n_samples,)
             Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
+        persons : array-like of shape (n_samples,), optional
+            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
+            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
+            which splits rows.
+        max_rows : int, optional
+            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
 
         Returns
         -------
@@ -220,10 +303,16 @@ class PrivateLinearRegression(MomentEstimator):
         """
         warn_of_fitting()
         keywords: dict[str, Any] = self.get_params(deep=False)
-        keywords.pop("ledger")
+        for name in ("ledger", "weight_bound", "weight_total"):
+            keywords.pop(name)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        counts = Counts(persons, max_rows, sample_weight)
+        public = self._public_counts(X, counts)
+        if counts.beside:
+            check_flag("robust", keywords["robust"])
+            keywords["robust"] = regression_of_counts(0.0, fit_intercept=intercept)
         budget = _gaussian_budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho", "mu")))
-        choices = matrix_choices(None, budget=budget, **keywords)
+        choices = matrix_choices(None, budget=budget, **public, **keywords)
         if choices.targets.further:
             raise InvalidInput(
                 "target_bound must be a number or one pair (lower, upper), because an estimator has one target, got "
@@ -231,8 +320,7 @@ class PrivateLinearRegression(MomentEstimator):
             )
         if choices.robust and not intercept:
             raise InvalidInput("robust must be False without an intercept, got robust=True and fit_intercept=False")
-        covariance = "robust" if choices.robust else "classical"
-        return self._fit_by_moments(X, y, choices, l2_strength=0.0, covariance=covariance)
+        return self._fit_by_moments(X, y, choices, counts=counts, l2_strength=0.0)
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
         rows, targets = super()._check_data(X, y)
@@ -260,6 +348,15 @@ def _gaussian_budget_of(
             f"epsilon, delta and rho must be None if mu is given, got {epsilon=}, {delta=}, {rho=}, {mu=}"
         )
     return GDP(mu)
+
+
+def _warn_of_nothing(refusal: str, stacklevel: int) -> None:
+    warnings.warn(
+        f"{refusal}; there are no coefficients, and result_ has the release "
+        "(regression.MomentMatrix.of(result_), for other regressions)",
+        MomentNoiseWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _warn_of_ridge(refusal: str, result: LinearFit, stacklevel: int) -> None:

@@ -5,19 +5,20 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
+from dpci.base.validation import check_flag
 from dpci.budgets import Calibration, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
-from dpci.model.moments import used_keywords
+from dpci.model.moments import regression_of_counts, used_keywords
 from dpci.model.settings import Moments, Projection
 from dpci.regression.choices.keywords import choices_of_fit
 from dpci.regression.choices.model import PRIVATE, check_ridge
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator, budget_of
 from dpci.sklearn.leaks import warn_of_fitting
-from dpci.sklearn.linear import MomentEstimator
+from dpci.sklearn.linear import Counts, MomentEstimator
 
 
 class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
@@ -182,22 +183,25 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
     ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
-        Parameters, errors and warnings are those of :meth:`PrivateLogisticRegression.fit`; ``sample_weight``,
-        ``persons`` and ``max_rows`` need a ``radius``.
+        Parameters, errors and warnings are those of :meth:`PrivateLogisticRegression.fit`. Without a ``radius``,
+        ``sample_weight`` and ``persons`` need ``l2_strength``, because standard errors are planned before the release.
         """
         if not self._by_moments():
             return super().fit(X, y, sample_weight, persons=persons, max_rows=max_rows)
         warn_of_fitting()
         keywords: dict[str, Any] = self.get_params(deep=False)
-        for name in ("ledger", "fit_intercept", "mechanism", "target_bound"):
+        for name in ("ledger", "mechanism", "target_bound", "weight_bound", "weight_total"):
             keywords.pop(name)
         l2_strength = keywords.pop("l2_strength")
-        budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
-        counts = {"persons": persons, "max_rows": max_rows, "weights": sample_weight}
-        used = used_keywords({**keywords, **counts}, of_estimator=True)
-        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, robust=(), **used)
         strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
-        return self._fit_by_moments(X, y, choices, l2_strength=strength)
+        intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        counts = Counts(persons, max_rows, sample_weight)
+        public = self._public_counts(X, counts)
+        robust = regression_of_counts(strength, fit_intercept=intercept) if counts.beside else ()
+        budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
+        used = used_keywords(keywords)
+        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, robust=robust, **public, **used)
+        return self._fit_by_moments(X, y, choices, counts=counts, l2_strength=strength)
 
     def _by_moments(self) -> bool:
         if self.mechanism is None:
