@@ -169,7 +169,7 @@ SITES = {
         "_as_list": (1, ()),
     },
     "schema/table": {
-        "Schema.__post_init__": (6, ()),
+        "Schema.__post_init__": (7, ()),
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
         "Schema.from_dict": (1, ()),

@@ -97,10 +97,10 @@ DAMAGE = {
     "null": (("result",), None, "a saved fit must be"),
     "params": (("result", "params", 0), HUGE, "every field of its schema, got OverflowError"),
     "noise scale": (("result", "noise_scale"), 1e6, "noise_scale must be the scale of the step 'coefficients'"),
-    "gradient noise": (GRADIENT, 1e-200, "gradient_std_dev must be large enough that the bounds are finite"),
-    "hessian noise": (("result", "steps", 2, "scale"), 1e-200, "hessian_std_dev must be large enough"),
+    "gradient noise": (GRADIENT, 1e-200, "steps and seals must spend at most the budget"),
+    "hessian noise": (("result", "steps", 2, "scale"), 1e-200, "steps and seals must spend at most the budget"),
     "other noise": (("result", "steps", 2, "noise"), "matrix_laplace", "noise of the step 'report_hessian' must be"),
-    "l2_strength": (("result", "l2_strength"), 1e-320, r"n_public \* l2_strength must be large enough"),
+    "l2_strength": (("result", "l2_strength"), 1e-320, "steps and seals must spend at most the budget"),
     "slope bound": (("result", "loss", "slope_bound"), 0.5, "loss must have the declaration of Logistic"),
     "curvature bound": (("result", "loss", "curvature_bound"), 0.1, "loss must have the declaration of Logistic"),
     "one-signed": (("result", "loss", "one_signed"), False, "loss must have the declaration of Logistic"),
@@ -113,7 +113,7 @@ DAMAGE = {
     ),
     "scalar targets": (("result", "loss", "target_bounds"), NAN, "loss.target_bounds must be a sequence of 2"),
     "classes": (("result", "classes"), [HUGE, 1], "classes must be within the range of floats"),
-    "neighbors": (("result", "neighbors"), "replace_one", "neighbors of the fit"),
+    "neighbors": (("result", "neighbors"), "replace_one", "steps and seals must spend at most the budget"),
 }
 
 
@@ -135,10 +135,10 @@ def test_reports_without_a_field_are_refused(made, name):
 
 
 @pytest.mark.parametrize("tiny", [1e-320, 1e-200])
-def test_noise_too_small_for_finite_bounds_is_refused(tiny):
+def test_noise_too_small_for_the_budget_is_refused(tiny):
     values = json.loads(changed(report(kind="data_independent"), COEFFICIENTS, tiny))
     values["result"]["noise_scale"] = tiny
-    with pytest.raises(InvalidInput, match="std_dev must be large enough that the bounds are finite"):
+    with pytest.raises(InvalidInput, match="steps and seals must spend at most the budget"):
         Report.from_json(rewritten(values))
 
 

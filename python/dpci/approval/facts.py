@@ -162,13 +162,14 @@ def verified(
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
     never = (
         "that the noise was drawn as the model says: no file can show it",
+        "that the numbers, bounds and settings in the file are those of the run: only its holder can repeat it",
         f"that {approval.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",
         *approval.unchecked,
     )
     return [
         Finding("ok", f"the contents were hashed again: {claim.digest}; a file that states another hash is refused"),
-        Finding("ok", f"the fields agree with each other: {claim.kind}, {approval.made_by}, {spent}"),
+        Finding("ok", f"the fields that dpci compares agree: {claim.kind}, {approval.made_by}, {spent}"),
         seeded,
         *against_schema(approval.table, schema),
         *approval.findings,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import Seal, seal_facts
+from dpci.accounting.spending import check_spending
 from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
@@ -94,12 +95,9 @@ class MomentRecord:
     further: tuple[str, ...] = ()  # all targets but the last
     paid: dict[str, Any] | None = None
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
-    persons: Persons | None = None
-    """How much the rows of a person count, where the records are persons; None where they are rows."""
-    weights: Weights | None = None
-    """What is public of the weights of records; None where each counts once."""
-    refined: tuple[Refinement, ...] = ()
-    """Gradients of refined regressions."""
+    persons: Persons | None = None  # None where the records are rows
+    weights: Weights | None = None  # None where each record counts once
+    refined: tuple[Refinement, ...] = ()  # gradients of refined regressions
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -120,7 +118,7 @@ class MomentRecord:
             raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
         if self.table is not None and self.table.names != self.columns:
             raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
-        self.total_budget()
+        check_spending(self.total_budget(), self.steps, self.seals, self.guarantee)
         if not 1.0 <= self.divisor < math.inf:
             raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
 
@@ -178,6 +176,16 @@ class MomentRecord:
     def total_budget(self) -> GaussianBudget:
         """Return the budget as an object."""
         return gaussian_budget_from(self.notion, self.budget)
+
+    def guarantee(self) -> Guarantee:
+        """Return the (epsilon, delta) profile and the Renyi curve of all steps and seals together."""
+        budget = self.total_budget()
+        if isinstance(budget, GDP):
+            return Guarantee(budget, None, 0.0, budget.mu)
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, 0.0)
+        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in self.steps]))
+        return Guarantee(budget, None, 0.0, mu, seal_totals(self.seals, ()))
 
     def noise(self) -> float:
         """Return the standard deviation of an isometric coordinate of the noise in the matrix, seal included."""
@@ -329,13 +337,7 @@ class ReleaseFacts(Approvable):
     @property
     def guarantee(self) -> Guarantee:
         """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
-        budget, record = self.budget, self._record
-        if isinstance(budget, GDP):
-            return Guarantee(budget, None, 0.0, budget.mu)
-        if not isinstance(budget, ApproxDP):
-            return Guarantee(budget, None, 0.0, 0.0)
-        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in record.steps]))
-        return Guarantee(budget, None, 0.0, mu, seal_totals(record.seals, ()))
+        return self._record.guarantee()
 
 
 def conditions(record: MomentRecord) -> list[str]:
@@ -357,6 +359,7 @@ _STEP_RULES: dict[str, Rule] = {
     "noise": one_of("matrix_laplace", "spherical_laplace", "gaussian"),
     "cost": check_positive,
     "scale": check_positive,
+    "hessian_scale": optional(check_positive),
     "sensitivity": check_positive,
 }
 # What a saved record has to obey, field by field: a file can hold anything.

@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import seal_cost
+from dpci.accounting.spending import spending_contradictions
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
+from dpci.released.facts import guarantee_of_record
 from dpci.released.record import FitRecord
 from dpci.rows import Blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
 
-# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of the budget.
+# Of the greatest entry: what rounding may do to a matrix that was projected and saved exactly; and of a budget.
 _ROUNDING = 1e-9
 
 
@@ -165,22 +167,14 @@ def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple
         what = f"moments={record.moments!r}"
     found = tuple(seal.release for seal in record.seals)
     yield found not in expected, f"the seals with {what} must be those of {expected[0]}", str(found)
-    unit = tuple(record.budget)
+    # A selection's runs may be of another notion than its budget.
+    if not selected:
+        steps, seals = record.steps, record.seals
+        yield from spending_contradictions(record.total_budget(), steps, seals, partial(guarantee_of_record, record))
     for seal in record.seals:
-        # A selection's runs may be of another notion than its budget.
-        other = tuple(seal.cost) != unit and not selected
-        yield other, f"the cost of a seal must be in {' and '.join(unit)}, as the budget", f"cost={seal.cost}"
         law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
         rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"
         yield seal.noise != law, rule, f"noise={seal.noise!r}"
-    if selected:
-        return
-    steps = 0.0 if record.notion == "approx" else sum(step.cost for step in record.steps)
-    for name, spent in seal_cost(record.seals, record.steps).items():
-        # Under approximate DP the steps are counted in another unit, and the guarantee composes them with the seals.
-        whole = record.budget[name]
-        rule = f"the steps and seals must spend at most the budget {name}={whole:g}"
-        yield not steps + spent <= whole * (1.0 + _ROUNDING), rule, f"{steps + spent:g}"
 
 
 def _check_matrix(name: str, matrix: NDArray[np.float64], *, projected: bool) -> None:

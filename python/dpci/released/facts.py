@@ -101,11 +101,14 @@ class FitFacts(Released[FitRecord]):
     @property
     def guarantee(self) -> Guarantee:
         """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
-        record = self._record
-        facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
-        n_params = len(record.names)
-        steps, seals = record.steps, record.seals
-        return guarantee_of(self.budget, steps, seals, divisor=record.divisor, n_params=n_params, **facts)
+        return guarantee_of_record(self._record)
+
+
+def guarantee_of_record(record: FitRecord) -> Guarantee:
+    """Return the guarantee of all steps and seals of a fit together."""
+    facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
+    n_params, budget = len(record.names), record.total_budget()
+    return guarantee_of(budget, record.steps, record.seals, divisor=record.divisor, n_params=n_params, **facts)
 
 
 def constants(record: FitRecord) -> dict[str, Any]:

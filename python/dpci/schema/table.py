@@ -127,6 +127,11 @@ class Schema:
         if not isinstance(persons, str):
             msg = f"persons must be the name of a column, got persons={persons!r}"
             raise InvalidInput(msg)
+        for part in (*self.columns, self.target):
+            for name in ("source", "unit"):
+                if not isinstance(text := getattr(part, name, ""), str):
+                    msg = f"the {name} of a column must be text, got {name}={text!r}"
+                    raise InvalidInput(msg)
         ids = [self.persons] if self.persons else []
         used = [*ids, self.target.column, *(column.name for column in self.columns)]
         if repeated := sorted({name for name in used if used.count(name) > 1}):
