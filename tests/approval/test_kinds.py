@@ -42,7 +42,17 @@ BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.Appr
 RELATIONS = ("replace_one", "add_remove")
 KINDS = (
     *("fit", "output", "persons", "max_rows", "weights", "clip", "ball", "hinge", "bare", "schema"),
-    *("matrix", "robust", "regression", "ridge", "matrix_of_persons", "matrix_of_weights", "wages", "several"),
+    *(
+        "matrix",
+        "robust",
+        "refined",
+        "regression",
+        "ridge",
+        "matrix_of_persons",
+        "matrix_of_weights",
+        "wages",
+        "several",
+    ),
     *("strata", "counted", "strata_of_persons", "stratum", "counted_stratum"),
     *("multinomial", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
 )
@@ -77,6 +87,7 @@ def made(kind, notion, neighbors):
             "schema": lambda: dpci.fit(TABLE, schema=OF_CLASSES, l2_strength=0.2, **common, **number),
             "matrix": lambda: dpci.regression.release(X, REAL, **common, **number),
             "robust": lambda: dpci.regression.release(X, REAL, robust=True, on_violation="clip", **of_matrix, **number),
+            "refined": lambda: dpci.regression.release(X, REAL, refine=True, **of_matrix, **number).fit(),
             "regression": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(),
             "ridge": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(l2_strength=0.3),
             "matrix_of_persons": lambda: dpci.regression.release(X, REAL, persons=IDS, **of_matrix, **people),
@@ -190,6 +201,16 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
         assert main(["report", str(path), "--officer"]) == 0
     assert out.getvalue() == result.officer_report()
     assert approval_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
+
+
+def test_a_refined_regression_names_its_gradient():
+    text = made("refined", "zcdp", "replace_one")[0].officer_report()
+    assert "as one matrix with noise; the gradient of one planned regression" in text
+    assert "It counts sampling, the noise in the matrix and that in the gradient." in text
+    assert "| `planned regression` | `y on x0, x1` |" in text
+    plain = made("regression", "zcdp", "replace_one")[0].officer_report()
+    assert "gradient" not in plain
+    assert "It counts sampling and the noise in the matrix." in plain
 
 
 def test_a_moment_matrix_covers_all_regressions():

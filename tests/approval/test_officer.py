@@ -55,6 +55,14 @@ def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
     assert "| 2 | epsilon=2, delta=3.72e-06 (approximate DP) |" in text
 
 
+def test_a_delta_that_could_publish_whole_records_is_questioned():
+    large = fit(budget=dpci.ApproxDP(1.0, 1e-3)).officer_report()
+    assert "With delta=0.001 and 4,000 records it would publish 4 on average." in large
+    assert "Delta is usually far below 1/n, here 0.00025." in large
+    for budget in (dpci.ApproxDP(1.0, 1e-6), dpci.PureDP(1.0), dpci.ZCDP(0.5)):
+        assert "such a large delta" not in fit(budget=budget).officer_report()
+
+
 def test_groups_under_zcdp_grow_with_the_square():
     assert "| 5 | rho=2.5 (zCDP) |" in fit(budget=dpci.ZCDP(0.1)).officer_report()
 

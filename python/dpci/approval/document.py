@@ -19,6 +19,8 @@ from dpci.schema.table import Schema
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
+# Records that a release of this delta might publish in full, above which the reader is asked.
+_EXPOSED = 0.1
 _ALWAYS = (
     ("by tests of dpci", "noise laws, sensitivities, composition, rounding, ledgers (docs/approve.md has the logs)"),
     ("not verified", "the proofs, by anyone but their authors"),
@@ -111,6 +113,7 @@ def _decide(approval: Approval) -> Iterator[str]:
     if approval.persons is None:
         weak = "and the guarantee for that many rows (below) is too weak."
         yield f"- **Refuse if one person can have many rows{in_group}**, {weak}"
+    yield from _delta(approval)
     yield from approval.refusals
     if approval.custom_loss:
         yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
@@ -124,6 +127,17 @@ def _decide(approval: Approval) -> Iterator[str]:
         yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
     yield f"- **Refuse if any of these was chosen after a look at these data: {approval.all_chosen}.**"
     yield "- **Refuse if all releases from these records together, this one included, spend more than was approved.**"
+
+
+def _delta(approval: Approval) -> Iterator[str]:
+    # NIST SP 800-226 asks for a delta well below 1/n: publishing a few whole records can be (0, delta)-DP.
+    delta, number = approval.budget.parameters().get("delta", 0.0), sum(number for _, number in approval.numbers)
+    if delta * number > _EXPOSED:
+        yield (
+            "- **Refuse, unless such a large delta is intended.** A mechanism that publishes each "
+            f"{approval.unit} in full with probability delta can have this guarantee. "
+            f"With delta={delta:g} and {number:,} {approval.unit}s it would publish {delta * number:.3g} on average. Delta is usually far below 1/n, here {1 / number:.2g}."
+        )
 
 
 def _covered(approval: Approval) -> Iterator[str]:

@@ -295,7 +295,9 @@ class LinearFit(ReleaseFacts):
 
         refusal = self.interval_refusal
         ridge = refusal is None and self.l2_strength > 0.0
-        return approval_of_regression(self, self._record, self._model, self.digest, refusal=refusal, ridge=ridge)
+        refined = isinstance(self._solution, Solution) and self._solution.gradient is not None
+        of, model = self._record, self._model
+        return approval_of_regression(self, of, model, self.digest, refusal=refusal, ridge=ridge, refined=refined)
 
     def to_json(self) -> str:
         """Return the regression and the release it comes from as JSON, floats exactly."""

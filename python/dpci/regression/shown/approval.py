@@ -18,10 +18,7 @@ _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Approval:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     names = (*record.features, *record.targets)
-    budget, n_residuals = record.total_budget(), len(record.residuals)
-    planned = {0: "", 1: "; moments of the residuals of one planned regression"}.get(
-        n_residuals, f"; moments of the residuals of {n_residuals} planned regressions"
-    )
+    budget, planned = record.total_budget(), _planned(record)
     spent = steps_text(record.steps, release.privacy["cost_unit"])
     clips = record.on_violation == "clip"
     return Approval(
@@ -71,7 +68,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
             "bounds",
             "lists",
             *(public_number(record.persons) if record.neighbors == "add_remove" else ()),
-            *(("planned regressions",) if n_residuals else ()),
+            *(("planned regressions",) if record.residuals or record.refined else ()),
             "columns",
         ),
         conditions=tuple(conditions(record)),
@@ -92,7 +89,14 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
 
 
 def approval_of_regression(
-    release: ReleaseFacts, record: MomentRecord, model: Model, digest: str, *, refusal: str | None, ridge: bool
+    release: ReleaseFacts,
+    record: MomentRecord,
+    model: Model,
+    digest: str,
+    *,
+    refusal: str | None,
+    ridge: bool,
+    refined: bool,
 ) -> Approval:
     """Return what an approver must know of a regression; ``refusal`` is why it has no coefficients."""
     found = approval_of_matrix(release, record, digest)
@@ -107,9 +111,23 @@ def approval_of_regression(
         target="; ".join([kind, *counts]),
         intervals=None
         if refusal is not None
-        else "Every coefficient has an interval. It counts sampling and the noise in the matrix.",
+        else "Every coefficient has an interval. It counts "
+        + (
+            "sampling, the noise in the matrix and that in the gradient."
+            if refined
+            else "sampling and the noise in the matrix."
+        ),
         moved=tuple(what_moves(record.table, clips=found.clips, ridge=ridge)),
     )
+
+
+def _planned(record: MomentRecord) -> str:
+    """Return what was released of planned regressions besides the matrix."""
+    planned = ""
+    for what, n in (("the moments of the residuals", len(record.residuals)), ("the gradient", len(record.refined))):
+        if n:
+            planned += f"; {what} of {'one planned regression' if n == 1 else f'each of {n} planned regressions'}"
+    return planned
 
 
 def _intervals(record: MomentRecord) -> str:
@@ -134,8 +152,9 @@ def _public(record: MomentRecord) -> Iterator[PublicValue]:
     if record.neighbors == "add_remove":
         yield PublicValue("n_public", f"{record.n_samples:,}", "")
     yield from count_values(record.persons, record.weights)
-    for residual in record.residuals:
-        chosen = residual.regression
+    # A regression may be planned with both.
+    planned = [*(one.regression for one in record.residuals), *(one.regression for one in record.refined)]
+    for chosen in dict.fromkeys(planned):
         regressors = ", ".join(chosen.features or ()) or "a constant"
         ridge = f", ridge {chosen.l2_strength:g}" if chosen.l2_strength else ""
         yield PublicValue("planned regression", f"{chosen.target} on {regressors}{ridge}", "")
