@@ -1,0 +1,99 @@
+"""Coverage of the default intervals with 5,000 records, where sampling errors weigh as much as noise. Not private.
+
+Each table is a sample of 5,000 records (or is generated) with a public schema, and serves as the population of a
+bootstrap study. No constant of the intervals was chosen on these settings. Prints Markdown. Needs the full data files
+(DPCI_DATA).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import dpci
+from _studies import Run, changed_options, markdown, parser, report, started
+from row_shapes import NUMBERS, encoded, schema_of
+
+RECORDS = 5_000
+STRENGTH = 0.01
+EPSILONS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
+REAL = {"Adult": "adult", "Bank": "bank", "Credit": "credit_default"}
+GENERATED = ("uniform columns", "normal columns", "indicators")
+
+
+def sample(name: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
+    """Records of the numeric columns of a real table, in public blocks."""
+    X, y = encoded(name, NUMBERS)
+    chosen = np.random.default_rng(5).permutation(len(y))[:RECORDS]
+    return X[chosen], y[chosen], schema_of(name, NUMBERS).rows
+
+
+def generated(kind: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
+    """Twelve independent columns of one kind and a column of ones, each a block; labels of a logistic model."""
+    rng = np.random.default_rng(11)
+    size = (RECORDS, 12)
+    columns = {
+        "uniform columns": lambda: rng.uniform(-1.0, 1.0, size),
+        "normal columns": lambda: np.clip(rng.normal(0.0, 0.25, size), -1.0, 1.0),
+        "indicators": lambda: (rng.random(size) < rng.uniform(0.1, 0.5, 12)).astype(float),
+    }[kind]()
+    X = np.column_stack([columns, np.ones(RECORDS)]) / 13**0.5
+    signal = X @ rng.normal(0.0, 2.0, 13) - 0.8
+    y = np.where(signal + rng.logistic(size=RECORDS) > 0.0, 1.0, -1.0)
+    return X, y, dpci.rows.Blocks([13**-0.5] * 13)
+
+
+def studies(run: Run) -> Iterator[str]:
+    yield "## Mean coverage; worst parameter\n"
+    header = ["data", "rows", "mechanism", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "without noise"]
+    budgets = [dpci.PureDP(epsilon) for epsilon in (*EPSILONS, 1e6)]
+    table: list[list[object]] = []
+    found: list[float] = []
+    for title in (*REAL, *GENERATED):
+        X, y, blocks = sample(REAL[title]) if title in REAL else generated(title)
+        ball = dpci.rows.Ball(1.0)
+        for rows, mechanism in ((blocks, "objective"), (ball, "objective"), (ball, "output")):
+            keywords: dict[str, Any] = {"rows": rows, "mechanism": mechanism, "l2_strength": STRENGTH}
+            results = dpci.simulate.coverage(
+                X,
+                y,
+                classes=(-1, 1),
+                budget=budgets[0],
+                configs=[{"budget": budget} for budget in budgets],
+                n_replicates=40 if run.quick else 600,
+                n_variability=0,
+                seed=run.seed,
+                n_threads=run.threads,
+                **keywords,
+            )
+            found += [study.coverage for study in results[:-1]]
+            cells = [f"{study.coverage:.3f}; {min(study.coverage_by_param):.3f}" for study in results]
+            table.append([title, "blocks" if rows is blocks else "ball", mechanism, *cells])
+    yield from markdown(header, table)
+    low, middle, high = np.quantile(found, [0.0, 0.5, 1.0])
+    below = sum(coverage < 0.94 for coverage in found)
+    yield (
+        f"\nMean coverage of the {len(found)} settings with noise: {low:.3f} to {high:.3f}, median {middle:.3f}; "
+        f"below .940 in {below} of them."
+    )
+
+
+def main() -> None:
+    sections = {"studies": studies}
+    options = parser(__doc__.splitlines()[0], list(sections))
+    arguments = options.parse_args()
+    report(
+        "Intervals with 5,000 records",
+        started(arguments),
+        changed_options(options, arguments),
+        sections,
+        arguments.only,
+        model=f"logistic loss, λ={STRENGTH}, pure ε-DP, default shares; 600 replicates for each setting",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
