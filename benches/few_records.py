@@ -87,7 +87,8 @@ def studies(run: Run, projection: str, delta: float) -> Iterator[str]:
     below = sum(coverage < 0.94 for coverage in found)
     yield (
         f"\nMean coverage of the {len(found)} settings with noise: {low:.3f} to {high:.3f}, median {middle:.3f}; "
-        f"below .940 in {below} of them. Lengths are {np.median(ratios):.2f} times those that the errors call for (median)."
+        f"below .940 in {below} of them. "
+        f"Lengths are {np.median(ratios):.2f} times those that the errors call for (median)."
     )
 
 
