@@ -1,6 +1,6 @@
-"""Coverage of the default intervals with 5,000 records, where sampling errors weigh as much as noise. Not private.
+"""Coverage of the default intervals with 5,000 records. Not private.
 
-Each table is a sample of 5,000 records (or is generated) with a public schema, and serves as the population of a
+Each table is a sample of 5,000 records with a public schema, or is generated, and serves as the population of a
 bootstrap study. No constant of the intervals was chosen on these settings. Prints Markdown. Needs the full data files
 (DPCI_DATA).
 """
@@ -16,7 +16,7 @@ import numpy as np
 
 import dpci
 from _studies import Run, changed_options, markdown, parser, report, started
-from row_shapes import NUMBERS, encoded, schema_of
+from row_shapes import ALL, NUMBERS, encoded, schema_of
 
 RECORDS = 5_000
 STRENGTH = 0.01
@@ -25,11 +25,11 @@ REAL = {"Adult": "adult", "Bank": "bank", "Credit": "credit_default"}
 GENERATED = ("uniform columns", "normal columns", "indicators")
 
 
-def sample(name: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
-    """Records of the numeric columns of a real table, in public blocks."""
-    X, y = encoded(name, NUMBERS)
+def sample(name: str, columns: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
+    """Records of a real table, in public blocks."""
+    X, y = encoded(name, columns)
     chosen = np.random.default_rng(5).permutation(len(y))[:RECORDS]
-    return X[chosen], y[chosen], schema_of(name, NUMBERS).rows
+    return X[chosen], y[chosen], schema_of(name, columns).rows
 
 
 def generated(kind: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
@@ -47,17 +47,20 @@ def generated(kind: str) -> tuple[np.ndarray, np.ndarray, dpci.rows.Blocks]:
     return X, y, dpci.rows.Blocks([13**-0.5] * 13)
 
 
-def studies(run: Run, projection: str, delta: float) -> Iterator[str]:
+def studies(
+    run: Run, titles: tuple[str, ...], *, columns: str = NUMBERS, projection: str = "noise_aware", delta: float = 0.0
+) -> Iterator[str]:
+    replicates, spread = run.small
     notion = f"(ε, {delta:g})-DP" if delta else "pure ε-DP"
-    yield f"## Mean coverage; worst parameter: {notion}, projection {projection}\n"
+    yield f"## Mean coverage; worst parameter: {notion}, projection {projection}, {columns}\n"
     header = ["data", "rows", "mechanism", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "without noise"]
     budgets = [dpci.ApproxDP(epsilon, delta) if delta else dpci.PureDP(epsilon) for epsilon in EPSILONS]
     budgets.append(dpci.PureDP(1e6))
     table: list[list[object]] = []
     found: list[float] = []
     ratios: list[float] = []
-    for title in (*REAL, *GENERATED):
-        X, y, blocks = sample(REAL[title]) if title in REAL else generated(title)
+    for title in titles:
+        X, y, blocks = sample(REAL[title], columns) if title in REAL else generated(title)
         ball = dpci.rows.Ball(1.0)
         for rows, mechanism in ((blocks, "objective"), (ball, "objective"), (ball, "output")):
             keywords: dict[str, Any] = {
@@ -72,8 +75,8 @@ def studies(run: Run, projection: str, delta: float) -> Iterator[str]:
                 classes=(-1, 1),
                 budget=budgets[0],
                 configs=[{"budget": budget} for budget in budgets],
-                n_replicates=40 if run.quick else 600,
-                n_variability=1000,
+                n_replicates=replicates,
+                n_variability=spread,
                 seed=run.seed,
                 n_threads=run.threads,
                 **keywords,
@@ -94,9 +97,12 @@ def studies(run: Run, projection: str, delta: float) -> Iterator[str]:
 
 def main() -> None:
     sections = {
-        "default": functools.partial(studies, projection="noise_aware", delta=0.0),
-        "floor": functools.partial(studies, projection="floor", delta=0.0),
-        "delta": functools.partial(studies, projection="noise_aware", delta=1e-6),
+        "default": functools.partial(studies, titles=(*REAL, *GENERATED)),
+        "floor": functools.partial(studies, titles=(*REAL, *GENERATED), projection="floor"),
+        "delta": functools.partial(studies, titles=(*REAL, *GENERATED), delta=1e-6),
+        "all-columns": functools.partial(studies, titles=("Adult", "Bank"), columns=ALL),
+        "all-columns-floor": functools.partial(studies, titles=("Adult", "Bank"), columns=ALL, projection="floor"),
+        "all-columns-delta": functools.partial(studies, titles=("Adult", "Bank"), columns=ALL, delta=1e-6),
     }
     options = parser(__doc__.splitlines()[0], list(sections))
     arguments = options.parse_args()
@@ -106,7 +112,7 @@ def main() -> None:
         changed_options(options, arguments),
         sections,
         arguments.only,
-        model=f"logistic loss, λ={STRENGTH}, default shares; 600 replicates for each setting",
+        model=f"logistic loss, λ={STRENGTH}, default shares; the counts at d=10 for all",
     )
 
 

@@ -133,11 +133,11 @@ def _delta(approval: Approval) -> Iterator[str]:
     # NIST SP 800-226 asks for a delta well below 1/n: publishing a few whole records can be (0, delta)-DP.
     delta, number = approval.budget.parameters().get("delta", 0.0), sum(number for _, number in approval.numbers)
     if delta * number > _EXPOSED:
-        each, means = f"each {approval.unit} in full with probability delta", f"delta={delta:g}"
         yield (
-            f"- **Refuse, unless such a large delta is intended.** A mechanism that publishes {each} can have this "
-            f"guarantee. With {means} and {number:,} {approval.unit}s it would publish {delta * number:.3g} on "
-            f"average. Delta is usually far below 1/n, here {1 / number:.2g}."
+            "- **Refuse, unless such a large delta is intended.** A mechanism that publishes each "
+            f"{approval.unit} in full with probability delta can have this guarantee. With delta={delta:g} and "
+            f"{number:,} {approval.unit}s it would publish {delta * number:.3g} on average. Delta is usually far "
+            f"below 1/n, here {1 / number:.2g}."
         )
 
 
