@@ -206,7 +206,7 @@ def test_work_and_sums_are_picklable():
     assert pickle.loads(pickle.dumps(Describe(rules)))(X, Y).n_rows == N
     with pytest.raises(InvalidInput, match="a request for sums must be one of the documented names"):
         _core.Request("rows", point, key)
-    with pytest.raises(InvalidInput, match="sums must be as dpci wrote them"):
+    with pytest.raises(InvalidInput, match="sums must be the numbers that dpci wrote"):
         _core.Sums(3, 3, 0, np.ones(3))
 
 

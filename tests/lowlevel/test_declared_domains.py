@@ -75,7 +75,7 @@ def test_a_domain_that_just_reaches_the_bound_is_not(rows):
 
 
 def test_the_hinge_has_no_hessian():
-    with pytest.raises(InvalidInput, match="moments need a loss with a second derivative, got the hinge loss"):
+    with pytest.raises(InvalidInput, match="moments require a loss with a second derivative, got the hinge loss"):
         lowlevel.hessian_and_gradient_cov(X, np.sign(Y), np.zeros(2), l2_strength=0.1, loss="hinge")
 
 

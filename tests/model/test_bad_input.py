@@ -41,7 +41,7 @@ ROWS = {
     "nan": (with_entry(NAN), r"X must be finite, got NaN in row 7, column 2"),
     "inf": (with_entry(INF), r"X must be finite, got inf in row 7, column 2"),
     "minus inf": (with_entry(-INF), r"X must be finite, got -inf in row 7"),
-    "beyond clipping": (with_entry(1e308), r"norm at most 1e150"),
+    "beyond clipping": (with_entry(1e308), r"norm at most 1e150, even with"),
     "huge": (with_entry(1e100), r"every row of X must have Euclidean norm at most row_norm=1\b.* in row 7"),
     "above the bound": (with_entry(1.5), r"every row of X must have Euclidean norm at most row_norm=1\b.* in row 7"),
     "one-dimensional": (X[:, 0], r"X must be two-dimensional.*got shape \(60,\)"),

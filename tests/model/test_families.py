@@ -160,9 +160,9 @@ def test_every_notion_relation_and_mechanism(budget, neighbors, mechanism):
 @pytest.mark.parametrize("name", ["poisson", "probit", "cloglog"])
 def test_a_radius_is_asked_for(name):
     loss, radius, y, _, _ = TWINS[name]
-    with pytest.raises(InvalidInput, match=f"the {name} loss has a bounded slope only on a bounded domain"):
+    with pytest.raises(InvalidInput, match=f"the {name} loss requires radius, a public bound"):
         small(loss, None, y)
-    with pytest.raises(InvalidInput, match=f"the {name} loss needs a radius on which its slope is within the range"):
+    with pytest.raises(InvalidInput, match=f"the {name} loss requires a radius on which its slope is within the range"):
         small(loss, 1e9, y)
     assert radius is not None
 

@@ -72,8 +72,8 @@ def test_the_intercept_alone_qualifies(y):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"mechanism": "objective"}, 'strong_convexity needs mechanism="output"'),
-        ({"neighbors": "add_remove", "n_public": N}, 'strong_convexity needs neighbors="replace_one"'),
+        ({"mechanism": "objective"}, 'strong_convexity requires mechanism="output"'),
+        ({"neighbors": "add_remove", "n_public": N}, 'strong_convexity requires neighbors="replace_one"'),
         ({"radius": None}, "predictor_bound=1 needs a radius of at most 1"),
         ({"radius": 1.1}, "predictor_bound=1 needs a radius of at most 1"),
         ({"loss": "logistic"}, "l2_strength must be finite and > 0"),
@@ -99,7 +99,7 @@ def test_short_rows_are_refused(y):
     """A row of norm .5 would let the risk curve by .5, not by 2."""
     x = np.ones((N, 1))
     x[17] = 0.5
-    with pytest.raises(InvalidInput, match=r"every row of X must have norm row_norm.*got 0\.5"):
+    with pytest.raises(InvalidInput, match=r"every row of X must have Euclidean norm row_norm.*got 0\.5"):
         fit(x, y)
     with pytest.raises(InvalidInput, match="every row of X"):
         fit(x, y, on_violation="clip")

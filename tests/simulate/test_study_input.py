@@ -103,7 +103,7 @@ def test_configurations_may_come_from_any_iterable(rows):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_too_many_parameters(rows, fit_intercept):
     X = scipy.sparse.csr_array((N, 2049 - fit_intercept))
-    with pytest.raises(InvalidInput, match="n_params of a study must be at most 2048"):
+    with pytest.raises(InvalidInput, match="the number of parameters of a study must be at most 2048"):
         simulate.coverage(X, rows[1], fit_intercept=fit_intercept, **STUDY)
 
 

@@ -80,7 +80,8 @@ pub enum Error {
     },
     /// A weight is none, or greater than the public bound.
     #[error(
-        "weights must be finite, at least 0 and at most weight_bound={bound}, got {value} in row {row} (on_violation=\"clip\" lowers greater ones)"
+        "weights must be finite, at least 0 and at most weight_bound={bound}, got {value} in row {row} (pass \
+        on_violation=\"clip\" to lower greater weights to the bound)"
     )]
     Weight {
         /// Row index.
@@ -104,7 +105,8 @@ pub enum Error {
     },
     /// A block of a row is greater than its public bound.
     #[error(
-        "the absolute values of every row of X must sum to at most {bound} over the {size} columns of the block of column {column}, got {sum} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
+        "in every row of X, the absolute values in the block of {size} columns that begins with column {column} must sum to at \
+        most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
     )]
     RowBlock {
         /// Row index.
@@ -119,25 +121,30 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("every row of X must have norm at most 1e150, also with on_violation=\"clip\", got {}", readable(*norm))]
+    #[error("every row of X must have Euclidean norm at most 1e150, even with on_violation=\"clip\", got {} (scale the \
+    columns)", readable(*norm))]
     RowTooLong {
         /// Its norm.
         norm: f64,
     },
     /// A row is shorter than a declared strong convexity requires.
     #[error(
-        "every row of X must have norm row_norm for a loss with strong_convexity, got {}", readable(*norm)
+        "every row of X must have Euclidean norm row_norm for a loss with strong_convexity, got {} (scale every row to that \
+        norm)", readable(*norm)
     )]
     RowTooShort {
         /// The least norm.
         norm: f64,
     },
     /// A source gave other rows in a later pass.
-    #[error("every pass over a source must find the same rows, got {0}")]
+    #[error(
+        "every pass over a source must find the same rows, got {0} (let the source return the same data each time)"
+    )]
     RowsChanged(String),
     /// There are more records than the rounding of sums was bounded for (add/remove).
     #[error(
-        "n_public must be at least a sixteenth of the number of rows, got n_public={n_public} for {n_records} rows"
+        "n_public must be at least a sixteenth of the number of rows, got n_public={n_public} for {n_records} rows (pass a \
+        greater n_public)"
     )]
     TooManyRecords {
         /// The public number.
@@ -146,7 +153,9 @@ pub enum Error {
         n_records: f64,
     },
     /// Persons have more rows together than the rounding of sums was bounded for.
-    #[error("the rows of all persons together must be at most {greatest}, got {got}")]
+    #[error(
+        "all persons together must have at most {greatest} rows, got {got} (keep fewer rows of each person)"
+    )]
     TooManyRows {
         /// The greatest number, which is public.
         greatest: usize,
@@ -190,8 +199,8 @@ pub enum Error {
     },
     /// The certificate cannot reach its tolerance for some data sets.
     #[error(
-        "l2_strength must be greater for this noise: the parameters must be certified to within {tolerance:e}, but rounding limits the \
-         certificate to {least:e} for some data sets, got l2_strength={} (increase l2_strength or decrease row_norm)",
+        "l2_strength must be large enough that the parameters can be certified to within {tolerance:e}, but rounding limits the \
+        certificate to {least:e} for some data sets, got l2_strength={} (increase l2_strength or decrease row_norm)",
         readable(*value)
     )]
     TooFewDigits {
@@ -207,7 +216,8 @@ pub enum Error {
     Unsupported(String),
     /// A solver stopped before its certificate reached the tolerance; nothing is released.
     #[error(
-        "the minimiser must be certified to within {tolerance:e}, got {certificate:e} after {iterations} iterations ({reason}); nothing was released"
+        "the minimiser must be certified to within {tolerance:e}, got {certificate:e} after {iterations} iterations ({reason}); \
+        nothing was released (a greater l2_strength makes the problem easier)"
     )]
     NotConverged {
         /// Tolerance on the distance to the minimiser.
@@ -220,10 +230,10 @@ pub enum Error {
         reason: &'static str,
     },
     /// A loss returned a value that is not finite, or failed in the caller's code.
-    #[error("the loss must return finite values and keep its declaration, got {0}")]
+    #[error("a loss must return finite values that agree with its declared bounds, got {0}")]
     Loss(String),
     /// A matrix that must be positive definite is not.
-    #[error("{0} must be positive definite")]
+    #[error("{0} must be positive definite, got a matrix that double precision cannot factor")]
     NotPositiveDefinite(&'static str),
     /// A mechanism produced a value that is not finite; nothing is released.
     #[error("every released value must be finite, got {value} in {name}; nothing was released")]
@@ -235,17 +245,18 @@ pub enum Error {
     },
     /// A draw of release noise beyond its public tail bound, whatever the data (docs/noise.md); the draw itself is not told.
     #[error(
-        "release noise must stay below its tail bound, which it exceeds with probability below 2^-990; nothing was released"
+        "release noise must lie within its tail bound, got a draw beyond it, which has probability below 2^-990; nothing was \
+        released"
     )]
     NoiseTail,
     /// The operating system gave no entropy; nothing is released.
     #[error("the operating system must provide entropy for the release noise, got the error: {0}")]
     Entropy(String),
     /// The caller interrupted the computation; nothing is released.
-    #[error("interrupted")]
+    #[error("the computation was interrupted; nothing was released")]
     Interrupted,
     /// A thread pool or an allocation failed.
-    #[error("the system could not provide a resource: {0}")]
+    #[error("the computation could not continue: {0}")]
     Resource(String),
 }
 

@@ -100,9 +100,7 @@ impl RowDomain {
     pub fn check_columns(&self, n_columns: usize) -> Result<()> {
         match self {
             Self::Ball(_) => Ok(()),
-            Self::Blocks(blocks) => {
-                check_length("the columns of X", blocks.members.len(), n_columns)
-            }
+            Self::Blocks(blocks) => check_length("each row of X", blocks.members.len(), n_columns),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Whose privacy a release protects: a row, or a person with several rows, and how much records may weigh; numbers only.
 
+use std::fmt;
+
 use crate::{Error, Result};
 
 /// The unit of privacy: what neighbouring data sets differ in.
@@ -20,6 +22,18 @@ const LEAST_CAP: f64 = (1_u64 << 30) as f64;
 
 /// As many rows a person there may be beyond that, on average.
 const ROWS_A_PERSON: f64 = 64.0;
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row => f.write_str("a row"),
+            Self::Person { max_rows: None } => f.write_str("a person"),
+            Self::Person {
+                max_rows: Some(most),
+            } => write!(f, "a person with max_rows={most}"),
+        }
+    }
+}
 
 impl Unit {
     /// The unit that a caller names.
@@ -109,6 +123,13 @@ pub struct Weighting {
     pub total: f64,
 }
 
+impl fmt::Display for Weighting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bound, total } = self;
+        write!(f, "weight_bound={bound}, weight_total={total}")
+    }
+}
+
 impl Weighting {
     /// Checked public values.
     ///
@@ -123,11 +144,11 @@ impl Weighting {
         }
         let weighting = Self { bound, total };
         if weighting.divisor() < 1.0 {
-            let rule = "at most weight_total, or the number of records where that is not given";
+            let rule = "at most weight_total, which is the number of records unless you pass it";
             return refused("weight_bound", rule, bound);
         }
         if !weighting.divisor().is_finite() {
-            let rule = "great enough for a finite quotient weight_total / weight_bound";
+            let rule = "large enough that weight_total / weight_bound is finite";
             return refused("weight_bound", rule, bound);
         }
         Ok(weighting)

@@ -39,7 +39,7 @@ pub(crate) fn draws(
         let mut out = Vec::new();
         let total = n
             .checked_mul(width)
-            .ok_or(Error::Resource("too many numbers".into()))?;
+            .ok_or(Error::Resource("memory cannot hold so many numbers".into()))?;
         out.try_reserve_exact(total)
             .map_err(|e| Error::Resource(e.to_string()))?;
         for _ in 0..n {
@@ -213,7 +213,7 @@ pub(crate) fn method_of(solver: &str) -> PyResult<Method> {
         "ball" => Method::Ball,
         _ => {
             return Err(InvalidInput::new_err(format!(
-                "solver must be one of the documented names, got solver={solver:?}"
+                "solver must be \"auto\", \"newton\", \"preconditioned\", \"lbfgs\" or \"ball\", got solver={solver:?}"
             )));
         }
     })

@@ -311,7 +311,7 @@ fn call(name: &str, function: &Py<PyAny>, u: &[f64], y: &[f64], out: &mut [f64])
         let n = u.len();
         let shape = || {
             Error::Loss(format!(
-                "from {name} something that is no array of {n} floats"
+                "a result of {name} that is not an array of {n} floats"
             ))
         };
         let array: PyArrayLike1<'_, f64, AllowTypeChange> =

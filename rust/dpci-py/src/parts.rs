@@ -153,7 +153,7 @@ pub(crate) fn part_sums<'py>(
     let persons = persons.as_ref();
     let persons = persons.map(|(numbers, tags)| {
         let (tags, rest) = tags.as_slice()?.as_chunks();
-        check_length("tags of persons", 0, rest.len()).map_err(to_python)?;
+        check_length("the tags of persons", 0, rest.len()).map_err(to_python)?;
         let numbers = numbers.as_slice()?;
         PyResult::Ok(PartPersons {
             numbers,

@@ -55,7 +55,11 @@ impl MomentMatrixSpec {
         let budget = match (budget, mu) {
             (Some(budget), None) => MatrixBudget::Of(budget.inner),
             (None, Some(mu)) => MatrixBudget::Gaussian { mu },
-            _ => return Err(InvalidInput::new_err("one of budget and mu must be given")),
+            _ => {
+                return Err(InvalidInput::new_err(
+                    "exactly one of budget and mu must be given, got both or neither",
+                ));
+            }
         };
         let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
             n_samples,

@@ -90,7 +90,7 @@ fn run_here<T: Send>(
 }
 
 fn panicked() -> Error {
-    Error::Resource("an internal error stopped the computation; nothing was released".into())
+    Error::Resource("dpci met an internal error, please report it; nothing was released".into())
 }
 
 /// The same for `work` with questions that Python answers: on the calling thread, as any code of the caller, so that Ctrl-C, contexts

@@ -261,7 +261,7 @@ pub(super) fn checked_targets<'a>(
                 let rule = if value.is_nan() {
                     "a number".to_owned()
                 } else {
-                    format!("within target_bounds [{lower}, {upper}]")
+                    format!("within target_bounds [{lower}, {upper}] unless on_violation=\"clip\"")
                 };
                 return Err(Error::Target { rule, row, value });
             }

@@ -57,13 +57,13 @@ impl<'a> Csr<'a> {
         let last = starts.last().copied().unwrap_or(-1);
         if starts.first() != Some(&0) || usize::try_from(last).ok() != Some(values.len()) {
             return malformed(format!(
-                "indptr from 0 to {} entries, got an end of {last}",
+                "an indptr that runs from 0 to its number of entries, {}, got an end of {last}",
                 values.len()
             ));
         }
         if let Some(row) = starts.windows(2).position(|w| w[0] > w[1]) {
             return malformed(format!(
-                "nondecreasing indptr, got a decrease after row {row}"
+                "an indptr that never decreases, got a decrease after row {row}"
             ));
         }
         let csr = Self {
@@ -79,7 +79,7 @@ impl<'a> Csr<'a> {
             let in_range = |c: &i32| usize::try_from(*c).is_ok_and(|c| c < n_columns);
             if !columns.iter().all(in_range) || columns.windows(2).any(|w| w[0] >= w[1]) {
                 return malformed(format!(
-                    "strictly increasing columns below {n_columns} in each row, got others in row {i}"
+                    "strictly increasing column indices below {n_columns} in each row, got other indices in row {i}"
                 ));
             }
         }

@@ -71,7 +71,7 @@ impl<'a> Rows<'a> {
     /// [`Error::Length`] for other numbers of columns; [`Error::Unsupported`] for sparse rows, which would not stay sparse.
     pub fn placed(mut self, middle: &[f64], half: &[f64]) -> Result<Self> {
         let Self::Dense(dense) = &mut self else {
-            let rule = "rows must be dense where columns are moved, got sparse rows";
+            let rule = "rows must be dense where columns are centred, because centring fills their zeros, got sparse rows";
             return Err(Error::Unsupported(rule.into()));
         };
         check_length("middle", dense.n_columns(), middle.len())?;

@@ -26,11 +26,14 @@ impl Persons {
     pub fn new(persons: &[i64], unit: Unit) -> Result<Self> {
         if unit == Unit::Row {
             return Err(Error::Unsupported(
-                "persons must be given exactly where the fit protects persons, got persons for a fit that protects rows".into(),
+                "persons must be given only to a fit that protects persons, got persons for a fit that protects rows".into(),
             ));
         }
-        let malformed =
-            || Error::Unsupported("persons must be numbered from 0, got other numbers".into());
+        let malformed = || {
+            Error::Unsupported(
+                "persons must be numbered 0, 1, 2 and so on without gaps, got other numbers".into(),
+            )
+        };
         let n_rows = persons.len();
         let mut counts: Vec<usize> = Vec::new();
         for person in persons {
@@ -133,7 +136,7 @@ impl Design<'_> {
         check_length("persons", self.n_rows(), persons.shares.len())?;
         if self.multiplicities.is_some() || self.weights.is_some() {
             return Err(Error::Unsupported(
-                "persons need rows that were neither merged nor weighted before, got such rows"
+                "persons must be set before rows are merged or weighted, got merged or weighted rows"
                     .into(),
             ));
         }
@@ -164,9 +167,7 @@ impl Design<'_> {
             (Some(_), _) => "persons with several rows",
             (None, Some(_)) => "weights",
         };
-        Err(Error::Unsupported(format!(
-            "{what} is not offered for persons with several rows or for weights yet, got {got}"
-        )))
+        Err(Error::Unsupported(format!("{what} does not support {got}")))
     }
 }
 

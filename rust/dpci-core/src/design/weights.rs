@@ -40,7 +40,7 @@ impl Design<'_> {
         check_length("weights", self.n_rows(), weights.len())?;
         if self.multiplicities.is_some() || self.weights.is_some() {
             return Err(Error::Unsupported(
-                "weights need rows that were neither merged nor weighted before, got such rows"
+                "weights must be set before rows are merged or weighted, got merged or weighted rows"
                     .into(),
             ));
         }

@@ -148,7 +148,8 @@ fn check_domain(bound: f64, longest: f64, radius: Option<f64>) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "a loss with predictor_bound={bound} needs a radius of at most {}, which is the bound divided by the norm of the longest row \
+        "a loss with predictor_bound={bound} requires a radius of at most {}, which is the bound divided by the norm of the \
+        longest row \
          (intercept included), got radius={}",
         bound / longest,
         radius.map_or_else(|| "None".into(), |w| w.to_string()),

@@ -99,7 +99,7 @@ pub(super) fn refine(
         let before = here.norm;
         let Some(next) = refiner.search(&here, &factored)? else {
             return Err(failed(
-                "rounding stopped the progress, in doubled precision too",
+                "rounding stopped progress, even in doubled precision",
             ));
         };
         here = next;
@@ -108,7 +108,7 @@ pub(super) fn refine(
         }
     }
     let (_, _, certificate) = refiner.certified(&here);
-    let reason = "too few iterations in doubled precision";
+    let reason = "the iteration limit was reached in doubled precision";
     Err(solver::not_converged(
         options,
         certificate,

@@ -159,7 +159,7 @@ impl Mixing {
             .map(Self::Gamma)
             .map_err(|_| Error::OutOfRange {
                 name: "shape",
-                rule: "a number whose inverse a float can hold",
+                rule: "large enough that its inverse is finite",
                 value: shape,
             })
     }

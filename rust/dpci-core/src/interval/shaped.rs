@@ -110,7 +110,7 @@ impl<'a> Contrasts<'a> {
         let noise = vector::norm(&weights);
         let sampling = v.sqrt();
         let scale = sampling.hypot(noise);
-        for (name, value) in [("v", v), ("a", noise), ("standard error", scale)] {
+        for (name, value) in [("v", v), ("a", noise), ("the standard error", scale)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::OutOfRange {
                     name,

@@ -30,7 +30,7 @@ pub(super) fn monte_carlo(
         if let Some(&value) = values.iter().find(bad) {
             return Err(Error::OutOfRange {
                 name,
-                rule: "finite, and a variance >= 0",
+                rule: "finite, and at least 0 for a variance",
                 value,
             });
         }

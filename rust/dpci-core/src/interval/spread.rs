@@ -79,7 +79,7 @@ impl Spread {
         let sampling = v.sqrt();
         let noise = a * law.coordinate_std_dev();
         let scale = sampling.hypot(noise);
-        for (name, value) in [("v", v), ("a", a), ("standard error", scale)] {
+        for (name, value) in [("v", v), ("a", a), ("the standard error", scale)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Error::OutOfRange {
                     name,

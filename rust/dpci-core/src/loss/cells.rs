@@ -39,7 +39,7 @@ const ANGLES: usize = 4096;
 /// Greatest distance between the gradients of two rows of length at most 1 at one θ of length at most `radius`, if `push` falls and
 /// bounds the slope at each margin.
 ///
-/// docs/families.md, "Two gradients of any convex loss": the θ is as long as it may be, the two rows lie in a plane with it and on either
+/// docs/proofs/families.md, "Two gradients of any convex loss": the θ is as long as it may be, the two rows lie in a plane with it and on either
 /// side, and a row that points away from `-θ` may be shorter than 1.
 pub(super) fn greatest_distance(push: impl Fn(f64) -> f64, radius: f64) -> f64 {
     let steepest = push(-radius);

@@ -120,7 +120,7 @@ impl Custom {
         match u.iter().find(|u| !(u.abs() <= greatest)) {
             None => Ok(()),
             Some(u) => Err(Error::Unsupported(format!(
-                "linear predictors must be at most predictor_bound={bound} in size for this loss, got {u}"
+                "the absolute value of a linear predictor must be at most predictor_bound={bound} for this loss, got {u}"
             ))),
         }
     }
@@ -216,7 +216,7 @@ impl Custom {
                 * (self.declared.slope_bound * step + value[i].abs() + value[i - 1].abs())
                 + 1e-9;
             if rise < slope[i - 1] * step - slack || rise > slope[i] * step + slack {
-                return broken("a slope that is not the derivative of a convex value", i);
+                return broken("a slope that is not the derivative of a convex function", i);
             }
             // The mean curvature between two near points lies near the curvatures at its ends.
             let bend = slope[i] - slope[i - 1];

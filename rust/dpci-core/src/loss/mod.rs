@@ -184,7 +184,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`crate::Error::Unsupported`] for a loss of one.
     fn evaluate_several(&self, _u: &[f64], _y: &[f64], _out: SeveralBatch<'_>) -> Result<()> {
         Err(crate::Error::Unsupported(format!(
-            "the {} loss has one linear predictor, got several",
+            "the {} loss must be given one linear predictor, got several",
             self.name()
         )))
     }

@@ -30,7 +30,7 @@ impl Multinomial {
         }
         Err(Error::OutOfRange {
             name: "the number of classes of the multinomial loss",
-            rule: "at least 3 (the logistic loss is for two) and at most 20",
+            rule: "from 3 to 20 (use the logistic loss for 2 classes)",
             value: classes as f64,
         })
     }
@@ -63,8 +63,8 @@ impl Loss for Multinomial {
 
     fn evaluate(&self, _: &[f64], _: &[f64], _: Batch<'_>) -> Result<()> {
         Err(Error::Unsupported(
-            "this computation is for losses of one linear predictor, got the multinomial loss, which has one for each class but the \
-             reference"
+            "this computation requires a loss with one linear predictor, got the multinomial loss, which has one for each class \
+            except the reference"
                 .into(),
         ))
     }

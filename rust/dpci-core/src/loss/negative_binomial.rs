@@ -29,7 +29,7 @@ impl NegativeBinomial {
         if !(1e-6..=1e6).contains(&dispersion) {
             return Err(Error::OutOfRange {
                 name: "dispersion",
-                rule: "at least 1e-6 and at most 1e6 (the Poisson loss has none)",
+                rule: "from 1e-6 to 1e6 (use the Poisson loss for counts without overdispersion)",
                 value: dispersion,
             });
         }

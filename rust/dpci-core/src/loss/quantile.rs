@@ -49,7 +49,7 @@ impl Quantile {
         let wide = s >= 1.0 / GREATEST && (1e-6..=1.0).contains(&ratio);
         check(
             "s",
-            "between 1e-6 and 1 times target_bound and at least 1e-70",
+            "between 1e-6 and 1 times target_bound, and at least 1e-70",
             s,
             wide,
         )?;

@@ -46,7 +46,7 @@ fn counts(grid: &Grid, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f
     design.check_rows_are_records("a histogram")?;
     let width = design.n_params();
     let n_columns = width - usize::from(design.intercept().is_some());
-    check_length("the rows of X", grid.n_columns(), n_columns)?;
+    check_length("each row of X", grid.n_columns(), n_columns)?;
     let chunks = design.chunks();
     let cells = exec.map(chunks.len(), |c| {
         let mut rows = vec![0.0; BLOCK * width];

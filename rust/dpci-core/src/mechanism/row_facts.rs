@@ -42,21 +42,21 @@ pub(super) struct RowFacts {
 pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> {
     if records.n_params() != facts.n_params {
         return Err(Error::Length {
-            name: "the rows of X",
+            name: "each row of X",
             expected: facts.n_params,
             got: records.n_params(),
         });
     }
     if records.unit() != facts.unit {
         return Err(Error::Unsupported(format!(
-            "the rows must be those of the unit that the mechanism protects, {}, got those of {}",
-            describe_unit(facts.unit),
-            describe_unit(records.unit())
+            "the data must have the unit of privacy of the mechanism, {}, got {}",
+            facts.unit,
+            records.unit()
         )));
     }
     if records.weight_bound().map(f64::to_bits) != facts.weight_bound.map(f64::to_bits) {
         return Err(Error::Unsupported(format!(
-            "the weights must be checked against the bound of the mechanism, {}, got {}",
+            "the data must have the weights of the mechanism, {}, got {}",
             describe_weights(facts.weight_bound),
             describe_weights(records.weight_bound())
         )));
@@ -90,17 +90,6 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
         });
     }
     Ok(())
-}
-
-/// A unit in words.
-fn describe_unit(unit: Unit) -> String {
-    match unit {
-        Unit::Row => "a row".into(),
-        Unit::Person { max_rows: None } => "a person".into(),
-        Unit::Person {
-            max_rows: Some(most),
-        } => format!("a person with max_rows={most}"),
-    }
 }
 
 /// A bound on weights in words.

@@ -67,7 +67,7 @@ impl NoiseLaw {
             },
             ("shaped_laplace" | "shaped_gaussian", None) => {
                 return Err(Error::Unsupported(format!(
-                    "noise_law={name:?} needs the blocks of its rows, got none"
+                    "noise_law={name:?} requires rows with blocks, got none"
                 )));
             }
             (other, _) => {

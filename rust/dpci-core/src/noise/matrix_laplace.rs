@@ -36,7 +36,7 @@ impl MatrixLaplace {
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|_| Error::OutOfRange {
                 name: "dim",
-                rule: "a dimension that a float can hold",
+                rule: "finite in double precision",
                 value: dim as f64,
             })?;
         Ok(Self {

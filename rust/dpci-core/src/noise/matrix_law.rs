@@ -29,7 +29,7 @@ impl MatrixLaw {
     /// # Errors
     /// [`Error::Unsupported`] for another name, [`Error::OutOfRange`] for a bad scale.
     pub fn from_name(name: &str, scale: f64) -> Result<Self> {
-        check_positive("noise scale", scale)?;
+        check_positive("the noise scale", scale)?;
         match name {
             "gaussian" => Ok(Self::Gaussian { std_dev: scale }),
             "matrix_laplace" => Ok(Self::MatrixLaplace {

@@ -32,7 +32,7 @@ impl ShapedLaplace {
         // The unit law is drawn and divided by the rate, so that no rate can overflow a parameter of the sampler.
         let radius = Gamma::new(shape, 1.0).map_err(|_| Error::OutOfRange {
             name: "dim",
-            rule: "a dimension that a float can hold",
+            rule: "finite in double precision",
             value: shape,
         })?;
         Ok(Self {

@@ -30,7 +30,7 @@ impl SphericalLaplace {
         // The unit law is drawn and divided by the rate, so that no rate can overflow a parameter of the sampler.
         let radius = Gamma::new(dim as f64, 1.0).map_err(|_| Error::OutOfRange {
             name: "dim",
-            rule: "a dimension that a float can hold",
+            rule: "finite in double precision",
             value: dim as f64,
         })?;
         Ok(Self { dim, rate, radius })

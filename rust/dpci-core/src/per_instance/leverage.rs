@@ -159,7 +159,7 @@ fn decomposed(noisy: &[f64], dim: usize) -> Result<Eigen> {
     let eigen = Eigen::new(noisy, dim, "the released Hessian").ok();
     let finite = eigen.filter(|e| e.values.iter().chain(&e.vectors).all(|v| v.is_finite()));
     finite.ok_or_else(|| Error::OutOfRange {
-        name: "greatest entry of the released Hessian",
+        name: "the greatest entry of the released Hessian",
         rule: "small enough for an eigendecomposition",
         value: noisy
             .iter()

@@ -167,7 +167,7 @@ impl RecordBounds {
     /// # Errors
     /// [`Error::Length`] for another number of parameters, [`Error::Loss`], [`Error::Interrupted`].
     pub fn evaluate(&self, records: &Design<'_>, exec: &Executor<'_>) -> Result<RecordEpsilons> {
-        check_length("the rows of X", self.model.params.len(), records.n_params())?;
+        check_length("each row of X", self.model.params.len(), records.n_params())?;
         let chunks = records.chunks();
         let parts = exec.map(chunks.len(), |c| {
             let mut part = RecordEpsilons::default();

@@ -158,7 +158,7 @@ impl Split {
             if !(share > 0.0 && share.is_finite()) {
                 return Err(Error::OutOfRange {
                     name: "split",
-                    rule: "three finite shares > 0",
+                    rule: "three finite numbers > 0",
                     value: share,
                 });
             }
@@ -166,7 +166,7 @@ impl Split {
         let sum = coefficients + hessian + gradient_cov;
         if (sum - 1.0).abs() > 1e-9 {
             return Err(Error::OutOfRange {
-                name: "sum of split",
+                name: "the sum of split",
                 rule: "1",
                 value: sum,
             });

@@ -23,7 +23,7 @@ pub fn cms11_l2_strength(
     }
     // κ at this strength is e^(ε/4) - 1, so that half of ε is left.
     let enough = bounds.kappa(curvature_bound, (epsilon / 4.0).exp_m1());
-    check_positive("l2_strength with the extra regularisation", enough)?;
+    check_positive("the l2_strength with the extra regularisation", enough)?;
     Ok(up(enough.max(l2_strength)))
 }
 

@@ -23,7 +23,7 @@ pub struct ObjectiveProfile {
     /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants; of persons [`DataBounds::log_determinant`].
     pub log_det: f64,
     /// Whether all gradients of a unit lie along one line: else the mean excess of a corner's loss stands for its hockey-stick divergence
-    /// (docs/persons.md, "Gaussian objective perturbation").
+    /// (docs/proofs/persons.md, "Gaussian objective perturbation").
     pub single: bool,
     /// Longest shift that both of two records make, in units of LR: 2, and less on a ball ([`Self::with_pair`]).
     pub pair: f64,
@@ -122,7 +122,7 @@ impl ObjectiveProfile {
         check_delta(delta)?;
         if !(share > 0.0 && share <= 1.0) {
             return Err(Error::OutOfRange {
-                name: "share of the coefficients",
+                name: "the share of the coefficients",
                 rule: "> 0 and <= 1",
                 value: share,
             });

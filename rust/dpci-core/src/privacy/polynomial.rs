@@ -103,7 +103,8 @@ impl Polynomial {
     ) -> Result<f64> {
         if calibration == Calibration::Paper {
             return Err(Error::Unsupported(
-                "calibration=\"paper\" of the functional mechanism is Laplace noise under PureDP, got another budget (use calibration=\"tight\")"
+                "calibration=\"paper\" of the functional mechanism requires PureDP, because its noise is Laplace noise, got \
+                another budget (use calibration=\"tight\")"
                     .into(),
             ));
         }

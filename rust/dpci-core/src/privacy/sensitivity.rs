@@ -84,7 +84,7 @@ impl DataBounds {
     }
 
     /// `r·ln(1 + κ/r)`, rounded up, r the greatest rank of a unit's Hessian: bound on the logarithm by which its term changes the
-    /// determinant (docs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row.
+    /// determinant (docs/proofs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row.
     #[must_use]
     pub fn log_determinant(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         let kappa = self.kappa(curvature_bound, l2_strength);

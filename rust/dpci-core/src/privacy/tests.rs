@@ -109,7 +109,7 @@ fn bad_arguments_are_refused_by_their_name() {
     for bad in [0.0, -0.1, 1.1, f64::NAN] {
         let error = profile.mu_squared(1.0, 1e-6, bad).unwrap_err().to_string();
         assert!(
-            error.starts_with("share of the coefficients must be"),
+            error.starts_with("the share of the coefficients must be"),
             "{error}"
         );
     }

@@ -150,7 +150,7 @@ pub(super) fn sums(
                 pass.several(chunk, params, Matrices::Moments)
             }
             _ if n_predictors > 1 => Err(Error::Unsupported(format!(
-                "these sums are for losses of one linear predictor, got the {} loss",
+                "these sums require a loss with one linear predictor, got the {} loss",
                 loss.name()
             ))),
             Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
@@ -248,7 +248,8 @@ impl Pass<'_> {
     fn suprema(&self, params: &[f64]) -> Result<[f64; 2]> {
         if self.loss.kinked() {
             return Err(Error::Unsupported(format!(
-                "moments need a loss with a second derivative, got the {} loss (huber_hinge and smooth_hinge round the kink)",
+                "moments require a loss with a second derivative, got the {} loss (use huber_hinge or smooth_hinge, which round \
+                the kink)",
                 self.loss.name()
             )));
         }

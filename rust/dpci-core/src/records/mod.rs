@@ -268,7 +268,7 @@ impl Records for Design<'_> {
 pub fn rows_in_memory<'a>(records: &'a dyn Records, what: &str) -> Result<&'a Design<'a>> {
     records.design().ok_or_else(|| {
         Error::Unsupported(format!(
-            "{what} needs all rows in memory, got rows in parts (pass them as one array)"
+            "{what} requires all rows in memory, got rows in parts (pass them as one array)"
         ))
     })
 }

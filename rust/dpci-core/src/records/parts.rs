@@ -79,7 +79,7 @@ impl<'a> Parts<'a> {
         // The fingerprint has whose each row is: of the same rows there are as many persons in the parts only if each is in one of them.
         if sums.n_records != self.n_records {
             return Err(Error::RowsChanged(
-                "other persons, or a person with rows in several parts".into(),
+                "different persons, or a person with rows in several parts".into(),
             ));
         }
         if sums.fingerprint != self.fingerprint {
@@ -253,7 +253,7 @@ pub fn part_sums(
     }
     let mut design = Design::new(part.rows, part.targets, intercept, bounds, exec)?;
     if let Some(persons) = part.persons {
-        check_length("tags of persons", design.n_rows(), persons.tags.len())?;
+        check_length("the tags of persons", design.n_rows(), persons.tags.len())?;
         design = design.of_persons(Persons::new(persons.numbers, persons.unit)?)?;
     }
     if let Some((weights, weighting)) = part.weights {

@@ -155,7 +155,11 @@ impl Sums {
         let doubled = sections.next()?;
         let squares = sections.next()?;
         let (pairs, rest) = doubled.as_chunks();
-        check_length("doubled sums", doubled.len() + rest.len(), doubled.len())?;
+        check_length(
+            "the doubled sums",
+            doubled.len() + rest.len(),
+            doubled.len(),
+        )?;
         let mut sums = Self {
             n_rows,
             n_records,
@@ -204,5 +208,5 @@ fn count(section: &[f64]) -> Result<usize> {
 }
 
 fn malformed() -> Error {
-    Error::Unsupported("sums must be as dpci wrote them, got other numbers".into())
+    Error::Unsupported("sums must be the numbers that dpci wrote, got others".into())
 }

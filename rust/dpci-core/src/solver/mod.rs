@@ -191,7 +191,7 @@ pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Res
 }
 
 /// Why a solver stops whose gradient is within its rounding.
-const ROUNDED: &str = "rounding stopped the progress";
+const ROUNDED: &str = "rounding stopped progress";
 
 /// What a computed gradient says about the distance to the minimiser.
 #[derive(Debug, Clone, Copy)]

@@ -112,7 +112,7 @@ pub(super) fn minimize(
             options,
             reached.certificate,
             options.max_iterations,
-            "too few iterations",
+            "the iteration limit was reached",
         ),
     }))
 }

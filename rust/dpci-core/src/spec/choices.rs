@@ -177,7 +177,8 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
 pub(super) fn apply_paper(c: &mut Choices) -> Result<()> {
     if matches!(c.projection, Projection::Cautious | Projection::NoiseAware) {
         return Err(Error::Unsupported(format!(
-            "calibration=\"paper\" requires projection=\"floor\", got projection=\"{}\" (use calibration=\"tight\")",
+            "calibration=\"paper\" requires projection=\"floor\", got projection=\"{}\" (use projection=\"floor\" or \
+            calibration=\"tight\")",
             c.projection.name()
         )));
     }
@@ -199,29 +200,30 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     check_unit(c)?;
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
-            "split must be None with moments=\"none\", because the coefficients receive the whole budget",
+            "split must be None with moments=\"none\", because the coefficients then receive the whole budget, got a split",
         );
     }
     if !(c.reserve >= 0.0 && c.reserve < 1.0) || (c.reserve > 0.0 && c.moments != Moments::None) {
         return Err(Error::OutOfRange {
             name: "reserve",
-            rule: ">= 0 and < 1, and 0 with moments",
+            rule: ">= 0 and < 1, and 0 where moments are released",
             value: c.reserve,
         });
     }
     if c.variant == Variant::Cms11 && c.perturbation == Perturbation::Output {
         return unsupported(
-            "variant=\"cms11\" requires mechanism=\"objective\", got mechanism=\"output\"",
+            "variant=\"cms11\" requires mechanism=\"objective\", got mechanism=\"output\" (use variant=\"standard\")",
         );
     }
     if c.project && c.perturbation == Perturbation::Objective {
         return unsupported(
-            "project=True requires mechanism=\"output\", got mechanism=\"objective\", whose estimate is already in the ball",
+            "project=True requires mechanism=\"output\", got mechanism=\"objective\", whose estimate is already in the ball \
+            (omit project)",
         );
     }
     if c.variant == Variant::Cms11 && matches!(c.budget, Budget::Approx { .. }) {
         return unsupported(
-            "variant=\"cms11\" is proved for Laplace noise only, got ApproxDP: use PureDP or ZCDP",
+            "variant=\"cms11\" requires PureDP or ZCDP, because its proof covers only Laplace noise, got ApproxDP",
         );
     }
     match c.noise {
@@ -270,18 +272,18 @@ fn check_several(c: &Choices) -> Result<()> {
         return Ok(());
     }
     let got = if c.perturbation == Perturbation::Objective {
-        "mechanism=\"objective\": use mechanism=\"output\""
+        "mechanism=\"objective\" (use mechanism=\"output\")"
     } else if c.radius.is_some() {
-        "a radius: use radius=None"
+        "a radius (use radius=None)"
     } else if c.calibration == Calibration::Paper {
-        "calibration=\"paper\": use calibration=\"tight\""
+        "calibration=\"paper\" (use calibration=\"tight\")"
     } else if c.reserve > 0.0 {
         "a report for each record"
     } else {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "the {} loss is offered for output perturbation, got {got}",
+        "the {} loss does not support {got}",
         c.loss.name()
     )))
 }
@@ -290,23 +292,22 @@ fn check_several(c: &Choices) -> Result<()> {
 fn check_unit(c: &Choices) -> Result<()> {
     let what = match (c.unit, c.weighting) {
         (Unit::Row, None) => return Ok(()),
-        (Unit::Row, Some(_)) => ["weights", "weights"],
-        _ => ["persons with several rows", "persons"],
+        (Unit::Row, Some(_)) => "weights",
+        _ => "persons",
     };
     let got = if c.calibration == Calibration::Paper {
-        "calibration=\"paper\", whose constants are those of single rows: use calibration=\"tight\""
+        "calibration=\"paper\", whose constants assume one row of weight 1 for each record (use calibration=\"tight\")"
     } else if c.variant == Variant::Cms11 {
-        "variant=\"cms11\": use variant=\"standard\""
+        "variant=\"cms11\" (use variant=\"standard\")"
     } else if c.loss.kinked() {
-        "the hinge loss: use huber_hinge or smooth_hinge"
+        "the hinge loss (use huber_hinge or smooth_hinge)"
     } else if c.loss.curvature_floor() > 0.0 {
         "a loss with strong_convexity"
     } else {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "this fit is not offered for {}, got {} with {got}",
-        what[0], what[1]
+        "a fit with {what} does not support {got}"
     )))
 }
 
@@ -315,21 +316,21 @@ fn check_shaped(c: &Choices, gaussian: bool) -> Result<()> {
     let [name, budgets] = if gaussian {
         ["shaped_gaussian", "ApproxDP"]
     } else {
-        ["shaped_laplace", "PureDP and ZCDP"]
+        ["shaped_laplace", "PureDP or ZCDP"]
     };
     let got = if c.rows.is_ball() {
-        "rows in a ball: pass rows with blocks, or noise=None"
+        "rows in a ball (pass rows with blocks, or noise=None)"
     } else if c.perturbation == Perturbation::Output {
-        "mechanism=\"output\", whose minimisers differ in no such shape"
+        "mechanism=\"output\" (use mechanism=\"objective\" or noise=None)"
     } else if gaussian != matches!(c.budget, Budget::Approx { .. }) {
-        "another budget: use noise=None"
+        "another budget (use noise=None)"
     } else if c.calibration == Calibration::Paper {
         "calibration=\"paper\""
     } else {
         return Ok(());
     };
     Err(Error::Unsupported(format!(
-        "noise in the shape of the rows is for objective perturbation of rows in blocks, under {budgets}, got noise={name:?} with {got}"
+        "noise={name:?} requires {budgets}, objective perturbation and rows in blocks, got {got}"
     )))
 }
 
@@ -338,20 +339,20 @@ pub(super) fn check_domain_choices(c: &Choices) -> Result<()> {
     let unsupported = |message: String| Err(Error::Unsupported(message));
     if c.loss.kinked() && c.perturbation == Perturbation::Objective {
         return unsupported(format!(
-            "the {} loss has no second derivative, which objective perturbation needs: pass mechanism=\"output\", got \
-             mechanism=\"objective\"",
+            "mechanism=\"objective\" requires a loss with a second derivative, got the {} loss (use mechanism=\"output\", \
+            huber_hinge or smooth_hinge)",
             c.loss.name()
         ));
     }
     if c.loss.kinked() && c.moments != Moments::None {
         return unsupported(format!(
-            "the {} loss has no Hessian and so no intervals: pass moments=\"none\", or a loss that rounds the kink \
-             (huber_hinge, smooth_hinge)",
+            "intervals require a loss with a Hessian, got the {} loss (pass moments=\"none\", or use huber_hinge or \
+            smooth_hinge, which round the kink)",
             c.loss.name()
         ));
     }
     if c.project && c.radius.is_none() {
-        return unsupported("project=True needs radius, got radius=None".into());
+        return unsupported("project=True requires a radius, got radius=None".into());
     }
     Ok(())
 }

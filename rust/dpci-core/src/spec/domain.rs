@@ -44,7 +44,8 @@ impl Domain {
             && !greatest.is_some_and(|u| u <= declared * (1.0 + 16.0 * f64::EPSILON))
         {
             return Err(Error::Unsupported(format!(
-                "a loss with predictor_bound={declared} needs a radius of at most {}, which is the bound divided by the bound on the norm of a \
+                "a loss with predictor_bound={declared} requires a radius of at most {}, which is the bound divided by the \
+                bound on the norm of a \
                  row (intercept included), got radius={}",
                 declared / bounds.row_norm,
                 c.radius.map_or_else(|| "None".into(), |w| w.to_string()),
@@ -63,12 +64,12 @@ impl Domain {
             let name = c.loss.name();
             return Err(Error::Unsupported(match c.radius {
                 None => format!(
-                    "the {name} loss has a bounded slope only on a bounded domain, got radius=None: pass radius, a public bound on the \
-                     norm of the parameters"
+                    "the {name} loss requires radius, a public bound on the norm of the parameters, because its slope is \
+                    bounded only on a bounded domain, got radius=None"
                 ),
                 Some(radius) => format!(
-                    "the {name} loss needs a radius on which its slope is within the range of double precision, got radius={radius} with \
-                     rows up to {}: pass a smaller radius",
+                    "the {name} loss requires a radius on which its slope is within the range of double precision, got \
+                    radius={radius} with rows of norm up to {} (pass a smaller radius)",
                     bounds.row_norm
                 ),
             }));
@@ -107,7 +108,8 @@ impl Domain {
         if !shift.is_normal() {
             return Err(Error::OutOfRange {
                 name: "the bound on the change of the gradient",
-                rule: "a normal number in double precision (bounds on rows, targets and radius are too great or too small)",
+                rule: "a normal number in double precision (the bounds on rows or targets, or the radius, are too great or too \
+                small)",
                 value: shift,
             });
         }
@@ -149,7 +151,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     }
     let refused = |rule: &str, value: String| {
         Err(Error::Unsupported(format!(
-            "a loss with strong_convexity needs {rule}, got {value}"
+            "a loss with strong_convexity requires {rule}, got {value}"
         )))
     };
     if bounds.params > 1 {
@@ -163,7 +165,7 @@ fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     }
     if bounds.neighbors == Neighbors::AddRemove {
         return refused(
-            "neighbors=\"replace_one\", because the number of rows is part of it",
+            "neighbors=\"replace_one\", because its bounds depend on the number of rows",
             "neighbors=\"add_remove\"".into(),
         );
     }

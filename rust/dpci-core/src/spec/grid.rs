@@ -51,7 +51,7 @@ impl Grid {
         }
         if let Some(column) = seen.iter().position(|count| *count != 1) {
             return Err(Error::Unsupported(format!(
-                "every column of X must be in exactly one axis, got column {column} in {}",
+                "every column of X must be in exactly one axis, got column {column} in {} axes",
                 seen[column]
             )));
         }

@@ -297,7 +297,7 @@ impl Costs {
         let [moments, gradients] = [count(&c.residuals), count(&c.refined)];
         let n_plans = moments.saturating_add(gradients);
         if n_plans > MAX_PLANS {
-            let name = "the number of regressions that are planned";
+            let name = "the number of planned regressions";
             return out_of_range(name, "at most 1000", f64::from(n_plans));
         }
         let (cost, seal) = c.budget.split_off_seals(1 + n_plans)?;
@@ -307,7 +307,7 @@ impl Costs {
         let taken = [(moments, share), (gradients, refined_share)];
         let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
         if taken >= 1.0 {
-            let name = "the shares of residual moments and of gradients together";
+            let name = "the sum of the shares of residual moments and gradients";
             return out_of_range(name, "< 1", taken);
         }
         let matrix = if n_plans == 0 {
@@ -337,12 +337,17 @@ impl Features {
         let further = c.further_targets;
         if further >= c.n_columns {
             let name = "the number of columns of a moment matrix";
-            return out_of_range(name, "more than its further targets", c.n_columns as f64);
+            return out_of_range(
+                name,
+                "greater than the number of its further targets",
+                c.n_columns as f64,
+            );
         }
         let Some(blocks) = c.rows.shape().filter(|_| further > 0) else {
             if further > 0 {
                 return Err(Error::Unsupported(format!(
-                    "several targets need bounds of the columns, or blocks, got rows in a ball of norm {} (pass bounds=(lower, upper))",
+                    "several targets require a bound on each column, or blocks, got rows in a ball of norm {} (pass \
+                    bounds=(lower, upper))",
                     c.rows.norm()
                 )));
             }
@@ -354,8 +359,7 @@ impl Features {
         };
         let own = &blocks.members()[c.n_columns - further..];
         if own.iter().any(|&b| blocks.sizes()[b] != 1) {
-            let rule =
-                "each of several targets must be a block of its own, got one with other columns";
+            let rule = "each of several targets must be a block of its own, got a block with other columns";
             return Err(Error::Unsupported(rule.into()));
         }
         let bounds = blocks.bounds().iter().enumerate();

@@ -215,17 +215,33 @@ impl ReportSpec {
 
 /// (ε, δ) of choices that a report can have.
 fn check_supported(c: &Choices) -> Result<(f64, f64)> {
-    let works = c.neighbors == Neighbors::AddRemove
-        && c.perturbation == Perturbation::Objective
-        && c.moments == Moments::None
-        && (c.unit, c.weighting) == (Unit::Row, None)
-        && c.noise != Some(NoiseKind::ShapedGaussian);
-    match c.budget {
-        Budget::Approx { epsilon, delta } if works => Ok((epsilon, delta)),
-        _ => Err(Error::Unsupported(
-            "a per-instance report takes ApproxDP, objective perturbation, neighbors=\"add_remove\", moments=\"none\", rows that are records of their own without weights, and noise of one spread in all directions".into(),
-        )),
-    }
+    let objections = [
+        (
+            c.neighbors == Neighbors::AddRemove,
+            "neighbors=\"replace_one\"",
+        ),
+        (
+            c.perturbation == Perturbation::Objective,
+            "mechanism=\"output\"",
+        ),
+        (c.moments == Moments::None, "released moments"),
+        (c.unit == Unit::Row, "persons"),
+        (c.weighting.is_none(), "weights"),
+        (
+            c.noise != Some(NoiseKind::ShapedGaussian),
+            "noise=\"shaped_gaussian\"",
+        ),
+    ];
+    let objection = objections.iter().find(|(holds, _)| !holds);
+    let got = match (c.budget, objection) {
+        (Budget::Approx { epsilon, delta }, None) => return Ok((epsilon, delta)),
+        (Budget::Approx { .. }, Some((_, got))) => got,
+        _ => "another budget",
+    };
+    Err(Error::Unsupported(format!(
+        "a per-instance report requires ApproxDP, mechanism=\"objective\", neighbors=\"add_remove\", moments=\"none\", one row for each record \
+         without weights, and noise with the same spread in every direction, got {got}"
+    )))
 }
 
 /// Shares of the coefficients, the gradient and the Hessian, scaled to the sum 1.
@@ -238,14 +254,14 @@ pub fn check_shares(shares: [f64; 3]) -> Result<[f64; 3]> {
         .all(|share| *share >= LEAST_SHARE && share.is_finite())
     {
         return Err(Error::Unsupported(format!(
-            "every one of the shares must be finite and at least {LEAST_SHARE:e}, got shares={:?}",
+            "each share must be finite and at least {LEAST_SHARE:e}, got shares={:?}",
             <(f64, f64, f64)>::from(shares)
         )));
     }
     let sum: f64 = shares.iter().sum();
     if !((sum - 1.0).abs() <= SHARE_ROUNDING) {
         return Err(Error::OutOfRange {
-            name: "sum of shares",
+            name: "the sum of shares",
             rule: "1",
             value: sum,
         });
@@ -266,11 +282,11 @@ mod tests {
         for share in [0.0, -0.5, 9e-13, f64::NAN, f64::INFINITY] {
             let message = refusal([0.5, 0.5, share]);
             assert!(
-                message.starts_with("every one of the shares must be finite and at least 1e-12"),
+                message.starts_with("each share must be finite and at least 1e-12"),
                 "{message}"
             );
         }
-        assert!(refusal([0.5, 0.5, 0.5]).starts_with("sum of shares must be 1, got"));
+        assert!(refusal([0.5, 0.5, 0.5]).starts_with("the sum of shares must be 1, got"));
         let [a, b, c] = check_shares([1e-12, 0.5, 0.5]).unwrap();
         assert!(b + c < 1.0 && (a + b + c - 1.0).abs() < 1e-15);
     }

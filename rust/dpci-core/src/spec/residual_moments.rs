@@ -63,8 +63,8 @@ impl ResidualPlan {
             return Ok(());
         }
         Err(Error::Unsupported(format!(
-            "a regression whose residuals' moments are released must have increasing columns of {n_columns} that are no targets and \
-             the constant, and finite numbers, got {self:?}"
+            "a plan for the moments of residuals must list its regressors in increasing order, without targets and with the \
+            constant ({n_columns}) last, and hold finite numbers, got {self:?}"
         )))
     }
 

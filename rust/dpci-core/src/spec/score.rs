@@ -99,7 +99,8 @@ impl Score {
         let rounding = roundings * f64::EPSILON * self.greatest + self.predictor_rounding;
         if !(2.0 * rounding <= GREATEST_ROUNDING * exact) {
             return Err(Error::Unsupported(format!(
-                "the radius must be so large that one of {n} records can change the mean validation loss by more than {:e}, 100 times its rounding error, got {exact:e}",
+                "the radius must be large enough that one of {n} records can change the mean validation loss by more than {:e}, \
+                100 times its rounding error, got {exact:e}",
                 2.0 * rounding / GREATEST_ROUNDING
             )));
         }

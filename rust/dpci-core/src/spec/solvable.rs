@@ -152,7 +152,7 @@ impl<'a> Solvable<'a> {
         let kinked = self.c.loss.kinked();
         let (rule, greatest) = if kinked {
             (
-                "at most 2048 (the Huber hinge has no such limit)",
+                "at most 2048 (huber_hinge has no such limit)",
                 HINGE_MAX_DIM,
             )
         } else {

@@ -331,8 +331,11 @@ pub(crate) fn check_common<'a>(
                 c.intercept.map_or("none".into(), |s| s.to_string()),
             ),
             ("row_norm", c.rows.to_string()),
-            ("unit", format!("{:?}", c.unit)),
-            ("weights", format!("{:?}", c.weighting)),
+            ("unit of privacy", c.unit.to_string()),
+            (
+                "weights",
+                c.weighting.map_or("none".into(), |w| w.to_string()),
+            ),
         ]
     };
     let mut first = None;
@@ -378,7 +381,8 @@ fn scoring_radii(candidates: &[Choices], otherwise: Option<f64>) -> Result<Vec<f
     let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius.or(otherwise)).collect();
     radii.ok_or_else(|| {
         Error::Unsupported(
-            "every candidate must have a radius, or validation_radius must be given, because it bounds the validation loss, got neither".into(),
+            "every candidate must have a radius, or validation_radius must be given, because it bounds the validation loss, got \
+            a candidate without either".into(),
         )
     })
 }

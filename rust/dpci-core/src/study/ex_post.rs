@@ -26,8 +26,8 @@ pub fn ex_post_losses(
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
     let dim = model.params.len();
-    check_length("the rows of X", dim, data.n_params())?;
-    check_length("the rows of records", dim, records.n_params())?;
+    check_length("each row of X", dim, data.n_params())?;
+    check_length("each row of records", dim, records.n_params())?;
     check_length("member", records.n_rows(), member.len())?;
     let objective = Objective {
         records: data,
@@ -72,7 +72,7 @@ pub fn ex_post_losses(
                 let log_det = -(-sign * curvature[i] * leverage).ln_1p();
                 if log_det.is_nan() || log_det.is_infinite() {
                     return Err(Error::Unsupported(format!(
-                        "every record with member=True must be in the data, got record {row} that is not"
+                        "every record with member=True must be in the data, got record {row}, which is not"
                     )));
                 }
                 let (ratio, cross) = (

@@ -114,5 +114,7 @@ pub(super) fn bounds(
 }
 
 fn no_moments() -> Error {
-    Error::Unsupported("intervals need released moments, got moments=\"none\"".into())
+    Error::Unsupported(
+        "intervals require released moments, got moments=\"none\" (pass moments=\"joint\")".into(),
+    )
 }

@@ -90,7 +90,7 @@ impl Study {
         }
         if design.n_params() > MAX_PARAMS {
             return Err(Error::OutOfRange {
-                name: "n_params of a study",
+                name: "the number of parameters of a study",
                 rule: "at most 2048",
                 value: design.n_params() as f64,
             });

@@ -38,7 +38,7 @@ impl Resampler {
     /// [`Error::Resource`] for more than 2³² rows.
     pub(super) fn new(design: &Design<'_>) -> Result<Self> {
         let n_rows = u32::try_from(design.n_rows())
-            .map_err(|_| Error::Resource("more than 2^32 rows".into()))?;
+            .map_err(|_| Error::Resource("a study takes at most 2^32 rows".into()))?;
         let Some(persons) = design.persons() else {
             return Ok(Self::from_multiplicities((0..n_rows).map(|row| {
                 design.multiplicities().map_or(1, |m| m[row as usize])
@@ -126,7 +126,9 @@ impl Resampler {
                     });
                 }
                 if is_full {
-                    return Err(Error::Resource("a row drawn more than 255 times".into()));
+                    return Err(Error::Resource(
+                        "a row was drawn more than 255 times".into(),
+                    ));
                 }
             }
         }

@@ -133,7 +133,7 @@ pub(super) fn minimize(
     if objective.records.n_params() > HINGE_MAX_DIM {
         return Err(Error::OutOfRange {
             name: "the number of parameters with the hinge",
-            rule: "at most 2048 (the Huber hinge has no such limit)",
+            rule: "at most 2048 (huber_hinge has no such limit)",
             value: objective.records.n_params() as f64,
         });
     }
@@ -199,7 +199,8 @@ fn settle(
                 });
             }
             let (certificate, reason) = if certificate.is_finite() {
-                let reason = "rows are too near their kinks to tell on which side they are";
+                let reason =
+                    "some rows are too close to their kinks to tell on which side they lie";
                 (certificate, reason)
             } else {
                 (f64::INFINITY, "numbers left the range of double precision")
@@ -216,7 +217,7 @@ fn settle(
         near.params = polished.params;
         near.split = split(objective, &near.params, near.reach)?;
     }
-    let reason = "too many rounds";
+    let reason = "the iteration limit was reached";
     Err(solver::not_converged(
         options,
         f64::INFINITY,

@@ -32,7 +32,7 @@ fn rows_must_be_as_long_as_strong_convexity_counts_on() {
         assert!(check(row_norm, &convex, -row_norm * (1.0 - 1e-9)).is_ok());
         for part in [0.0, 0.3, 0.9, 1.0 - 1e-8] {
             let message = check(row_norm, &convex, row_norm * part).unwrap_err();
-            assert!(message.starts_with("every row of X must have norm row_norm"));
+            assert!(message.starts_with("every row of X must have Euclidean norm row_norm"));
             assert!(check(row_norm, &flat, row_norm * part).is_ok());
         }
     }

@@ -260,7 +260,7 @@ fn what_is_not_proved_is_refused() {
     ] {
         let message = refusal(bad);
         assert!(
-            message.contains("the multinomial loss is offered for output perturbation"),
+            message.contains("the multinomial loss does not support"),
             "{message}"
         );
     }

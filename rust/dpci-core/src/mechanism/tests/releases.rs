@@ -293,7 +293,7 @@ fn rows_that_were_checked_otherwise_are_refused() {
         );
     }
     let said = check(&base, 4, 1.0, signs, None).unwrap();
-    assert!(said.starts_with("the rows of X must have"), "{said}");
+    assert!(said.starts_with("each row of X must have"), "{said}");
     for n in [3, 5] {
         assert!(
             check(&base, n, 1.0, signs, Some(0.5))

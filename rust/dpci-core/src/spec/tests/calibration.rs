@@ -260,7 +260,7 @@ fn every_combination_is_offered_or_refused() {
                         let profile = gaussian && perturbation == OBJECTIVE;
                         assert_eq!(spec.objective_profile().is_some(), profile);
                     }
-                    Err(error) => assert!(error.to_string().contains("got noise="), "{error}"),
+                    Err(error) => assert!(error.to_string().contains("noise="), "{error}"),
                 }
             }
             let cms11 = Spec::new(Choices {

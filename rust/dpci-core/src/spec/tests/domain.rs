@@ -158,7 +158,7 @@ fn a_loss_is_used_where_it_is_declared() {
     for radius in [None, Some(3.2 * (1.0 + 1e-13)), Some(4.0)] {
         let message = refusal(at(radius));
         assert!(
-            message.contains("needs a radius of at most 3.19"),
+            message.contains("requires a radius of at most 3.19"),
             "{message}"
         );
     }
@@ -297,17 +297,23 @@ fn kinks_rule_out_what_needs_a_hessian() {
         perturbation: Objective,
         ..base.clone()
     });
-    assert!(message.contains("no second derivative"), "{message}");
+    assert!(
+        message.contains("requires a loss with a second derivative"),
+        "{message}"
+    );
     let message = refusal(Choices {
         moments: Moments::Joint,
         ..base.clone()
     });
-    assert!(message.contains("no Hessian"), "{message}");
+    assert!(message.contains("a loss with a Hessian"), "{message}");
     let message = refusal(Choices {
         project: true,
         ..base.clone()
     });
-    assert!(message.contains("project=True needs radius"), "{message}");
+    assert!(
+        message.contains("project=True requires a radius"),
+        "{message}"
+    );
     assert!(
         Spec::new(Choices {
             project: true,

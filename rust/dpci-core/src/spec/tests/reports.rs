@@ -113,7 +113,7 @@ fn reports_are_for_one_mechanism() {
         for shares in [None, Some(SHARES)] {
             let message = ReportSpec::new(&broken, shares).unwrap_err().to_string();
             assert!(
-                message.starts_with("a per-instance report takes"),
+                message.starts_with("a per-instance report requires"),
                 "{message}"
             );
         }

@@ -90,7 +90,7 @@ impl Utility {
     /// [`Error::OutOfRange`] for more parameters than a matrix may have.
     pub fn new(design: &Design<'_>, spec: &Spec) -> Result<Self> {
         check_design(spec, design)?;
-        design.check_rows_are_records("utility")?;
+        design.check_rows_are_records("a utility study")?;
         check_matrix_dim(spec.n_params())?;
         Ok(Self {
             design: design.owned(),
