@@ -22,11 +22,11 @@ _HEAD = """# Minimisers far out
 
 `python benches/far_minimisers.py --count {count}`, commit {commit}, {date}, seeds 0 to {last}.
 
-The first {count} problems of `far_out` (`tests/support/extreme.py`): 20, 40 or 80 columns whose sizes differ by up to
-10⁶, 50 to 300 rows, and the linear term of objective perturbation at ρ from 1 to 400. The condition is
-κ - 1 = tR²/λ; the certificate asked for is 10⁻⁸ of ‖b‖/(nλ). "alone" is Newton's method with refinement in doubled
-precision; "automatic" adds the continuation in λ and the ellipsoid method. Seconds are those of one thread of a machine
-that was doing other work.
+These are the first {count} problems of `far_out` (`tests/support/extreme.py`). They have 20, 40 or 80 columns whose
+sizes differ by up to 10⁶, 50 to 300 rows, and the linear term of objective perturbation at ρ from 1 to 400. The
+condition is κ - 1 = tR²/λ, and the requested certificate is 10⁻⁸ of ‖b‖/(nλ). "alone" is Newton's method with
+refinement in doubled precision; "automatic" adds the continuation in λ and the ellipsoid method. Seconds are those of
+one thread of a machine that was doing other work.
 
 | condition | loss | problems | failed alone | failed automatic | slowest alone | slowest automatic |
 |---|---|---|---|---|---|---|"""

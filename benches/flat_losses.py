@@ -218,9 +218,10 @@ def noisy(runs: int) -> Iterator[str]:
     ]
     yield from markdown(_header(), [cell.row() for cell in cells])
     yield "\n## The Hessian is all but λ in every direction\n"
-    yield "Rows on the sphere, balanced classes that do not depend on them, no intercept: next to no row"
-    yield "reaches the curved part, which no public bound excludes. The default intervals count the noise in"
-    yield "the Hessian. The room is 0 where the noise hides all curvature.\n"
+    yield "The rows lie on the sphere, the classes are balanced and independent of the rows, and there is no"
+    yield "intercept. Then almost no row reaches the curved part of the loss, and no public bound excludes this."
+    yield "The default intervals account for the noise in the Hessian. The room is 0 where the noise hides all"
+    yield "curvature.\n"
     cells = [
         Setting(sphere(10, strength), HuberHinge(h), 30_000, runs // 2, spent)
         for spent in (budget, dpci.PureDP(4.0))

@@ -24,9 +24,9 @@ NOTES = """- seed 3 of the samples, 0, 1, ... of the noise; standard error of a 
 - projection="floor", so that both intervals come from the same two matrices
 - target: the population's minimiser at λ·n_public/N, for a Poisson number at its mean
 
-The first three coverages are those of the released intervals: mean over the parameters, the worst parameter, the
-intercept. The next three subtract the square of the mean gradient as if N were n_public, as dpci did before; the length
-is the mean length of the former over that of the latter."""
+The first three coverages are those of the released intervals: the mean over the parameters, the worst parameter, and
+the intercept. The next three are for intervals that subtract the square of the mean gradient as if N were n_public, as
+dpci once did. The length is the mean length of the former divided by that of the latter."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,9 +29,10 @@ NOTES = f"""- {N:,} rows with {DIM} columns, uniform in the unit ball, no interc
 - logistic loss, default shares, level {LEVEL}; seeds 0, 1, ... of rows and noise; target: the population's minimiser
 - "2LR": the same loss as a `Custom` one, for which dpci knows no smaller constant than 2LR
 
-*noise*: scale of the noise over that of 2LR. *length*: mean length of the intervals that were given over that of 2LR.
-*given*: share of fits with intervals; with a radius they are refused where it may bind. *coverage*: of those given,
-mean over the parameters. *noise share*: of the variance that a fit states, mean over fits."""
+*noise* is the scale of the noise divided by that of 2LR, and *length* the mean length of the given intervals divided
+by that of 2LR. *given* is the share of fits with intervals; with a radius, intervals are refused if it may bind.
+*coverage* is that of the given intervals, as a mean over the parameters. *noise share* is the mean over fits of the
+share of the variance that a fit reports as noise."""
 
 
 def custom_logistic() -> dpci.losses.Custom:

@@ -76,8 +76,8 @@ def studies(run: Run, name: str, columns: str, case: tuple[str, str]) -> list[An
 def lengths(run: Run) -> Iterator[str]:
     yield "## Lengths at the same budget\n"
     yield (
-        f"Logistic loss, λ={L2_STRENGTH}, default settings. Ratio: geometric mean over the parameters of the mean "
-        "length with blocks over that with the ball. d counts the parameters.\n"
+        f"Logistic loss, λ={L2_STRENGTH}, default settings. The ratio is the mean length with blocks divided by the mean "
+        "length with the ball, as a geometric mean over the parameters. d counts the parameters.\n"
     )
     table = []
     for name, columns in TABLES:
@@ -106,8 +106,8 @@ def lengths(run: Run) -> Iterator[str]:
 def noise(run: Run) -> Iterator[str]:
     yield "## Noise of the coefficients at the same budget\n"
     yield (
-        "From plans alone: the standard deviation with blocks over that with the ball, geometric mean over the "
-        "parameters. Objective perturbation.\n"
+        "These ratios come from plans alone: the standard deviation of the noise with blocks divided by that with the "
+        "ball, as a geometric mean over the parameters. Objective perturbation.\n"
     )
     table = []
     for name, columns in TABLES:

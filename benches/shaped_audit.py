@@ -161,9 +161,10 @@ def main() -> None:
     print("# Audits of noise in the shape of rows\n")
     print(f"`python benches/shaped_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 40 and 41.\n")
     print(
-        f"{n_runs:,} releases from each of two neighbouring data sets; each column is a block, of two or (approximate "
-        "DP) eight. Lower bounds at confidence 1 - 1e-6 from the exact privacy loss of each release. A zCDP budget has "
-        f"the noise of a pure guarantee, which is audited. Under approximate DP the bound is on δ at ε = {CLAIM:g}.\n"
+        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets. Each column is a block, of two "
+        "blocks or (under approximate DP) of eight. The lower bounds have confidence 1 - 1e-6 and come from the exact "
+        "privacy loss of each release. A zCDP budget has the noise of a pure guarantee, and that guarantee is audited. "
+        f"Under approximate DP, the bound is on δ at ε = {CLAIM:g}.\n"
     )
     print("| notion | neighbours | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|")

@@ -177,11 +177,12 @@ ABOUT = """# The limit: statsmodels' sandwich numbers
 `python benches/statsmodels_limit.py`, commit {commit}, {date}, noise not seeded,
 statsmodels {statsmodels}, numpy {numpy}.
 
-As lambda goes to 0 and epsilon to infinity, what a fit releases goes to what statsmodels prints with
+As lambda goes to 0 and epsilon to infinity, the released values converge to what statsmodels prints with
 `cov_type="HC0"`. The tables have the greatest difference over all parameters, in percent: of the estimate; of the
-estimate, as a share of its standard error; of the standard error; of the logarithm of the p-value (down to 1e-300);
-of the ends of the 95% intervals, as a share of their length. One release each under pure DP, `projection="floor"`;
-"no noise" is the minimiser at that lambda with its own sandwich, where lambda alone acts.
+estimate, as a share of its standard error; of the standard error; of the logarithm of the p-value (down to 1e-300); of
+the ends of the 95% intervals, as a share of their length. Each line is one release under pure DP with
+`projection="floor"`. "no noise" is the minimiser at that lambda with its own sandwich, so that only lambda has an
+effect.
 
 ## What stands between a fit and 1%
 

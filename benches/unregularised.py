@@ -177,18 +177,18 @@ ABOUT = """# Intervals without the ridge
 
 `python benches/unregularised.py {n_fits}`, commit {commit}, {date}, {n_fits} fits for each line, seeded noise.
 
-Coverage, at 95%, of the unregularised coefficient of the population, all coefficients and the intercept together, by
-`conf_int(target="unregularised")` where it is given, and by the intervals of the regularised target, which are for
-another target; "own" is the coverage of that target by the regularised intervals of all coefficients. "worst" is the
-coefficient that is covered least often, among those that one fit in five gives; its standard error is about
-{error:.3f}. "ratio" is the mean ratio of the lengths of the two intervals, "length" the median over fits of the
-median length of those that are given.
+The table has the coverage of 95% intervals for the unregularised coefficients of the population, intercept included.
+It compares `conf_int(target="unregularised")`, where it gives an interval, with the intervals of the regularised
+target, which have another target. "own" is the coverage of the regularised target by its own intervals, over all
+coefficients. "worst" is the coefficient with the lowest coverage among those that have an interval in at least one fit
+in five; its standard error is about {error:.3f}. "ratio" is the mean ratio of the two lengths. "length" is the median
+over fits of the median length of the intervals that are given.
 
-Awan & Wang: one column x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x. The others are bootstrap samples of a table, of the
-size of the table: Adult with the schema adult_demo, the first ten columns of full rank of Bank and Credit default. λ is
-given, or a multiple of the least that is offered. "matrices .3" has a greater share of the budget for the matrices,
-`split=(.7, .15, .15)`, at the multiple of its own least λ; its tables of ten times the size are drawn in the same way.
-"""
+Awan & Wang: one column x = 2 Beta(1/2, 1/2) - 1, log odds 1/2 + 2x. The other populations are bootstrap samples of a
+table, of the size of the table: Adult with the schema adult_demo, and the first ten columns of full rank of Bank and
+Credit default. λ is stated, or is a multiple of the least λ that is allowed. "matrices .3" gives a greater share of
+the budget to the matrices, `split=(.7, .15, .15)`, at the same multiple of its own least λ; its tables of ten times
+the size are drawn in the same way."""
 
 
 def main(n_fits: int, populations: list[str]) -> None:

@@ -13,15 +13,16 @@ LEAST_OF_ALL, LEAST_OF_CORE = 0.97, 0.85
 
 HEAD = """# Seeded mutants
 
-`make mutants`, {date}: seed {seed}, at most {number} mutants an area. Each is one small change of the
-code, chosen at random: another comparison or operator, another number, a check or an early return left out. All mutants
-of a language are compiled into one program, in which an environment variable wakes one of them; a mutant is killed when
-a test fails, crashes or does not end. Those of Rust meet the tests of the core first; what these let live meets those
-of the package. Tests were written for what lived at first: the rates are those of this seed, and of one that nobody has
-worked on more mutants live.
+`make mutants`, {date}: seed {seed}, at most {number} mutants an area.
 
-An *equivalent* mutant computes the same for every input that can reach it, or differs only where nothing is said of the
-value. A *conservative* one errs on the side of more noise. `benches/mutants/reasons.toml` keeps the reasons.
+Each mutant is one small, randomly chosen change of the code: a different comparison or operator, a different number,
+or a removed check or early return. All mutants of a language are compiled into one program, in which an environment
+variable activates one of them. A mutant is killed if a test fails, crashes or does not end. The tests of the core run
+on the Rust mutants first, and the tests of the package run on those that survive. Tests were then written for the
+survivors, so the rates are those of this seed. With a new seed, more mutants survive.
+
+An *equivalent* mutant computes the same result for every input that can reach it, or differs only where the result is
+unspecified. A *conservative* mutant adds more noise. `benches/mutants/reasons.toml` keeps the reasons.
 
 | area | commit | mutants | equivalent | killed by the core | by Python | left | killed of the different | by the core |
 |---|---|---|---|---|---|---|---|---|
