@@ -19,9 +19,9 @@ EXPERIMENTS: Final[Mapping[str, Mapping[str, Callable[[Sources, Repeats], Findin
     },
     "S4": {"curves": utility.curves, "measuring_points": utility.measuring_points, "sizes": utility.sizes},
 }
-"""By paper and name."""
+"""The experiments by paper and name."""
 
 REPEATS: Final[Mapping[str, int]] = {"S1": 100, "S2": 10, "S4": 10}
-"""Repeats by paper where none are asked for."""
+"""Default number of repeats by paper."""
 
 NAMES: Final = "; ".join(f"{paper}: {', '.join(experiments)}" for paper, experiments in EXPERIMENTS.items())

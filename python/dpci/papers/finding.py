@@ -1,4 +1,4 @@
-"""What a repeated experiment leaves behind: a report, a drawing, and how it was run. Never private."""
+"""The results of a repeated experiment: a report, a drawing, and how it was run. Never private."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Calibration: TypeAlias = Literal["tight", "paper"]
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be shown: a table with its title, facts and notes, and the same as plain values."""
+    """A report: a table with its title, facts and notes, and the same content as plain values."""
 
     title: str
     header: Sequence[str]
@@ -30,13 +30,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one experiment found: its report, and how it is drawn (matplotlib is optional)."""
+    """The result of one experiment: its report, and the function that draws it (matplotlib is optional)."""
 
     report: Report
     draw: "Callable[[], Figure]"
 
     def save(self, path: Path) -> None:
-        """Draw into a file, whose ending says in which format; SVG keeps its text as text, which is smaller."""
+        """Draw into a file, whose extension determines the format; SVG keeps text as text, which is smaller."""
         from matplotlib import rc_context  # noqa: PLC0415  # optional
 
         with rc_context({"svg.fonttype": "none"}):
@@ -44,23 +44,23 @@ class Finding:
 
 
 def silent(_: str) -> None:
-    """Say nothing when a call begins."""
+    """Print nothing when a call begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """How an experiment is repeated; only the seed and the number of repeats matter for the results.
+    """How an experiment is repeated. Only the seed and the number of repeats affect the results.
 
     Parameters
     ----------
     n_repeats : int
-        Draws of the noise that are averaged.
+        Number of draws of the noise, over which results are averaged.
     seed : int
         Seed of the noise, and of the rows that are generated.
     n_threads : int, optional
-        Threads; None: all cores.
+        Number of threads; None: all cores.
     announce : callable
-        Takes a line of text when a part begins.
+        Called with a line of text when a part begins.
     """
 
     n_repeats: int = 10
@@ -69,12 +69,12 @@ class Repeats:
     announce: Callable[[str], None] = silent
 
     def generator(self, *parts: str) -> np.random.Generator:
-        """Return the generator of one part of an experiment: it does not depend on which other parts are run."""
+        """Return the generator of one part of an experiment, which does not depend on the other parts that are run."""
         key = [int.from_bytes(part.encode(), "little") for part in parts]
         return np.random.default_rng([self.seed, *key])
 
     def seeds(self) -> list[int]:
-        """Return a seed for each repeat, which more repeats leave as it is."""
+        """Return a seed for each repeat. More repeats do not change the first seeds."""
         return [int(state) for state in np.random.SeedSequence(self.seed).generate_state(self.n_repeats, np.uint64)]
 
     def facts(self, seconds: float) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Rows of the experiments on per-instance privacy and on utility: generated, or public data scaled by reading them."""
+"""Rows for the experiments on per-instance privacy and utility: generated, or public and scaled by their own values."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ _ROUNDING_MARGIN = 1.0 + 2.0**-48
 
 
 class DataSet(NamedTuple):
-    """Rows of norm at most 1 and what is fitted to them, without an intercept."""
+    """Rows of norm at most 1 and their targets, without an intercept."""
 
     title: str
     X: _F64
@@ -34,7 +34,7 @@ class DataSet(NamedTuple):
     def least_l2_strength(self, epsilon: float) -> float:
         """Return the least lambda of Kifer, Smith & Thakurta, 2t/(n epsilon) with t the curvature bound.
 
-        The epsilon is what the seal leaves of the one that is given.
+        epsilon here is the part of the given one that remains after the seal.
         """
         n_samples, n_features = self.X.shape
         return dpci.plan(
@@ -57,7 +57,7 @@ class DataSet(NamedTuple):
 def separable_classes(rng: np.random.Generator, n: int, margin: float) -> tuple[_F64, _F64]:
     """Return points of the unit disc in two classes that a strip of width ``margin`` separates.
 
-    Uniform on the disc outside ``|x_1| < margin/2``; the class, -1 or 1, is the sign of x_1.
+    They are uniform on the disc outside ``|x_1| < margin/2``; the class, -1 or 1, is the sign of x_1.
     """
     kept: list[_F64] = []
     while len(kept) < n:
@@ -68,7 +68,7 @@ def separable_classes(rng: np.random.Generator, n: int, margin: float) -> tuple[
 
 
 def soft_labels(rng: np.random.Generator, n: int, d: int) -> tuple[_F64, _F64]:
-    """Return rows uniform on the unit sphere and targets X theta, moved and scaled to [0, 1]; theta is normal."""
+    """Return rows uniform on the unit sphere, and targets X theta, shifted and scaled to [0, 1]; theta is normal."""
     X = unit_rows(rng.standard_normal((n, d)))
     predictor = X @ rng.standard_normal(d)
     low, high = predictor.min(), predictor.max()
@@ -91,7 +91,9 @@ def wide_classes(rng: np.random.Generator, n: int, d: int, *, n_factors: int = 2
 
 
 def credit_default(sources: Sources) -> tuple[_F64, _F64]:
-    """Return 21 columns of the credit data, each over its greatest absolute value, rows scaled to norm 1; y is -1 or 1.
+    """Return 21 columns of the credit data, each divided by its greatest absolute value, in rows of norm 1.
+
+    The targets are -1 or 1.
 
     Raises
     ------
@@ -106,6 +108,6 @@ def credit_default(sources: Sources) -> tuple[_F64, _F64]:
 
 
 def unit_rows(X: _F64) -> _F64:
-    """Return the rows scaled to norm 1, or by rounding less, never more; a row of zeros stays."""
+    """Return the rows scaled to norm 1, or slightly less by rounding, never more. A row of zeros is not changed."""
     norms = np.linalg.norm(X, axis=1)
     return X / (np.where(norms > 0.0, norms, 1.0) * _ROUNDING_MARGIN)[:, None]

@@ -1,4 +1,4 @@
-"""Where the rows of an experiment come from: the public data sets, and the user's extracts of IPUMS."""
+"""The sources of the experiments' rows: the public data sets, and the user's extracts of IPUMS."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +18,12 @@ _EXTRACTS = ("us", "br")
 
 @dataclass(frozen=True)
 class Sources:
-    """The data sets by name; each is parsed once.
+    """The data sets by name. Each is parsed once.
 
     Parameters
     ----------
     us, br : Path, optional
-        The user's extracts of IPUMS, see :func:`dpci.datasets.read_ipums`.
+        Files of the user's extracts of IPUMS, see :func:`dpci.datasets.read_ipums`.
     """
 
     us: Path | None = None
@@ -35,16 +35,16 @@ class Sources:
         return name not in _EXTRACTS or self.file(name) is not None
 
     def file(self, name: str) -> Path | None:
-        """Return the user's file of a data set; None if that is public, or was not named."""
+        """Return the user's file of a data set; None if the data set is public or no file was named."""
         return {"us": self.us, "br": self.br}.get(name)
 
     def rows(self, wanted: Prepared) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rows and targets of an experiment, scaled as in the paper; a user's file with fewer rows gives all it has.
+        """Rows and targets of an experiment, scaled as in the paper; all rows of a user's file with fewer rows.
 
         Raises
         ------
         InvalidInput
-            The data set is an extract that was not named, or its file has another layout or too few columns.
+            If no file was named for an extract, or if its file has a different layout or too few columns.
         DatasetUnavailable
             The file of a public data set is not available.
         """
@@ -53,7 +53,7 @@ class Sources:
         return X, y
 
     def all_columns(self, name: str, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the first n rows with every column, scaled as for :meth:`rows`, and targets; errors as there."""
+        """Return the first n rows with all columns, scaled as for :meth:`rows`, and the targets; errors as there."""
         X, y, _ = self._scaled(name, n, None)
         return X, y
 

@@ -1,4 +1,4 @@
-"""The command ``tables``: experiments of four papers, repeated beside what was published where there are numbers."""
+"""The command ``tables``: repeats the experiments of four papers and prints the published numbers beside them."""
 
 import textwrap
 import warnings
@@ -97,7 +97,8 @@ def tables(
 ) -> None:
     """Repeat the experiments of four papers. NOT PRIVATE.
 
-    Papers: Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) and Li et al. Prints the published numbers too.
+    The papers are Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) and Li et al. The published numbers are
+    printed next to the results.
     """
     paper = check_choice("--paper", paper, _PAPERS)
     only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
@@ -191,13 +192,13 @@ def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format
 
 
 def _user_files(us: Path | None, br: Path | None, checkpoint: Path | None) -> list[Path]:
-    """Return what is read of the user's own: extracts, and what an earlier run has left to go on from."""
+    """Return the user's own files: extracts, and the results of an earlier run from which to continue."""
     left = [] if checkpoint is None or not checkpoint.is_dir() else list(checkpoint.iterdir())
     return [*(file for file in (us, br, checkpoint) if file is not None), *left]
 
 
 def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:
-    """Refuse options of other papers; what was not given is None."""
+    """Refuse options of other papers; an option that was not given is None."""
     for name, value in given.items():
         if value is not None:
             msg = f"--{name} requires --paper {papers}, got --paper {paper} --{name} {value}"
@@ -205,7 +206,7 @@ def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> Non
 
 
 def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
-    """Refuse a drawing of several experiments, and a file that could not be written once they are done."""
+    """Refuse a drawing of several experiments, and a file that could not be written after them."""
     if output is None:
         return
     if output.suffix in _DRAWINGS:
@@ -226,7 +227,7 @@ def _check_what(table: int | None, figure: int | None) -> None:
 
 
 def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path | None]) -> None:
-    """Refuse a file that would not be read; another number of a table or figure is refused when it is run."""
+    """Refuse a file that would not be read. An invalid number of a table or figure is refused when it is run."""
     if table in TABLES:
         experiment, used = f"table {table}", {TABLES[table].dataset}
     elif figure in FIGURES:
@@ -240,7 +241,7 @@ def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path
 
 
 def _check_output(output: Path | None, figure: int | None, calibrations: tuple[Calibration, ...]) -> None:
-    """Refuse a file that could not be written once the studies are done."""
+    """Refuse a file that could not be written after the studies."""
     if figure is not None:
         if output is None:
             msg = "--figure requires --output FILE, got none"
@@ -275,7 +276,7 @@ def _publish(text: str, output: Path | None) -> None:
 
 
 def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:
-    """Save a file, or print what it would have held before the error: it may have taken hours."""
+    """Save a file. If that fails, print the content before the error, because it may have taken hours."""
     try:
         # What it replaces follows from its seed, and stays until the new one is complete.
         with new_file("--output", output, force=True) as path, optional("matplotlib", extra="plot", what="a drawing"):

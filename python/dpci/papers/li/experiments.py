@@ -1,4 +1,4 @@
-"""The experiments of Li et al., section 7, repeated: how well losses at other epsilons are predicted from one fit."""
+"""The experiments of Li et al., section 7: how well one fit predicts the losses at other values of epsilon."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ _NOT_PRIVATE = "NOT PRIVATE: losses and scales are computed from the data."
 
 
 def curves(sources: Sources, run: Repeats) -> Finding:
-    """Compare real and predicted losses at the paper's measuring points: its figures 2 and 3.
+    """Compare real and predicted losses at the paper's measuring points (figures 2 and 3).
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def measuring_points(sources: Sources, run: Repeats) -> Finding:
 
 
 def sizes(sources: Sources, run: Repeats) -> Finding:
-    """Vary the number of rows at the paper's measuring points: its third experiment; see :func:`curves`."""
+    """Vary the number of rows at the paper's measuring points (third experiment of the paper); see :func:`curves`."""
     start = time.perf_counter()
     varied = [case for n in SIZES for case in cases(sources, run, n=n, wide=False)]
     found = _measure_all(varied, run)
@@ -179,7 +179,7 @@ def _measure_all(wanted: Sequence[Case], run: Repeats, *, everywhere: bool = Fal
 def _pivot(
     varied: str, entries: Iterable[tuple[tuple[Mechanism, str, str, str], tuple[Losses, float | None]]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Lay out mean errors: a line for each mechanism, range and value, two columns for each rows and loss."""
+    """Lay out mean errors: a line for each mechanism, range and value, two columns for each data set and loss."""
     lines: dict[tuple[str, str, str], list[str]] = {}
     panels: dict[str, None] = {}
     for (mechanism, span, value, panel), (losses, at) in entries:
@@ -193,7 +193,7 @@ def _pivot(
 
 
 def _verdict(found: Found, mechanism: Mechanism) -> str:
-    """Say how two steps compare with first order over all measuring points of a mechanism."""
+    """Compare two steps with first order over all measuring points of a mechanism."""
     pairs = [(losses, at) for case, losses in found if case.mechanism == mechanism for at in losses.points]
     ratio = np.median(np.concatenate([losses.ratios(at).ravel() for losses, at in pairs]))
     worse = sum(losses.mean_error("newton", at) > losses.mean_error("first_order", at) for losses, at in pairs)

@@ -24,7 +24,7 @@ _ROOM = 0.6
 
 
 def draw_curves(found: "Found") -> "Figure":
-    """Return a figure with a line of panels for each rows and loss: two mechanisms times two ranges of epsilon."""
+    """Return a figure with a row of panels for each data set and loss: two mechanisms times two ranges of epsilon."""
     panels = list(dict.fromkeys(case.panel for case, _ in found))
     figure, axes = grid(len(panels), 4, width=3.6, height=2.3)
     places: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _draw_errors(
     x_label: str,
     title: str,
 ) -> "Figure":
-    """Draw a panel for each mechanism and range, on logarithmic axes: a colour for each rows and loss."""
+    """Draw a panel for each mechanism and range, on logarithmic axes, with a colour for each data set and loss."""
     columns = list(dict.fromkeys((case.mechanism, case.span.title) for case, _ in found))
     panels = list(dict.fromkeys(case.panel for case, _ in found))
     colours = dict(zip(panels, (*_COLOURS, _REAL), strict=True))

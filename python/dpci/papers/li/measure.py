@@ -21,7 +21,7 @@ Order: TypeAlias = Literal["first_order", "newton"]
 
 DELTA = 1e-6
 REGULARISATION = 1e-2
-"""The paper's Lambda: of the sum of the losses, so that lambda is Lambda/n."""
+"""The paper's Lambda, the regularisation of the sum of the losses: lambda is Lambda/n."""
 LOSSES: Final[Mapping[str, Loss]] = {"LR": dpci.losses.Logistic(), "SVM": dpci.losses.HuberHinge(h=0.1)}
 MECHANISMS: Final[tuple[Mechanism, ...]] = ("paper", "tight")
 ORDERS: Final[tuple[Order, ...]] = ("first_order", "newton")
@@ -42,7 +42,7 @@ _DIRECT = 16
 
 
 class Span(NamedTuple):
-    """A range of epsilon: where losses are compared, and at which of these the paper measures."""
+    """A range of epsilon: the values at which losses are compared, and those at which the paper measures."""
 
     title: str
     epsilons: tuple[float, ...]
@@ -61,7 +61,7 @@ SPANS: Final = {
 
 
 class Case(NamedTuple):
-    """What is measured: rows and loss, the mechanism, the range of epsilon."""
+    """One case: the data set and the loss, the mechanism, and the range of epsilon."""
 
     data: DataSet
     loss: str
@@ -70,12 +70,12 @@ class Case(NamedTuple):
 
     @property
     def panel(self) -> str:
-        """Name of rows and loss, as in the paper's figures."""
+        """Name of the data set and the loss, as in the paper's figures."""
         return f"{self.data.title}-{self.loss}"
 
     @property
     def l2_strength(self) -> float:
-        """Lambda/n; the tight mechanism, which adds nothing, has what the paper's has at the least epsilon."""
+        """Lambda/n. The tight mechanism adds nothing to it, and so uses the paper's value at the least epsilon."""
         added = self.data.least_l2_strength(self.span.epsilons[0]) if self.mechanism == "tight" else 0.0
         return REGULARISATION / len(self.data.X) + added
 
@@ -87,11 +87,11 @@ class Losses:
     Parameters
     ----------
     epsilons : ndarray of shape (m,)
-        Where they are compared.
+        Values at which the losses are compared.
     real : ndarray of shape (n_draws, m)
         Losses of the minimisers.
     predicted : dict
-        By measuring point and order of the prediction, same shape.
+        Predicted losses by measuring point and order of the prediction, each of the same shape.
     """
 
     epsilons: _F64
@@ -99,7 +99,7 @@ class Losses:
     predicted: Mapping[tuple[float, Order], _F64]
 
     def errors(self, at: float, order: Order) -> _F64:
-        """Return |predicted - real| at all epsilons but the measuring point, shape (n_draws, m - 1)."""
+        """Return |predicted - real| at all epsilons except the measuring point, shape (n_draws, m - 1)."""
         others = self.epsilons != at
         return np.asarray(np.abs(self.predicted[at, order] - self.real)[:, others])
 
@@ -201,7 +201,7 @@ def _data_sets(sources: Sources, run: Repeats, *, n: int, wide: bool) -> list[tu
 
 
 def cases(sources: Sources, run: Repeats, *, n: int | None = None, wide: bool) -> list[Case]:
-    """Return the cases of public rows, n of each (None: 10,000), and of generated wide ones where these are wanted."""
+    """Return the cases with n public rows each (None: 10,000), and on request those with generated wide rows."""
     return [
         Case(DataSet(title, X, y, loss), name, mechanism, span.every(WIDE_STEP) if title == "Wide" else span)
         for title, X, y in _data_sets(sources, run, n=N_ROWS if n is None else n, wide=wide)

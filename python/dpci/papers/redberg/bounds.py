@@ -1,4 +1,4 @@
-"""The comparison of Redberg & Wang (2021), section 4.2, repeated: bounds on privacy losses beside the true ones."""
+"""The comparison of Redberg & Wang (2021), section 4.2: bounds on privacy losses and the true losses."""
 
 import math
 import time
@@ -33,20 +33,20 @@ _F64: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Method:
-    """A report as one of those that are compared.
+    """One of the compared reports.
 
     Parameters
     ----------
     name : str
-        In the tables.
+        Name in the tables.
     ridge : float
         Lambda.
     dependent : bool
         Whether the report is data-dependent.
     calibration : {"paper", "tight"}
-        Also says which bound a data-dependent one uses.
+        Calibration of the noise; it also determines the bound of a data-dependent report.
     epsilon : float
-        The whole budget, the worst case of a record.
+        The whole budget, which is the worst case for a record.
     """
 
     name: str
@@ -69,8 +69,8 @@ class Method:
 class Records:
     """Losses of all records under one method; each array has shape (n_repeats, n).
 
-    ``true`` is the exact ex-post loss of the coefficients, ``bound`` the report's on it, ``total`` that plus what the
-    other two releases cost the record.
+    ``true`` is the exact ex-post loss of the coefficients, ``bound`` the report's bound on it, and ``total`` the
+    bound plus the privacy loss of the other two releases for the record.
     """
 
     data: DataSet
@@ -80,7 +80,7 @@ class Records:
     total: list[_F64] = field(default_factory=list)
 
     def add(self, report: Report, n_threads: int | None) -> None:
-        """Evaluate a report on the records that it was made from."""
+        """Evaluate a report on the records from which it was made."""
         X, y = self.data.X, self.data.y
         found = report(X, y, n_threads=n_threads)
         exact = ex_post_losses_not_private(report, X, y, X, y, member=True, n_threads=n_threads)
@@ -109,7 +109,7 @@ class Records:
         return int(np.sum(np.array(self.true) > np.array(self.bound)))
 
     def drawn(self) -> MethodLosses:
-        """Return what a figure shows of the first repeat."""
+        """Return what a figure shows for the first repeat."""
         method = self.method
         label = rf"{method.name}, $\epsilon$ = {method.epsilon:.3g}"
         total = self.total[0] if method.dependent else None
@@ -239,7 +239,7 @@ def tight_cost(data: DataSet, required: float, run: Repeats, delta: float) -> fl
 
 
 def _methods(data: DataSet, required: float, cost: float) -> Iterator[Method]:
-    """Yield the reports that are compared, the paper's two first."""
+    """Yield the compared reports, the two of the paper first."""
     least = least_ridge(data, 1.0)
     yield Method("independent, paper", required, dependent=False, calibration="paper")
     yield Method("dependent, paper", required, dependent=True, calibration="paper")
@@ -257,7 +257,7 @@ def _range(costs: Sequence[Sequence[float]], which: int) -> str:
 
 
 def _verdicts(cells: Sequence[Records]) -> Iterator[str]:
-    """Say at which pairs of equal rows, Lambda and calibration the data-dependent report has the smaller median."""
+    """List the data sets, Lambdas and calibrations for which the data-dependent report has the smaller median."""
     independent = {
         (cell.data.title, cell.method.calibration, cell.method.ridge): cell
         for cell in cells

@@ -1,4 +1,4 @@
-"""Two experiments of Redberg & Wang (2021), repeated: losses under rotation, and utility under regularisation."""
+"""Two experiments of Redberg & Wang (2021): losses under rotation, and utility under regularisation."""
 
 import math
 import time
@@ -39,7 +39,7 @@ _WHO = ("no noise", *CALIBRATIONS)
 
 
 def rotation(_: Sources, run: Repeats) -> Finding:
-    """Rotate the minimiser on separable points of the disc, and compute the true loss of each point: figure 1.
+    """Rotate the minimiser for separable points of the disc, and compute the true loss of each point (figure 1).
 
     Parameters
     ----------
@@ -100,10 +100,10 @@ def rotation(_: Sources, run: Repeats) -> Finding:
 
 
 def rotated_losses(X: _F64, y: _F64, params: _F64, sigma: float) -> _F64:
-    """Return the absolute ex-post losses of the rows of X, shape (n,), had ``params`` been released with Lambda = 1.
+    """Return the absolute ex-post losses of the rows of X, shape (n,), for a release of ``params`` with Lambda = 1.
 
-    The density of a release is that of its noise, normal with the standard deviation ``sigma`` in each coordinate, at
-    the gradient of the sum objective there, times the determinant of the Hessian.
+    The density of a release is the density of its noise at the gradient of the sum objective, times the determinant of
+    the Hessian. The noise is normal with the standard deviation ``sigma`` in each coordinate.
     """
     _, slopes, curvatures = dpci.losses.Logistic().to_core().evaluate(X @ params, y)
     gradients = X * slopes[:, np.newaxis]
@@ -115,7 +115,7 @@ def rotated_losses(X: _F64, y: _F64, params: _F64, sigma: float) -> _F64:
 
 
 def regularisation(sources: Sources, run: Repeats) -> Finding:
-    """Strengthen the regularisation up to what the data-dependent report asks, and measure the utility: section 4.1.
+    """Increase the regularisation up to what the data-dependent report requires, and measure the utility (section 4.1).
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def regularisation(sources: Sources, run: Repeats) -> Finding:
 class Utility:
     """Mean loss and accuracy at one strength of the regularisation; soft labels have no accuracy.
 
-    ``losses`` and ``accuracies`` are by "no noise" (one number) and calibration (one for each repeat).
+    ``losses`` and ``accuracies`` are given by "no noise" (one number) and calibration (one for each repeat).
     """
 
     data: DataSet
@@ -197,7 +197,7 @@ class Utility:
 
 
 def _changes(cells: Sequence[Utility]) -> Iterator[str]:
-    """Say what the strongest regularisation costs against the weakest."""
+    """Compare the loss at the strongest regularisation with that at the weakest."""
     for title, epsilon in dict.fromkeys((cell.data.title, cell.epsilon) for cell in cells):
         here = [cell for cell in cells if (cell.data.title, cell.epsilon) == (title, epsilon)]
         parts = []
@@ -232,7 +232,7 @@ def _utility_at(data: DataSet, epsilon: float, ridge: float, run: Repeats) -> Ut
 
 
 def mean_loss(data: DataSet, params: _F64) -> float:
-    """Return the mean logistic loss, of classes -1 and 1 or of soft labels."""
+    """Return the mean logistic loss for classes -1 and 1, or for soft labels."""
     predictor = data.X @ params
     labels = (data.y + 1.0) / 2.0 if data.has_classes else data.y
     return float(np.mean(np.logaddexp(0.0, predictor) - labels * predictor))

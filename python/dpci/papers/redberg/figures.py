@@ -21,7 +21,7 @@ _N_SHOWN = 200
 
 
 class Rotated(NamedTuple):
-    """A panel of figure 1: the points, and their losses if the rotated parameters had been released."""
+    """A panel of figure 1: the points, and their losses if the rotated parameters are released."""
 
     omega: str
     params: _F64
@@ -31,7 +31,7 @@ class Rotated(NamedTuple):
 
 
 class MeanLosses(NamedTuple):
-    """A point of each line of a panel: losses of each repeat at one Lambda, by "no noise" and calibration."""
+    """A point on each line of a panel: the losses of each repeat at one Lambda, by "no noise" and calibration."""
 
     title: str
     epsilon: float
@@ -40,7 +40,7 @@ class MeanLosses(NamedTuple):
 
 
 class MethodLosses(NamedTuple):
-    """Losses of all records under one method: a line for each, the total for data-dependent reports alone."""
+    """Losses of all records under one method, with a line for each kind; only data-dependent reports have a total."""
 
     title: str
     label: str
@@ -91,7 +91,7 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
 
 
 def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
-    """Return a figure with a panel for each rows and epsilon: mean loss against Lambda, bars of one deviation."""
+    """Return a figure with a panel for each data set and epsilon: mean loss against Lambda, bars of one deviation."""
     places = list(dict.fromkeys((cell.epsilon, cell.title) for cell in cells))
     n_rows = -(-len(places) // 2)
     figure = _figure(9.5, 3.0 * n_rows + 0.9)
@@ -120,10 +120,10 @@ def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
 
 
 def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
-    """Return a figure with a line of panels for each rows: the paper's reports, tight ones, at the least Lambda.
+    """Return a figure with a row of panels for each data set: the paper's reports, then tight ones.
 
-    Losses of all records in ascending order: the bound on that of the coefficients, the true one, and the total of all
-    releases.
+    A panel shows the losses of all records in ascending order: the bound on the loss of the coefficients, the true
+    loss, and the total of all releases.
     """
     titles = list(dict.fromkeys(cell.title for cell in cells))
     figure = _figure(13.0, 3.6 * len(titles) + 1.0)

@@ -1,4 +1,4 @@
-"""What the experiments of Redberg & Wang (2021) share: rows, constants, the strengths of regularisation, the report."""
+"""Shared parts of the experiments of Redberg & Wang (2021): rows, constants, regularisation, the report."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,7 +9,7 @@ from dpci.papers.rows import NOMINAL, DataSet, credit_default, soft_labels
 from dpci.papers.sources import Sources
 
 DELTA = 1e-6
-"""Of one release; also the failure probability of a bound."""
+"""delta of one release, and the failure probability of a bound."""
 SHARES: Final = (0.2, 0.7, 0.1)
 """epsilon of the coefficients, the gradient and the Hessian in the data-dependent report."""
 CALIBRATIONS: Final[tuple[Calibration, ...]] = ("paper", "tight")
@@ -75,7 +75,7 @@ def least_ridge(data: DataSet, epsilon: float) -> float:
 
 
 def required_ridge(data: DataSet, run: Repeats) -> float:
-    """Return the least Lambda of the data-dependent report, twice the radius of its Hessian's noise at (.1, 1e-6)."""
+    """Return the least Lambda for the data-dependent report: twice the radius of its Hessian's noise at (.1, 1e-6)."""
     report = dpci.per_instance.report(
         data.X,
         data.y,
@@ -89,7 +89,7 @@ def required_ridge(data: DataSet, run: Repeats) -> float:
 
 
 def report_keywords(data: DataSet, calibration: Calibration, *, epsilon: float, ridge: float) -> dict[str, Any]:
-    """Return the keywords of a data-dependent report; delta = 1e-6 is that of each release of the paper's."""
+    """Return the keywords of a data-dependent report. In the paper each release has delta = 1e-6."""
     return {
         "budget": dpci.ApproxDP(epsilon=epsilon, delta=3.0 * DELTA if calibration == "paper" else DELTA),
         "loss": data.loss,
@@ -114,7 +114,7 @@ def write_report(
     seconds: float,
     run: Repeats,
 ) -> Report:
-    """Return a report with what all experiments say."""
+    """Return a report with the facts and notes that all experiments share."""
     return Report(
         title=title,
         header=header,

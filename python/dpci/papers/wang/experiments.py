@@ -1,4 +1,4 @@
-"""The experiments of Wang, Kifer & Lee (2019), section 7: what each cell of a table and each panel of a figure fits."""
+"""The experiments of Wang, Kifer & Lee (2019), section 7: the fits of each cell of a table and panel of a figure."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -30,7 +30,7 @@ EPSILONS = (0.5, 0.25, 0.25)
 
 
 class Prepared(NamedTuple):
-    """A prepared data set; d counts the columns before the column of ones."""
+    """A prepared data set; d is the number of columns without the column of ones."""
 
     dataset: str
     n: int
@@ -41,7 +41,7 @@ class Prepared(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One study: the rows, the setting, and epsilon of the coefficients, the Hessian and the gradient covariance.
+    """One study: the rows, the setting, and the epsilons of the coefficients, the Hessian and the gradient covariance.
 
     Under zCDP a step spends rho = epsilon^2 / 2.
     """
@@ -68,7 +68,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep:
-    """A data set on which one quantity varies, all others being those of the paper."""
+    """A data set on which one quantity varies and all others are those of the paper."""
 
     dataset: str
     varied: Varied
@@ -84,7 +84,7 @@ class Sweep:
         return Cell(Prepared(self.dataset, n, d), setting, (first, second, third))
 
     def fixed(self, n: int) -> str:
-        """Return what does not vary, for a heading; n is the number of rows there are."""
+        """Return the fixed quantities, for a heading; n is the number of available rows."""
         facts = {
             "n": f"n={n:,}",
             "d": f"d={N_COLUMNS}",
@@ -93,7 +93,7 @@ class Sweep:
         return ", ".join(fact for name, fact in facts.items() if name != self.varied)
 
     def show(self, value: float) -> str:
-        """Return a value of what varies as text."""
+        """Return a value of the varying quantity as text."""
         return f"{value:,.0f}" if self.varied in {"n", "d"} else f"{value:g}"
 
 
@@ -128,7 +128,7 @@ class Panel(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """What one colour of a figure stands for."""
+    """The meaning of one colour of a figure."""
 
     label: str
     notion: str

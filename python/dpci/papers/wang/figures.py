@@ -17,7 +17,7 @@ _MARKERS = ("o", "s")
 
 
 def draw(data: FigureData) -> "Figure":
-    """Return a figure with a panel for each of the data, three in a row.
+    """Return a figure with a panel for each data set, three in a row.
 
     Intervals (CI) are solid, with bars of one standard deviation over the replicates; variability intervals (VI) are
     dashed and have no bars.
@@ -37,7 +37,7 @@ def draw(data: FigureData) -> "Figure":
 
 
 def save(data: FigureData, path: Path) -> None:
-    """Draw into a file, whose ending says in which format."""
+    """Draw into a file, whose extension determines the format."""
     draw(data).savefig(path, dpi=150)
 
 

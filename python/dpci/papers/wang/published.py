@@ -1,11 +1,11 @@
-"""The coverages that Wang, Kifer & Lee (2019) printed in tables 2 to 6, digit by digit."""
+"""The coverages in tables 2 to 6 of Wang, Kifer & Lee (2019), as printed."""
 
 import itertools
 from typing import Final, NamedTuple
 
 
 class Setting(NamedTuple):
-    """What a line of a published table fits: the notion of privacy, the mechanism and the loss."""
+    """The fit of a line of a published table: the notion of privacy, the mechanism and the loss."""
 
     notion: str
     mechanism: str
@@ -85,4 +85,4 @@ def _parse(printed: str) -> dict[Setting, tuple[float, ...]]:
 
 
 COVERAGE: Final = {number: _parse(printed) for number, printed in _PRINTED.items()}
-"""Published coverage by table and setting, a value for each column of the table."""
+"""Published coverage by table and setting, with a value for each column of the table."""

@@ -1,4 +1,4 @@
-"""Tables and figures as text, Markdown or JSON: what was found beside what was published."""
+"""Tables and figures as text, Markdown or JSON: the results and the published numbers."""
 
 import math
 import time
@@ -37,11 +37,11 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
     Parameters
     ----------
     number : {2, 3, 4, 5, 6}
-        Table of Wang, Kifer & Lee (2019). 5 and 6 need the user's extracts of IPUMS.
+        Number of a table of Wang, Kifer & Lee (2019). Tables 5 and 6 need the user's extracts of IPUMS.
     calibrations : tuple of {"paper", "tight"}
-        Which methods are compared with it: one of them, or both in this order.
+        Methods to compare with the table: one of them, or both in this order.
     sources : Sources
-        Where the data are.
+        The data sets.
     run : Run
         Numbers of replicates, seed, threads, checkpoints.
 
@@ -53,7 +53,7 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
     Raises
     ------
     InvalidInput, DatasetUnavailable
-        For another table, and as for :meth:`dpci.papers.wang.studies.Run.outcomes`.
+        If the number is not that of a table, and as for :meth:`dpci.papers.wang.studies.Run.outcomes`.
     """
     _check("table", number, TABLES)
     _check("calibrations", calibrations, (("paper",), ("tight",), ("paper", "tight")))
@@ -98,10 +98,10 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
 
 @dataclass(frozen=True)
 class FigureData:
-    """What a figure draws: the panels whose data are here, and lengths by letter of the panel and label of the curve.
+    """Data of a figure: the panels whose data are available, and lengths by letter of the panel and label of the curve.
 
-    Where d varies, lengths are those of the first coordinate, otherwise of the average one, as in the paper.
-    ``n_samples`` is by data set, and means nothing where n varies.
+    If d varies, lengths are those of the first coordinate; otherwise they are averages over the coordinates, as in the
+    paper. ``n_samples`` is by data set, and has no meaning if n varies.
     """
 
     plan: FigurePlan
@@ -113,19 +113,19 @@ class FigureData:
 
 
 def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run) -> FigureData:
-    """Repeat the studies of a published figure; panels whose extract of IPUMS was not named are left out.
+    """Repeat the studies of a published figure. Panels without a named extract of IPUMS are left out.
 
     Parameters
     ----------
     number : {1, 2, 3, 4}
-        Figure of Wang, Kifer & Lee (2019).
+        Number of a figure of Wang, Kifer & Lee (2019).
     calibration, sources, run
         As for :func:`run_table`.
 
     Returns
     -------
     FigureData
-        Not private; ``report`` holds the numbers, and :func:`dpci.papers.wang.figures.draw` draws them.
+        Not private. ``report`` has the numbers, and :func:`dpci.papers.wang.figures.draw` draws them.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def _plain(cell: Cell, outcome: Outcome) -> dict[str, Any]:
 
 
 def _columns(cells: Iterable[Cell], sources: Sources) -> dict[str, list[str]]:
-    """Return the columns that were used by data set, the most where d varies."""
+    """Return the used columns by data set; if d varies, those of the greatest d."""
     most: dict[str, int] = {}
     for cell in cells:
         most[cell.rows.dataset] = max(cell.rows.d, most.get(cell.rows.dataset, 0))

@@ -20,7 +20,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of intervals: mean and standard deviation over the replicates, and that of the variability interval."""
+    """Lengths of intervals: mean and standard deviation over replicates, and length of the variability interval."""
 
     mean: float
     std: float
@@ -29,7 +29,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a table or a figure shows of one study: coverage, and lengths of the average and the first coordinate."""
+    """The results of one study: coverage, and the lengths for the average and the first coordinate."""
 
     coverage: float
     coverage_se: float
@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def length_ratio(self) -> float | None:
-        """Mean length over the variability length."""
+        """Mean length divided by the variability length."""
         return None if self.average.variability is None else self.average.mean / self.average.variability
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,16 +71,16 @@ Outcomes: TypeAlias = dict[Key, Outcome]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How studies are run; of this, only the seed and the numbers of replicates matter for the results.
+    """How studies are run. Only the seed and the numbers of replicates affect the results.
 
     Parameters
     ----------
     n_replicates, n_variability, seed, n_threads, progress
         As for :func:`dpci.simulate.coverage`.
     checkpoint : Path, optional
-        Folder with one file for each call, from which a killed run goes on.
+        Folder with one file for each call, from which a killed run continues.
     announce : callable
-        Takes a line of text when a call begins.
+        Called with a line of text when a call begins.
     """
 
     n_replicates: int = 1000
@@ -94,7 +94,7 @@ class Run:
     def outcomes(
         self, name: str, cells: Iterable[Cell], calibrations: Sequence[Calibration], sources: Sources
     ) -> Outcomes:
-        """Study all cells in all calibrations; the name tells the checkpoints of one experiment from those of others.
+        """Study all cells in all calibrations. The name distinguishes the checkpoints of different experiments.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Run:
 
 
 def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: Sources) -> None:
-    """Refuse a user's file with too few columns or rows for a data set; the public ones are known to have enough."""
+    """Refuse a user's file with too few columns or rows; the public files have enough."""
     file = sources.file(dataset)
     if file is None:
         return
@@ -182,7 +182,7 @@ def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: 
 
 
 def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
-    """Return the least number of rows, from n on, at which lambda suffices: more rows need less."""
+    """Return the least number of rows, at least n, for which lambda is large enough; more rows need less."""
     keywords: dict[str, Any] = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "fit_intercept": False}
 
     def suffices(n_samples: int) -> bool:
@@ -196,7 +196,7 @@ def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
 
 
 def row_notes(outcomes: Outcomes) -> list[str]:
-    """Say which data sets have another number of rows than the paper's."""
+    """Name the data sets whose number of rows differs from the paper's."""
     odd = {
         cell.rows.dataset: f"{TITLES[cell.rows.dataset]}: {outcome.n_samples:,} rows, the paper has {cell.rows.n:,}."
         for (cell, _), outcome in outcomes.items()

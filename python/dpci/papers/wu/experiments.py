@@ -1,4 +1,4 @@
-"""The experiments of Wu, Fredrikson, Wu, Jha & Naughton, section 5, repeated: error and model inversion on warfarin."""
+"""The experiments of Wu, Fredrikson, Wu, Jha & Naughton, section 5: error and model inversion on warfarin doses."""
 
 import math
 import time
@@ -48,7 +48,7 @@ SCALING_METHODS = (
 )
 
 PUBLISHED: Final = {"oracle": (0.2, 1.82, 0.45), "functional": (0.2, 22.57, 0.35)}
-"""What the text of the paper gives: epsilon, mean squared error, inversion accuracy."""
+"""Numbers in the text of the paper: epsilon, mean squared error, inversion accuracy."""
 
 _NOT_PRIVATE = "NOT PRIVATE: all results are computed from patients' data."
 _NO_FIGURE_3 = (
@@ -74,7 +74,7 @@ _NO_PRIVACY = "non-private"
 def measure(
     source: Patients, cells: Iterable[tuple[str, Method, float]], run: Repeats, *, held_out: float | None = None
 ) -> dict[Cell, _F64]:
-    """Measure mechanisms on the same splits: one for each repeat, whatever else is measured."""
+    """Measure mechanisms on the same splits. Each repeat has one split, whatever else is measured."""
     sizes = {} if held_out is None else {"held_out": held_out}
     splits = [source.split(run.generator("split", str(repeat)), **sizes) for repeat in range(run.n_repeats)]
     found = {}
@@ -85,7 +85,7 @@ def measure(
 
 
 def _all_cells(methods: Mapping[str, Method], epsilons: Sequence[float]) -> list[tuple[str, Method, float]]:
-    """Return every mechanism at every epsilon, the model without privacy once."""
+    """Return every mechanism at every epsilon, and the model without privacy once."""
     cells = {_cell(name, epsilon): method for name, method in methods.items() for epsilon in epsilons}
     return [(name, method, epsilon) for (name, epsilon), method in cells.items()]
 
@@ -102,7 +102,7 @@ def _scores(splits: Sequence[Split], method: Method, epsilon: float, run: Repeat
 
 
 def mechanisms(_: Sources, run: Repeats) -> Finding:
-    """Compare all mechanisms at all epsilons: figures 1, 2 and 4 (errors) and 5 and 6 (model inversion).
+    """Compare all mechanisms at all values of epsilon: figures 1, 2 and 4 (errors), 5 and 6 (model inversion).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def mechanisms(_: Sources, run: Repeats) -> Finding:
 
 
 def sizes(_: Sources, run: Repeats) -> Finding:
-    """Tune on growing shares of the rows: figure 7; see :func:`mechanisms`."""
+    """Tune on increasing shares of the rows (figure 7); see :func:`mechanisms`."""
     start = time.perf_counter()
     source = patients()
     found: dict[Cell, _F64] = {}
@@ -219,7 +219,7 @@ def _order(cell: Cell) -> tuple[float, int, float]:
 
 
 def scalings(_: Sources, run: Repeats) -> Finding:
-    """Ask which scale of the target and of the rows the paper's numbers can have come from; see :func:`mechanisms`."""
+    """Compare scales of the target and of the rows with the paper's numbers; see :func:`mechanisms`."""
     start = time.perf_counter()
     methods = {**{name: METHODS[name] for name in SCALING_METHODS}, "data-independent, no noise": without_noise}
     header = ["target up to", "column of ones", "epsilon", *methods, "noise alone", "noise alone, 12W+8"]
@@ -270,7 +270,7 @@ def _cells(scores: _F64, floor: float | None) -> list[str]:
 
 
 def _rules(found: Found) -> list[tuple[str, str]]:
-    """Say where data-independent output perturbation has the lesser error, and how inversion goes with utility."""
+    """Tell where data-independent output perturbation has the smaller error, and how inversion depends on utility."""
     from scipy.stats import spearmanr  # noqa: PLC0415  # slow to import, and the command line lists these experiments
 
     facts = []
@@ -302,7 +302,7 @@ def _rules(found: Found) -> list[tuple[str, str]]:
 
 
 def _chunk_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
-    """Say how many candidates of the standard objective perturbation are left, on how many rows."""
+    """Count the remaining candidates of standard objective perturbation, and their rows."""
     split, mechanism = source.split(run.generator("split", "0")), dpci.ObjectivePerturbation()
     left = [f"{epsilon:g}: {len(candidates(split, epsilon, 'R1', mechanism))}" for epsilon in EPSILONS]
     text = f"{', '.join(left)} of 24; {chunk_size(split)} rows a chunk for all"
@@ -310,7 +310,7 @@ def _chunk_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
 
 
 def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
-    """Say what the noise of data-independent output perturbation costs by itself at the least epsilon."""
+    """State the error that the noise of data-independent output perturbation alone causes at the least epsilon."""
     least = EPSILONS[0]
     ours, paper = (_noise_alone(source, least, run, paper=paper) for paper in (False, True))
     text = f"{ours:.2f}, with 12W+8 {paper:.2f} (E(x'b)² in closed form)"

@@ -86,7 +86,7 @@ def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, fl
 
 
 def draw_sizes(found: Found) -> "Figure":
-    """Return a figure of error and inversion accuracy by the share of the rows, a line of panels for each epsilon."""
+    """Return a figure of error and inversion accuracy by share of the rows, with a row of panels for each epsilon."""
     parts = _parts(found)
     figure, axes = grid(len(parts), 2, width=4.6, height=3.0)
     for row, (title, here) in enumerate(parts.items()):
@@ -103,7 +103,7 @@ def draw_sizes(found: Found) -> "Figure":
 
 
 def _parts(found: Found) -> dict[str, Found]:
-    """Return what was found by what stands before the colon in the names of the mechanisms."""
+    """Return the results by the part of a mechanism's name before the colon."""
     parts: dict[str, dict[tuple[str, float], NDArray[np.float64]]] = {}
     for (name, x), scores in found.items():
         title, mechanism = name.split(": ")
@@ -155,7 +155,7 @@ def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) ->
 def _centre(values: NDArray[np.float64], measure: int) -> tuple[float, float]:
     """Return the median of errors or the mean of accuracies, and its standard error.
 
-    That of a median is by the normal law and from the quartiles, which rare huge errors leave alone.
+    The standard error of a median is that of a normal law with the same quartiles, which huge errors hardly affect.
     """
     if measure == _ERROR:
         lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])

@@ -1,4 +1,4 @@
-"""The mechanisms that Wu et al. compare: each gives the parameters of one model for a split, an epsilon and a seed."""
+"""The mechanisms of Wu et al.: each returns the parameters of a model for a split, an epsilon and a seed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -54,14 +54,14 @@ def non_private(split: Split, _epsilon: float, _seed: int) -> _F64:
 
 
 def without_noise(split: Split, epsilon: float, _seed: int) -> _F64:
-    """Return what data-independent output perturbation perturbs."""
+    """Return the minimiser that data-independent output perturbation perturbs."""
     return _minimiser(split, public_strength(split, epsilon), 1.0)
 
 
 def data_independent(
     split: Split, epsilon: float, seed: int, *, paper_noise: bool = False, project: bool = False
 ) -> _F64:
-    """Return output perturbation with W = 1 and lambda = sqrt(d / (n epsilon)), with our noise or the paper's."""
+    """Return output perturbation with W = 1, lambda = sqrt(d / (n epsilon)) and the noise of dpci or the paper."""
     chosen = {"l2_strength": public_strength(split, epsilon), "radius": 1.0}
     return _perturbed(split, epsilon, seed, chosen, paper_noise=paper_noise, project=project)
 
@@ -118,9 +118,9 @@ def _grid(radii: Sequence[float], strengths: Sequence[float]) -> list[dict[str, 
 
 
 def candidates(split: Split, epsilon: float, radii: str, mechanism: Mechanism) -> list[dict[str, float]]:
-    """Return the paper's 24 candidates; of the standard objective perturbation those that a chunk of rows allows.
+    """Return the paper's 24 candidates; for standard objective perturbation those that a chunk of rows allows.
 
-    That one needs n lambda (exp(epsilon) - 1) > t R², n the rows of a chunk, t = 2, R = 1.
+    Standard objective perturbation needs n lambda (exp(epsilon) - 1) > t R², n the rows of a chunk, t = 2, R = 1.
     """
     wanted = _grid(RADII[radii], STRENGTHS)
     if mechanism.name == "output" or mechanism.variant == "cms11":
@@ -130,14 +130,14 @@ def candidates(split: Split, epsilon: float, radii: str, mechanism: Mechanism) -
 
 
 def chunk_size(split: Split) -> int:
-    """Return the rows of a chunk, of 25 whatever the number of candidates: 24 to fit and one to validate."""
+    """Return the number of rows of one of 25 chunks, 24 to fit and one to validate, for any number of candidates."""
     return split.n // (len(RADII["R1"]) * len(STRENGTHS) + 1)
 
 
 def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mechanism) -> _F64:
     """Return the winner of Algorithm 5: candidates on chunks of the rows, chosen by the exponential mechanism.
 
-    The chunks of candidates that are left out stay unused: with larger chunks for the others mechanisms would be
+    The chunks of omitted candidates remain unused. If the other candidates had larger chunks, mechanisms would be
     compared on different numbers of rows.
     """
     grid = candidates(split, epsilon, radii, mechanism)
@@ -165,10 +165,10 @@ def oracle(
     project: bool = False,
     arithmetic: bool = False,
 ) -> _F64:
-    """Return output perturbation at the parameters whose expected loss over the training rows is least.
+    """Return output perturbation at the parameters with the least expected loss over the training rows.
 
-    The expectation is over simulated noise, other than that of the model itself. The grid of lambda is logarithmic and
-    has the data-independent one; or the paper's, an arithmetic one.
+    The expectation is over simulated noise, which differs from that of the model itself. The grid of lambda is
+    logarithmic and includes the data-independent lambda, or is the paper's arithmetic grid.
     """
     gram, moments = split.X.T @ split.X / split.n, split.X.T @ split.y / split.n
     noise = dpci.lowlevel.spherical_laplace(_ORACLE_DRAWS, split.d, 1.0, seed=seed ^ 1)
@@ -185,13 +185,13 @@ def oracle(
 
 
 def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
-    """Return the sensitivity of the minimiser over the ball, to which our noise is calibrated."""
+    """Return the sensitivity of the minimiser over the ball, to which the noise of dpci is calibrated."""
     return diameter(radius, l2_strength) / (split.n * l2_strength)
 
 
 @lru_cache
 def diameter(radius: float, l2_strength: float) -> float:
-    """Return how far two gradients of one record can be apart at a minimiser in the ball: at most 4 (W + B)."""
+    """Return the greatest distance of two gradients of a record at a minimiser in the ball: at most 4 (W + B)."""
     known = dpci.plan(
         n_samples=1,
         n_features=1,
@@ -205,7 +205,7 @@ def diameter(radius: float, l2_strength: float) -> float:
 
 
 def paper_share(radius: float, l2_strength: float) -> float:
-    """Return the share of epsilon at which our noise is that of the paper.
+    """Return the share of epsilon at which the noise of dpci equals that of the paper.
 
     The paper calibrates to (12 W + 8)/(n lambda), and noise is proportional to sensitivity over epsilon.
     """
@@ -237,4 +237,4 @@ METHODS: Final[Mapping[str, Method]] = {
     "functional, tight": partial(functional, calibration="tight"),
     "histogram": histogram,
 }
-"""By the name that tables and figures show."""
+"""The mechanisms by their names in tables and figures."""

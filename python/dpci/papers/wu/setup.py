@@ -1,4 +1,4 @@
-"""Private regressions on the warfarin doses: rows, splits, what is measured of a model, and the mechanisms compared."""
+"""Private regressions on the warfarin doses: rows, splits, and the measures of a model."""
 
 import math
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 10.0)
 
 
 class Patients(NamedTuple):
-    """Rows of norm at most 1, targets in [-1, 1]; what one unit of a squared error, and a set indicator, are there."""
+    """Rows of norm at most 1 and targets in [-1, 1], with the scales of a squared error and of an indicator."""
 
     X: _F64
     y: _F64
@@ -42,7 +42,7 @@ class Patients(NamedTuple):
     schema: Schema | None
 
     def split(self, rng: np.random.Generator, *, held_out: float = HELD_OUT, rate: float = 1.0) -> "Split":
-        """Return a random share for training, sampled at a rate, and the rest to measure on."""
+        """Return a random share of the rows for training, sampled at a rate, and the rest for measurement."""
         order = rng.permutation(len(self.y))
         test, kept = np.split(order, [max(1, round(held_out * len(order)))])
         kept = kept[: max(1, round(rate * len(kept)))]
@@ -91,7 +91,7 @@ def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> P
 
 @dataclass(frozen=True)
 class Model:
-    """Parameters, as something that predicts."""
+    """Parameters of a linear model that predicts."""
 
     params: _F64
     names: tuple[str, ...]
@@ -102,14 +102,14 @@ class Model:
 
 
 class Score(NamedTuple):
-    """What is measured of one model: mean squared error in mg a week, and accuracy of model inversion."""
+    """The measures of one model: mean squared error in mg a week, and accuracy of model inversion."""
 
     mse: float
     inversion: float
 
 
 def score(split: Split, params: _F64) -> Score:
-    """Measure a model on the rows that were held out."""
+    """Measure a model on the held-out rows."""
     source = split.source
     model = Model(params, source.names)
     error = float(np.mean((model.predict(split.X_test) - split.y_test) ** 2))
@@ -128,11 +128,11 @@ def score(split: Split, params: _F64) -> Score:
 def noise_error(split: Split, scale: float) -> float:
     """Return the mean squared error in mg a week that spherical Laplace noise of this scale causes by itself.
 
-    A coordinate of the noise b has the variance (d + 1) scale**2, so x'b has that times ||x||**2.
+    A coordinate of the noise b has the variance (d + 1) scale**2, so x'b has that variance times ||x||**2.
     """
     return (split.d + 1) * scale**2 * float(np.mean(np.sum(split.X_test**2, axis=1))) * split.source.unit
 
 
 def standard_error(values: _F64) -> _F64:
-    """Return that of the mean over the repeats; 0 of a single one."""
+    """Return the standard error of the mean over the repeats; 0 for a single repeat."""
     return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)) / np.sqrt(len(values)))
