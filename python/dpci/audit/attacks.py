@@ -24,23 +24,23 @@ _BUDGETS = (PureDP(1.0), ZCDP(0.5), ApproxDP(1.0, _DELTA))
 
 
 def worst_case(mechanism: str, *, budget: Budget, neighbors: Neighbors | None = None) -> WorstCase:
-    """Return two neighbouring data sets on which a mechanism of dpci leaks most, or nearly so.
+    """Return two neighbouring data sets on which a mechanism of dpci has its greatest privacy loss, or nearly so.
 
-    Its runs are simulated in the core with every step of a release; the records are made up.
+    The core simulates its runs with every step of a release. The records are artificial.
 
     Parameters
     ----------
     mechanism : str
         One of :data:`MECHANISMS`.
     budget : PureDP, ZCDP or ApproxDP
-        What the mechanism claims.
+        The claim of the mechanism.
     neighbors : {"replace_one", "add_remove"}, optional
-        Relation of the two data sets; by default "replace_one" where the mechanism has it.
+        Relation of the two data sets; by default "replace_one" if the mechanism supports it.
 
     Returns
     -------
     WorstCase
-        For :func:`epsilon_lower_bound` and the others.
+        A case for :func:`epsilon_lower_bound` and the other bounds.
 
     Raises
     ------
@@ -64,14 +64,14 @@ def epsilon_lower_bound(
 ) -> LowerBound:
     """Bound the epsilon of a mechanism from below by running it on two neighbouring data sets.
 
-    On one half of the runs an event is chosen that tells the data sets apart: a threshold and a direction of a
-    statistic. For vectors the statistic is a coordinate or Fisher's discriminant. On the other half Clopper-Pearson
-    bounds p <= P(event on one data set) and q >= P(event on the other), each at half of the error; then epsilon is at
-    least log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound holds with the
-    confidence whatever the mechanism does. It is not private.
+    One half of the runs serves to choose an event that distinguishes the data sets: a threshold and a direction of a
+    statistic. For vectors the statistic is a coordinate or Fisher's discriminant. The other half gives the
+    Clopper-Pearson bounds p <= P(event on one data set) and q >= P(event on the other), each at half of the error. Then
+    epsilon is at least log((p - delta) / q). If the runs are independent, as those of a canned case are, the bound
+    holds with this confidence for any mechanism. It is not private.
 
-    A run that fails is an outcome like any other, because an observer sees that no result arrives. If any run fails, a
-    last number is added to every output: 1 for a failure and 0 otherwise. The other numbers of a failure are 0.
+    A failed run is an outcome like any other, because an observer sees that no result arrives. If any run fails, every
+    output gets one more number: 1 for a failure and 0 otherwise. The other numbers of a failure are 0.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def epsilon_lower_bound(
         randomness each time: a mechanism that draws once and keeps the draw is refuted wrongly. A run that raises an
         exception counts as a failure. Alternatively a canned case, which is simulated in Rust.
     D, D2 : object
-        The two data sets, as ``draw`` takes them; not given with a canned case.
+        The two data sets, as ``draw`` takes them; omit them with a canned case.
     n_runs : int
         Runs on each data set, at least 4.
     confidence : float
@@ -88,7 +88,7 @@ def epsilon_lower_bound(
     delta : float
         The delta of the statement (epsilon, delta), at least 0 and below 1; 0 is pure differential privacy.
     claim : PureDP, ZCDP or ApproxDP, optional
-        What the mechanism promises, for :meth:`LowerBound.refutes`; a canned case brings its own.
+        The claim of the mechanism, for :meth:`LowerBound.refutes`; a canned case has its own.
     seed : int, optional
         Seed of the noise of a canned case; None: a fresh one.
     n_threads : int, optional
@@ -137,7 +137,7 @@ def delta_lower_bound(
     seed: int | None = None,
     n_threads: int | None = None,
 ) -> LowerBound:
-    """Bound the delta of a mechanism at an epsilon from below; see :func:`epsilon_lower_bound`.
+    """Bound the delta of a mechanism at a given epsilon from below; see :func:`epsilon_lower_bound`.
 
     The runs must be independent, each with fresh randomness.
 
@@ -151,7 +151,7 @@ def delta_lower_bound(
     Returns
     -------
     LowerBound
-        The greatest ``p - exp(epsilon) q`` that the runs show.
+        The greatest ``p - exp(epsilon) q`` that the runs support.
 
     Raises
     ------
@@ -179,7 +179,8 @@ def rho_lower_bound(
     """Bound the rho of a zCDP mechanism from below; see :func:`epsilon_lower_bound`.
 
     The runs must be independent, each with fresh randomness.
-    A yes/no question about an output has no greater Renyi divergence than the output itself: ten orders are tried.
+    The Renyi divergence of a yes/no question about an output is at most that of the output itself. Ten orders are
+    tried.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def rho_lower_bound(
     Returns
     -------
     LowerBound
-        The greatest D_alpha / alpha that the runs show.
+        The greatest D_alpha / alpha that the runs support.
 
     Raises
     ------
@@ -210,12 +211,12 @@ def report(
     n_threads: int | None = None,
     progress: Callable[[LowerBound], None] | None = None,
 ) -> AuditReport:
-    """Audit every mechanism of dpci on its worst cases: under pure and approximate DP epsilon, under zCDP rho.
+    """Audit every mechanism of dpci on its worst cases: epsilon under pure and approximate DP, rho under zCDP.
 
     Parameters
     ----------
     budgets : sequence of PureDP, ZCDP and ApproxDP
-        Claims, at most one of each notion; a mechanism is audited under those that it takes.
+        Claims, at most one for each notion; each mechanism is audited under the notions that it supports.
     mechanisms : sequence of str
         Names from :data:`MECHANISMS`.
     n_runs : int
@@ -227,7 +228,7 @@ def report(
     n_threads : int, optional
         None: all cores. The result does not depend on it.
     progress : callable, optional
-        Called with each bound as soon as it is there.
+        Called with each bound as soon as it is computed.
 
     Returns
     -------

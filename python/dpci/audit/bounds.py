@@ -73,19 +73,19 @@ def probability_bounds(
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A question about an output that tells the two data sets apart.
+    """A yes/no question about an output that distinguishes the two data sets.
 
     Attributes
     ----------
     likelier_on : {"D", "D2"}
-        The data set on which it is the likelier.
+        The data set on which the event is more probable.
     above : bool
-        Whether the event is a statistic of at least ``threshold``, or of at most it.
+        Whether the event is a statistic of at least ``threshold``, or of at most ``threshold``.
     threshold : float
         Threshold of the statistic.
     weights : tuple of float
-        The statistic is the sum of these multiples of the numbers of an output. Where some runs failed, the last number
-        is 1 for a failure and 0 otherwise.
+        The statistic is the sum of the numbers of an output, multiplied by these weights. If some runs failed, the last
+        number is 1 for a failure and 0 otherwise.
     """
 
     likelier_on: _DataSet
@@ -107,28 +107,28 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LowerBound:
-    """What an attack shows about a mechanism. Not private: it is made of runs on known data.
+    """A lower bound from an attack on a mechanism. Not private: it comes from runs on known data.
 
     Attributes
     ----------
     quantity : {"epsilon", "delta", "rho"}
-        What is bounded.
+        The bounded quantity.
     value : float
-        With ``confidence``, the quantity of the mechanism is at least this; 0 if the attack shows nothing.
+        With ``confidence``, the quantity of the mechanism is at least this value; 0 if the attack shows nothing.
     at : float
         The delta of a bound on epsilon, the epsilon of a bound on delta; 0 for rho.
     confidence : float
         Probability, over the runs, that the bound holds.
     event : Event
-        Chosen on the first half of the runs.
+        The event, chosen on the first half of the runs.
     hits, others : int
-        How often the event came in the second half: on the data set on which it is likelier, and on the other.
+        Occurrences of the event in the second half: on the data set on which it is more probable, and on the other.
     n_measured : int
         Runs of the second half, on each data set.
     least, greatest : float
         Bounds on the two probabilities of the event, which hold together with ``confidence``.
     claim : PureDP, ZCDP, ApproxDP or None
-        What the mechanism promises, where that is known.
+        The claim of the mechanism, if it is known.
     name : str or None
         Name of the mechanism, if it has one.
     """
@@ -152,14 +152,14 @@ class LowerBound:
         return False
 
     def refutes(self, claim: Budget | None = None) -> bool:
-        """Return whether the runs refute a claim: a true one is refuted with probability at most 1 - ``confidence``.
+        """Return whether the runs refute a claim: a true claim is refuted with probability at most 1 - ``confidence``.
 
-        The event and its complement are looked at, which the two bounds on probabilities cover together.
+        Both the event and its complement are used; the two bounds on probabilities hold for them together.
 
         Parameters
         ----------
         claim : PureDP, ZCDP or ApproxDP, optional
-            By default the mechanism's own.
+            By default the claim of the mechanism.
         """
         if claim is None and self.claim is None:
             raise InvalidInput("claim must be given, because this mechanism has no claim of its own, got claim=None")
@@ -172,7 +172,7 @@ class LowerBound:
         return any(p > delta and (q == 0.0 or math.log(p - delta) - math.log(q) > budget.epsilon) for p, q in pairs)
 
     def summary(self) -> str:
-        """Aligned lines: the bound, the claim, and on what they rest."""
+        """Aligned lines: the bound, the claim, and the counts behind them."""
         at = {"epsilon": f" at delta={self.at:g}" if self.at else "", "delta": f" at epsilon={self.at:g}", "rho": ""}
         verdict = None if self.claim is None else ("REFUTED" if self.refutes() else "not refuted")
         facts = [

@@ -1,4 +1,4 @@
-"""Neighbours on which a mechanism leaks most, or near it: their simulated outputs and an attacker's scores."""
+"""Neighbouring data sets on which a mechanism has its greatest privacy loss, or nearly so: outputs and scores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

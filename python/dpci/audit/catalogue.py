@@ -188,7 +188,7 @@ CATALOGUE: dict[str, Entry] = {
 }
 
 MECHANISMS = tuple(CATALOGUE)
-"""Names of the mechanisms that have a worst case."""
+"""Names of the mechanisms with a worst case."""
 
 
 def make_case(mechanism: str, budget: Budget, neighbors: Neighbors | None) -> WorstCase:

@@ -33,12 +33,12 @@ class Regression(Protocol):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModelInversion:
-    """How often the attack finds the hidden attribute. Not private: it reads the data.
+    """Accuracy of the attack on a hidden attribute. Not private: it is computed from the data.
 
     Attributes
     ----------
     accuracy, standard_error : float
-        Share of the records whose level was guessed, and its binomial standard error.
+        Share of the records whose level was guessed correctly, and its binomial standard error.
     prior_accuracy, prior_standard_error : float
         The same for an attacker without the model, who always guesses the mode of the prior.
     levels : tuple
@@ -64,11 +64,11 @@ class ModelInversion:
 
     @property
     def private(self) -> bool:
-        """False: guesses and accuracy are read off the data."""
+        """False: guesses and accuracy are computed from the data."""
         return False
 
     def summary(self) -> str:
-        """Aligned lines of what was found."""
+        """Aligned lines of the results."""
         facts = [
             ("records", f"{self.n_samples:,}"),
             ("levels", ", ".join(map(str, self.levels))),
@@ -101,11 +101,11 @@ def model_inversion(
     residual_variance: float,
     on: float | None = None,
 ) -> ModelInversion:
-    """Guess a hidden attribute of each record from its target and its other columns, by a fitted regression.
+    """Guess a hidden attribute of each record from its target and its other columns, with a fitted regression.
 
-    The attack of Fredrikson et al. (2014): an attacker who knows the model f, the target y and all columns v of a
-    record but one attribute guesses the level t that maximises ``prior(t) N(y - f(v, t); 0, residual_variance)``. The
-    result is NOT PRIVATE: it is for the holder of the data.
+    This is the attack of Fredrikson et al. (2014). An attacker knows the model f, the target y and all columns v of a
+    record except one attribute, and guesses the level t that maximises
+    ``prior(t) N(y - f(v, t); 0, residual_variance)``. The result is NOT PRIVATE: it is for the holder of the data.
 
     Parameters
     ----------
@@ -116,23 +116,24 @@ def model_inversion(
     y : array-like of shape (n,)
         Targets, in the unit in which the model predicts.
     column : int, str or sequence of these
-        The hidden attribute. An index or the name of a column: its values are the levels. A sequence: indicator
-        columns, 0 or ``on``, of which each record has at most one that is not zero. A name that is not a column but
-        stands before "=" in some, as of a schema: these.
+        The hidden attribute. With the index or the name of a column, its values are the levels. With a sequence of
+        indicator columns (0 or ``on``), each record has at most one that is not zero. A name that is not a column but
+        stands before "=" in the names of columns, as with a schema, selects those columns.
     prior : mapping
-        Public probability of each level; zeros are legal, the sum must be 1. Keys: the values of a coded column; the
-        entries of the sequence; or what stands after "=". Of indicator columns one more key may be there: the
-        reference level, all columns zero.
+        Public probability of each level; zeros are allowed, and the sum must be 1. The keys are the values of a coded
+        column, the entries of the sequence, or the text after "=". With indicator columns there may be one more key:
+        the reference level, for which all columns are zero.
     residual_variance : float
         Public variance of ``y - f`` at the true level, > 0, in the unit of ``y`` squared.
     on : float
-        What stands for a level in its indicator column: 1, or for rows scaled by a schema ``1 / schema.row_scale``.
-        Required with indicator columns, as it is never read off the rows; a coded column has none.
+        The value of an indicator column for its level: 1, or ``1 / schema.row_scale`` for rows scaled by a schema.
+        Required with indicator columns, because it is never computed from the rows; not for a coded column.
 
     Returns
     -------
     ModelInversion
-        Accuracy of the guesses, and that of the prior's mode. Of equal scores the first in the prior wins.
+        Accuracy of the guesses, and that of the prior's mode. If scores are equal, the first level in the prior is
+        guessed.
 
     Raises
     ------

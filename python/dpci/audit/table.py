@@ -1,4 +1,4 @@
-"""A table of audits: what each mechanism claims, and what an attack shows."""
+"""A table of audits: the claim of each mechanism, and the lower bound from an attack."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class AuditReport:
 
     @property
     def refuted(self) -> tuple[LowerBound, ...]:
-        """The bounds that refute their claims; each is there by chance with probability at most 1 - confidence."""
+        """The bounds that refute their claims. A true claim is refuted with probability at most 1 - confidence."""
         return tuple(bound for bound in self.bounds if bound.refutes())
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:

@@ -52,9 +52,9 @@ class Minimum:
     params : numpy.ndarray of shape (k,)
         The minimiser, the intercept last.
     certificate : float
-        Upper bound on its distance to the exact minimiser.
+        Upper bound on the distance of ``params`` to the exact minimiser.
     n_iterations : int
-        Iterations made.
+        Number of iterations.
     solver : str
         "newton", "preconditioned" (L-BFGS with a Cholesky factor), "lbfgs", "ball" (Newton over a ball), or
         "multipliers" (always for the hinge).
@@ -103,7 +103,7 @@ def minimize_erm(
     linear_term : array-like of shape (k,), optional
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
-        Where to start; None: zero.
+        Starting point; None: zero.
     solver : {"auto", "newton", "preconditioned", "lbfgs", "ball"}
         "auto" chooses by size. With a radius it chooses "ball", which is for problems with a radius only.
     tolerance : float
@@ -157,7 +157,7 @@ def erm_value_and_gradient(
 ) -> tuple[float, _F64]:
     """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``.
 
-    A custom loss with ``predictor_bound`` is refused where a linear predictor is beyond it.
+    A custom loss with ``predictor_bound`` is refused if a linear predictor exceeds it.
     """
     value, gradient = _core.erm_value_and_gradient(
         as_features(X).values,
@@ -185,8 +185,8 @@ def hessian_and_gradient_cov(
     """Not private by itself. Hessian of the regularised mean objective and covariance of one record's gradient.
 
     Both have shape (k, k); the covariance is mean(slope² x xᵀ) - l2_strength² params paramsᵀ, the covariance where the
-    gradient of the objective vanishes. The hinge, which has no Hessian, is refused, as is a custom loss with
-    ``predictor_bound`` where a linear predictor is beyond it. Rows in parts as in :func:`minimize_erm`.
+    gradient of the objective vanishes. The hinge, which has no Hessian, is refused. So is a custom loss with
+    ``predictor_bound`` if a linear predictor exceeds it. Rows in parts as in :func:`minimize_erm`.
     """
     checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
     point, core_loss = _vector("params", params), checked_loss.to_core()
@@ -237,12 +237,12 @@ def checked_rows(
     row_norm : float, optional
         The public bound, above zero. None: 1, unless ``rows`` is given.
     rows : Ball or Blocks of dpci.rows, optional
-        The public domain of the rows, in place of ``row_norm``.
+        The public domain of the rows, instead of ``row_norm``.
     on_violation : {"error", "clip"}
         What to do with rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
         scale them to the bound. Smaller excesses are always scaled.
     intercept_scale : float, optional
-        Constant appended to every row as its last entry, which the bound does not count; None: no intercept.
+        Constant appended to every row as its last entry, which does not count towards the bound; None: no intercept.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``plan``: what a multinomial fit will cost and how precise it can be, before any data are seen."""
+"""``plan``: the cost and the precision of a multinomial fit, before any data are seen."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ def plan(
     schema: Schema | None = None,
     like: MultinomialFit | None = None,
 ) -> Plan:
-    """Compute what :func:`fit` would cost with these keywords, before any data are seen.
+    """Compute the cost of :func:`fit` with these keywords, before any data are seen.
 
     Parameters
     ----------
     n_samples : int
-        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
+        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which you may then omit.
     n_features : int, optional
-        Columns, without the intercept; None: those of the schema.
+        Number of columns, without the intercept; None: those of the schema.
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.

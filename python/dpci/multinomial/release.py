@@ -58,8 +58,8 @@ def fit(
     """Fit a multinomial logistic regression with differential privacy and release what confidence intervals need.
 
     Each class but the first, the reference, has its own coefficients: the log odds of the class against the reference.
-    Minimises mean loss + (l2_strength / 2) * ||params||**2 over all of them, and adds noise to the minimiser (output
-    perturbation). Everything in the result is differentially private at the budget, for the relation of ``neighbors``,
+    The fit minimises mean loss + (l2_strength / 2) * ||params||**2 and adds noise to the minimiser (output
+    perturbation). The whole result is differentially private at the budget, for the relation of ``neighbors``,
     over data that obey the public bounds. Proofs: docs/proofs/multinomial.md.
 
     Parameters
@@ -69,7 +69,7 @@ def fit(
     y : array-like of shape (n_samples,)
         The class of each row. None with ``schema``: the table has its target.
     budget : PureDP, ZCDP or ApproxDP
-        What the fit may spend.
+        The budget of the fit.
     classes : sequence of labels
         The public classes, 3 to 20 of them, the reference first. They are not inferred, because the labels that occur
         are private. None with ``schema``, whose target has them.
@@ -79,7 +79,7 @@ def fit(
     split : tuple of three floats, optional
         Shares of the budget for coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
-        How Hessian and gradient covariance are released; "none": no intervals.
+        How the Hessian and the gradient covariance are released; "none": no intervals.
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float

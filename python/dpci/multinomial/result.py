@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class MultinomialFit(Approvable):
-    """A released multinomial model. Holds released and public values only; made by ``fit``, never changed.
+    """A released multinomial model, made by ``fit``. Contains only released and public values.
 
     Attributes are read-only; arrays are read-only too. K is the number of classes, d the number of parameters of one
     class with its intercept, and k = (K - 1) d the number of all parameters. Parameters are in the order of the
@@ -66,12 +66,12 @@ class MultinomialFit(Approvable):
 
     @property
     def coef(self) -> NDArray[np.float64]:
-        """Coefficients of each class but the reference, shape (K - 1, number of columns): log odds per unit."""
+        """Coefficients of each class except the reference, shape (K - 1, number of columns): log odds per unit."""
         return self._blocks()[:, : len(self._record.fit.columns)]
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """The log odds of each class but the reference at the origin, shape (K - 1,); 0 without an intercept."""
+        """Log odds of each class except the reference at the origin, shape (K - 1,); 0 without an intercept."""
         scale = self._record.fit.intercept_scale
         blocks = self._blocks()
         return np.zeros(len(blocks)) if scale is None else scale * blocks[:, -1]
@@ -108,7 +108,7 @@ class MultinomialFit(Approvable):
 
     @property
     def interval_refusal(self) -> str | None:
-        """Why there are no intervals, standard errors and p-values; None where there are."""
+        """The reason if there are no intervals, standard errors and p-values; otherwise None."""
         return self._fit.interval_refusal
 
     @property
@@ -155,8 +155,8 @@ class MultinomialFit(Approvable):
     ) -> ConfidenceIntervals:
         """Confidence intervals for parameters or contrasts of them, such as the difference between two classes.
 
-        The target is the minimiser of the population's regularised risk at this ``l2_strength``. Intervals account for
-        sampling, for the noise of the parameters and for that of the matrices.
+        The target is the minimiser of the population's regularised risk at this ``l2_strength``. The intervals account
+        for the sampling, the noise of the parameters and the noise of the matrices.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class MultinomialFit(Approvable):
     ) -> ConfidenceIntervals:
         """Odds ratios of each class against the reference, the first of :attr:`classes`, with intervals.
 
-        They are exp of the coefficients, in the units of the table where there is a schema. The contrast
+        They are exp of the coefficients, in the units of the table if there is a schema. The contrast
         ``{"b:age": 1, "c:age": -1}`` is the odds ratio of class b against class c.
 
         Parameters
@@ -195,7 +195,7 @@ class MultinomialFit(Approvable):
     def decision_function(self, X: Table | NamedTable | Path | str) -> NDArray[np.float64]:
         """Log odds of each class against the reference, shape (n, K); 0 for the reference.
 
-        If the fit had a schema, frames and other tables with names, and the paths of files, are encoded by it.
+        If the fit had a schema, it encodes frames, other tables with names, and files given by their path.
         """
         features = features_of(self._record.fit, X)
         # A copy of each block, because products take contiguous vectors.
@@ -214,7 +214,7 @@ class MultinomialFit(Approvable):
         return np.asarray(label_array(self.classes)[chosen])
 
     def summary(self, *, level: float = 0.95, simultaneous: Simultaneous | None = None, units: Units = "table") -> str:
-        """Table of estimates and intervals, and the facts that a reader needs to judge them.
+        """Table of estimates and intervals, and facts for judging them.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class MultinomialFit(Approvable):
         return approval_of_classes(self._fit, self.classes, self.digest)
 
     def to_json(self) -> str:
-        """Return the whole result as JSON, floats exactly."""
+        """Return the whole result as JSON, which keeps floats exactly."""
         return self._record.to_json()
 
     @classmethod
@@ -301,7 +301,7 @@ class MultinomialFit(Approvable):
 
     @property
     def digest(self) -> str:
-        """The hash of what the saved result says, which is its checksum; a ledger keeps it."""
+        """Hash of the content of the saved result, which is its checksum; a ledger keeps it."""
         return str(json.loads(self.to_json())["checksum"])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ class LinearTest(WaldTest):
     df_residual : float
         Degrees of freedom of the variances: the least of Satterthwaite's numbers of the rows.
     pvalue : float
-        Probability of a statistic at least as great if the hypothesis is true. For several rows the noise is taken for
+        Probability of a statistic at least as great if the hypothesis is true. For several rows the noise is treated as
         normal.
     """
 

@@ -33,7 +33,7 @@ class MomentMatrix(ReleaseFacts):
 
     @classmethod
     def of(cls, fit: LinearFit) -> "MomentMatrix":
-        """Return the release that a regression comes from, for others among the same columns."""
+        """Return the release behind a regression, from which other regressions among the same columns follow."""
         return cls(record_of(fit))
 
     @property
@@ -48,15 +48,15 @@ class MomentMatrix(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """What the only target is called: by the schema, the caller, or "y"; see :attr:`targets` for several."""
+        """Name of the only target, from the schema or the caller, or "y"; see :attr:`targets` for several."""
         return _only_target(self._record)
 
     @property
     def moments(self) -> NDArray[np.float64]:
         """Noisy means of the products of the columns, of 1 and of y, in this order; shape (k + 2, k + 2).
 
-        Each of several targets has a row. The units are the caller's. With its noise the matrix need not be positive
-        definite.
+        Each of several targets has a row. The units are the caller's. Because of the noise, the matrix need not be
+        positive definite.
         """
         record = self._record
         k = len(record.columns)
@@ -79,14 +79,15 @@ class MomentMatrix(ReleaseFacts):
         l2_strength: Ridge = 0.0,
         covariance: Literal["classical", "robust"] | None = None,
     ) -> LinearFit:
-        """Regress one of the columns on others: post-processing, at no cost.
+        """Regress a column on other columns. This is post-processing and costs nothing.
 
         Parameters
         ----------
         target : str, optional
-            A column, or one of :attr:`targets`. None: the only target; if there are several, one must be named.
+            Name of a column, or one of :attr:`targets`. None: the only target; if there are several, name one.
         features : sequence of str, optional
-            The regressors. None: all columns of X but the target. An empty sequence: the mean of the target.
+            Names of the regressors. None: all columns of X except the target. An empty sequence: the mean of the
+            target.
         fit_intercept : bool
             Whether a constant is among the regressors.
         l2_strength : float or "private"
@@ -104,12 +105,12 @@ class MomentMatrix(ReleaseFacts):
         Returns
         -------
         LinearFit
-            Coefficients with intervals that count the sampling and the noise.
+            Coefficients with intervals that account for the sampling and the noise.
 
         Raises
         ------
         InvalidInput
-            For unknown names, and where the regressors vary no more than the noise: the message names them.
+            For unknown names, and if the regressors vary no more than the noise. The message then names the columns.
         """
         model = self._model(target, features, fit_intercept, l2_strength, covariance)
         return LinearFit(self._record, model, solve(self._record, model))
@@ -133,7 +134,7 @@ class MomentMatrix(ReleaseFacts):
         return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
     def means(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
-        """Means of columns in the population, each with an interval: post-processing, at no cost.
+        """Means of columns in the population, each with an interval. This is post-processing and costs nothing.
 
         Parameters
         ----------
@@ -145,12 +146,13 @@ class MomentMatrix(ReleaseFacts):
         Returns
         -------
         ConfidenceIntervals
-            In the caller's units; with a schema those of the encoded columns. They count the sampling and the noise.
+            Intervals in the caller's units; with a schema, in those of the encoded columns. They account for the
+            sampling and the noise.
 
         Raises
         ------
         InvalidInput
-            For names that are not columns, and where the noise hides the number of records.
+            For names that are not columns, and if the noise hides the number of records.
         """
         return Columns(self._record).means(self._names(columns), check_fraction("level", level))
 
@@ -240,7 +242,7 @@ class MomentMatrix(ReleaseFacts):
         return model
 
     def summary(self) -> str:
-        """Return what was released and what it cost, as text."""
+        """Return a text that states the release and its cost."""
         record = self._record
         banner = [] if record.private else ["NOT PRIVATE (seeded)"]
         return "\n\n".join([*banner, format_facts(release_lines(record)), *banner])
@@ -251,7 +253,7 @@ class MomentMatrix(ReleaseFacts):
         return approval_of_matrix(self, self._record, self.digest)
 
     def to_json(self) -> str:
-        """Return the whole release as JSON, floats exactly."""
+        """Return the whole release as JSON, which keeps floats exactly."""
         return self._record.to_json()
 
     @property

@@ -59,8 +59,8 @@ def release(
 ) -> MomentMatrix:
     """Release the second moments of the columns of X, a constant and y, with noise.
 
-    The one release answers every linear regression of any of the columns on any others, with confidence intervals:
-    :meth:`MomentMatrix.fit` is post-processing. Everything in the result is differentially private at the budget, for
+    One release serves every linear regression of any column on any others, with confidence intervals:
+    :meth:`MomentMatrix.fit` is post-processing. The whole result is differentially private at the budget, for
     the relation of ``neighbors``, over data that obey the public bounds. Proofs: docs/proofs/linear_regression.md.
 
     Parameters
@@ -77,10 +77,10 @@ def release(
         Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
         you know them.
     row_norm : float, optional
-        In place of ``bounds``: a public bound on the Euclidean norm of a row. None: 1, if ``bounds`` and ``rows`` are
+        Instead of ``bounds``: a public bound on the Euclidean norm of a row. None: 1, if ``bounds`` and ``rows`` are
         not given.
     rows : Ball or Blocks of dpci.rows, optional
-        In place of both: the public domain of the rows. Each block of :class:`dpci.rows.Blocks` is scaled by its bound.
+        Instead of both: the public domain of the rows. Each block of :class:`dpci.rows.Blocks` is scaled by its bound.
     target_bound : float, (lower, upper), or list of (lower, upper)
         Public bound on the absolute value of the targets, or their public bounds. A list has the bounds of each of
         several targets. For rows in parts its length is the number of targets.
@@ -91,7 +91,7 @@ def release(
         regressions have no other standard errors; otherwise no regression.
     refine : bool or sequence of Regression, optional
         Regressions whose coefficients are refined by one step of Newton's method. The matrix then has .4 of the budget.
-        The mean of the regressors times the residuals takes .6, in equal parts; residuals count up to
+        The mean of the regressors times the residuals gets .6, in equal parts; residuals are clipped at
         ``1.3 + ln(n) / 2`` of their standard deviations. Intervals of a refined regression are mostly about half as
         long; those of all others are longer (docs/linear_regression.md). True: y on all columns.
     on_violation : {"error", "clip"}
@@ -105,7 +105,7 @@ def release(
         As in :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
         mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`: how much each row counts, and what is public of that. For rows in memory.
+        As in :func:`dpci.fit`: how much each row counts, with the public bound and total. For rows in memory.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -122,7 +122,7 @@ def release(
     ------
     InvalidInput
         For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
-        For a regression of ``robust`` that public numbers show to be within the noise, before anything is spent.
+        Before anything is spent: for a regression of ``robust`` that public numbers show to be within the noise.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     BudgetExceeded, LedgerError, ReleaseFailed
@@ -133,7 +133,7 @@ def release(
     SeededNoiseWarning
         If a seed is given.
     MomentNoiseWarning
-        Before anything is spent, where no regression with an intercept can be clear of the noise without a ridge.
+        Before anything is spent, if no regression with an intercept can exceed the noise without a ridge.
 
     Examples
     --------

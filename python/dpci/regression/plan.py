@@ -1,6 +1,6 @@
-"""``MomentPlan``: what a linear regression from one moment matrix costs and how precise it can be, without data.
+"""``MomentPlan``: the cost and the precision of a linear regression from one moment matrix, without data.
 
-The standard errors are those that a regression of the assumed moments has: computed as those of a release are.
+The standard errors are those of a regression with the assumed moments, computed as those of a release.
 """
 
 import math
@@ -50,14 +50,14 @@ class MomentPlan:
     Attributes
     ----------
     steps : tuple of Step
-        Noise, cost and sensitivity of the matrix. With persons or weights also those of the residual moments. Their
-        cost is exact; their noise is what it would be if the matrix were as assumed.
+        Noise, cost and sensitivity of the matrix, and with persons or weights also those of the residual moments. The
+        cost of the latter is exact; their noise is that for the assumed matrix.
     seals : tuple of Seal
-        How they will be sealed, and what that costs.
+        The seals of the released values, and their cost.
     cost_unit : str
         "epsilon", "rho" or "mu_squared": the unit of the cost.
     n_samples : int
-        Public number of samples; of persons where the plan is for persons.
+        Public number of samples; for a plan for persons, their number.
     rows : Ball or Blocks of dpci.rows
         Public domain of the rows, as the core sees them: scaled by the bounds of the columns.
     noise_std_dev : float
@@ -66,37 +66,38 @@ class MomentPlan:
         Standard deviation of the noise in each entry of :attr:`dpci.regression.MomentMatrix.moments`: the mean products
         of the columns, of 1 and of the target, in the units of the caller's columns.
     greatest_variation : float
-        No table within the bounds has regressors that vary more than this in their least direction.
+        Bound on the variation of the regressors of any table within the bounds, in the direction in which they vary
+        least.
     needed_variation : float
-        By how much they must vary there to be clear of the noise.
+        The variation in that direction that exceeds the noise.
     assumptions : Assumptions or None
-        What is assumed of the data; None if an earlier release stands for them.
+        The assumptions about the data; None if an earlier release replaces them.
     expected_variation : float
-        By how much the regressors vary in their least direction under the assumptions.
+        The variation of the regressors in that direction under the assumptions.
     names, units : tuple of str
         Names of the coefficients, the intercept last, and their units: those of the table with a schema, "" without.
     std_errors : ndarray or None
-        Predicted standard deviation of the error of each coefficient, sampling and noise together. None where the
-        noise hides the regression under the assumptions: ``refusal`` has the reason.
+        Predicted standard deviation of the error of each coefficient, sampling and noise together. None if the noise
+        hides the regression under the assumptions; ``refusal`` has the reason.
     half_widths : ndarray or None
         Predicted half width of each 95% interval.
     noise_shares : ndarray or None
-        Part of each error variance that the noise causes.
+        Share of each error variance that is due to noise.
     refusal : str or None
-        Why there are no standard errors.
+        The reason if there are no standard errors.
     least_n_samples : int or None
-        The least number of samples at which the regression is clear of the noise under the assumptions, even if the
-        noise lowers the variation of the columns. None for ``l2_strength="private"``, which needs no such number, and
+        The least number of samples for which the regression exceeds the noise under the assumptions, even if the noise
+        lowers the variation of the columns. None for ``l2_strength="private"``, which needs no such number, and
         if no number suffices.
     least_budget : PureDP, ZCDP, ApproxDP, GDP or None
-        The same for the budget, at this number of samples.
+        The least budget with this property, for this number of samples.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve.
     persons : object or None
-        How much the rows of a person count, as text by ``str``, where the samples are persons. All rows of a person are
-        then assumed to be alike, which makes the sampling errors the greatest.
+        If the samples are persons: how much the rows of a person count, as text by ``str``. All rows of a person are
+        then assumed to be equal, which gives the greatest sampling errors.
     weights : object or None
-        What is public of weights, as text by ``str``. They are then assumed to be equal, with the public total.
+        The public bound and total of weights, as text by ``str``. The weights are then assumed to be equal.
     """
 
     steps: tuple[Step, ...]
@@ -154,7 +155,7 @@ class MomentPlan:
         )
 
     def summary(self) -> str:
-        """Table of the predicted precision, and the numbers that decide whether the release is worth its budget."""
+        """Table of the predicted precision, with the numbers that show whether the release is worth its budget."""
         facts = [
             *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
             *([] if self.persons is None else [("persons", f"{self.persons}")]),

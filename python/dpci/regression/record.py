@@ -291,12 +291,12 @@ class ReleaseFacts(Approvable):
 
     @property
     def budget(self) -> GaussianBudget:
-        """What was spent by the release of the matrix: the whole budget."""
+        """Budget that the release of the matrix spent: the whole budget."""
         return self._record.total_budget()
 
     @property
     def spent(self) -> GaussianBudget:
-        """What was spent: the whole budget, by the release; a regression costs nothing more."""
+        """What was spent: the whole budget, by the release. A regression costs nothing more."""
         return self.budget
 
     @property

@@ -70,7 +70,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def interval_refusal(self) -> str | None:
-        """Why there are no coefficients and no intervals, naming the columns; None where there are."""
+        """The reason if there are no coefficients and no intervals, with the columns; otherwise None."""
         return str(self._solution) if isinstance(self._solution, InvalidInput) else None
 
     @property
@@ -85,7 +85,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def target(self) -> str:
-        """Name of the column that is explained: :attr:`MomentMatrix.target`, or one of the columns of X."""
+        """Name of the explained column: :attr:`MomentMatrix.target`, or one of the columns of X."""
         return self._model.target
 
     @property
@@ -98,7 +98,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def l2_rule(self) -> str:
-        """Who chose λ: "given" by the caller, or "private", from the released matrix."""
+        """How λ was chosen: "given" by the caller, or "private", from the released matrix."""
         return PRIVATE if self._model.l2_strength == PRIVATE else "given"
 
     @property
@@ -110,8 +110,8 @@ class LinearFit(ReleaseFacts):
     def cov(self) -> _F64:
         """Covariance of the errors of the coefficients, sampling and noise together, shape (k, k).
 
-        For joint tests. With a robust covariance and noise in it, each of :attr:`std_errors` is estimated by itself and
-        differs from the root of the diagonal.
+        Use it for joint tests. A robust covariance has noise; each of :attr:`std_errors` is then estimated by itself
+        and differs from the square root of the diagonal.
         """
         return _read_only(solution_of(self).covariance())
 
@@ -122,7 +122,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def noise_shares(self) -> _F64:
-        """Part of each coefficient's error variance that the noise causes, from 0 to 1, shape (k,)."""
+        """Share of each coefficient's error variance that is due to noise, from 0 to 1, shape (k,)."""
         parts = self._estimates().parts()
         return _read_only(1.0 - parts.sampling / parts.variance)
 
@@ -133,7 +133,7 @@ class LinearFit(ReleaseFacts):
 
     @property
     def residual_variance(self) -> float:
-        """Estimate of the variance of the errors, at least 0; it counts the noise in the matrix."""
+        """Estimate of the variance of the errors, at least 0, which accounts for the noise in the matrix."""
         return solution_of(self).residual_variance
 
     @property
@@ -152,9 +152,9 @@ class LinearFit(ReleaseFacts):
     ) -> ConfidenceIntervals:
         """Confidence intervals of the coefficients or of contrasts of them, each by itself or all at once.
 
-        They count the sampling of the records and the noise in the matrix. The target is the coefficient in the
-        population: of ordinary least squares, or of the ridge regression at this :attr:`l2_strength`, which is treated
-        as given even if it is private.
+        They account for the sampling of the records and the noise in the matrix. The target is the coefficient in the
+        population: that of ordinary least squares, or of the ridge regression at this :attr:`l2_strength`, which is
+        treated as fixed even if it is private.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class LinearFit(ReleaseFacts):
         return estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
 
     def in_units(self) -> TableUnits:
-        """Return the coefficients in the units of the table: per year, of a category against its reference.
+        """Return the coefficients in the units of the table, such as per year, or for a category against its reference.
 
         Raises
         ------
@@ -187,8 +187,8 @@ class LinearFit(ReleaseFacts):
         Parameters
         ----------
         X : table
-            The features of this regression, in their order. Where the release had a schema also a table as it was
-            released, or the path of its file; the schema's target is predicted in its unit.
+            The features of this regression, in their order. If the release had a schema, also a table with its columns,
+            or the path of a file; predictions of the schema's target are in its unit.
         schema : dpci.schema.Schema, optional
             A schema with the same columns as that of the release.
         """
@@ -243,7 +243,7 @@ class LinearFit(ReleaseFacts):
         """Forest plot of intervals; a filled point marks those that do not contain 0. Needs matplotlib.
 
         Parameters are those of :meth:`dpci.PrivateFit.plot`. With a schema, and without ``contrast`` and
-        ``simultaneous``, what the full range of each column does to the target, in its unit.
+        ``simultaneous``, the plot shows the effect of the full range of each column on the target, in its unit.
         """
         if contrast is None and simultaneous is None:
             intervals = drawn(*self._parts(), level)
@@ -266,7 +266,7 @@ class LinearFit(ReleaseFacts):
         return page
 
     def summary(self, *, level: float = 0.95) -> str:
-        """Table of the coefficients, in the units of the table where there is a schema, and the facts to judge them."""
+        """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""
         if self.interval_refusal is not None:
             banner = [] if self.private else ["NOT PRIVATE (seeded)"]
             refusal = textwrap.fill(f"no coefficients: {self.interval_refusal}", _WIDTH)
@@ -300,13 +300,13 @@ class LinearFit(ReleaseFacts):
         return approval_of_regression(self, of, model, self.digest, refusal=refusal, ridge=ridge, refined=refined)
 
     def to_json(self) -> str:
-        """Return the regression and the release it comes from as JSON, floats exactly."""
+        """Return the regression and its release as JSON, which keeps floats exactly."""
         values = {"release": self._record.to_json(), **asdict(self._model)}
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says; the ledger that paid holds that of the release, a moment matrix."""
+        """SHA-256 of the content of :meth:`to_json`. The paying ledger has that of the release, a moment matrix."""
         return str(json.loads(self.to_json())["checksum"])
 
     @classmethod

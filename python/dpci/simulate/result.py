@@ -65,7 +65,7 @@ class _Study:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VariabilityStudy(_Study):
-    """How much released parameters vary from sample to sample: a yardstick for the length of intervals.
+    """Variation of the released parameters from sample to sample: a yardstick for the length of intervals.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class VariabilityStudy(_Study):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoverageStudy(_Study):
-    """How often intervals cover their target, and how long they are.
+    """Coverage and length of intervals in a study.
 
     Attributes
     ----------
@@ -152,10 +152,10 @@ class CoverageStudy(_Study):
     n_distinct : int
         Records that differ; persons and weighted rows count as such.
     radius : float or None
-        Radius of the ball of parameters. The intervals of all replicates are here, also those that a fit would refuse
-        because its released values do not show that the ball does not bind.
+        Radius of the ball of parameters. The intervals of all replicates are included, even those that a fit would
+        refuse because its released values do not show that the ball does not bind.
     budget : PureDP, ZCDP or ApproxDP, or None
-        Budget of the fits that were repeated.
+        Budget of the repeated fits.
     private : bool
         False, always.
     """
@@ -185,7 +185,7 @@ class CoverageStudy(_Study):
 
     @property
     def coverage_se(self) -> float:
-        """Standard error of ``coverage``, from the spread of the replicates' means: parameters of one are dependent.
+        """Standard error of ``coverage``, from the spread of the replicates' means, because parameters are dependent.
 
         NaN for one replicate.
         """
@@ -230,7 +230,7 @@ class CoverageStudy(_Study):
 
     @property
     def length_ratio(self) -> float | None:
-        """``mean_length`` over ``variability_length``; near 1 nothing is wasted. None without the latter, or for 0."""
+        """``mean_length`` divided by ``variability_length``; near 1 is ideal. None if the latter is missing or 0."""
         length = self.variability_length
         return None if not length else self.mean_length / length
 
@@ -240,12 +240,12 @@ class CoverageStudy(_Study):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw the coverage alone; None: a new figure with a second panel for the lengths.
+            Axes for the coverage alone; None: a new figure with a second panel for the lengths.
 
         Returns
         -------
         matplotlib.axes.Axes
-            That of the coverage.
+            The axes of the coverage.
 
         Raises
         ------

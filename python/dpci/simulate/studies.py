@@ -82,16 +82,16 @@ def coverage(
 ) -> CoverageStudy | list[CoverageStudy]:
     """Repeat a private fit on bootstrap samples of a data set, and count how often its intervals cover their target.
 
-    The data set stands for the population: its own minimiser is the target. A replicate draws as many rows with
-    replacement as there are, fits them as :func:`dpci.fit` does, and forms intervals from the exact quantiles of the
-    law that the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
+    The data set serves as the population, and its minimiser is the target. A replicate draws rows with replacement, as
+    many as there are, and fits them as :func:`dpci.fit` does. Its intervals use the exact quantiles of the law from
+    which the Monte Carlo of Wang, Kifer & Lee (2019), sections 4 and 5, samples. The result is not private.
 
-    With ``persons`` a replicate draws as many persons as there are, each with all rows. With ``weights`` it draws
-    records together with their weights, all equally likely; sums are divided by the public total as in a fit.
+    With ``persons``, a replicate draws persons, as many as there are, each with all rows. With ``weights``, it draws
+    records together with their weights, with equal probabilities; sums are divided by the public total as in a fit.
 
-    With a ``radius`` all replicates count, also those whose intervals a fit would refuse because the released values do
-    not show that the ball does not bind: what is measured is the coverage of the formula, not that of the intervals
-    which fits would show. A ball that binds the full-data minimiser itself is refused.
+    With a ``radius`` all replicates count, even those whose intervals a fit would refuse because the released values do
+    not show that the ball does not bind. The study then measures the coverage of the formula, not that of the intervals
+    which fits would show. A ball that binds the minimiser on the full data is refused.
 
     Parameters
     ----------
@@ -100,21 +100,21 @@ def coverage(
     n_replicates : int
         Replicates with intervals.
     n_variability : int
-        Further replicates whose parameters alone are drawn, for the variability lengths; 0: none.
+        Further replicates, of parameters only, for the variability lengths; 0: none.
     level : float
         Level of the intervals.
     seed : int
-        All results follow from the seed, whatever the number of threads, batches, interruptions or machines with the
-        same instruction set.
+        Seed of the replicates. It determines all results, for any number of threads, batches, interruptions and
+        machines with the same instruction set.
     progress : bool
         Show a progress bar; needs tqdm.
     configs : sequence of dict, optional
-        Several ways to fit the same samples: each holds keywords of :func:`dpci.fit` that replace the common ones.
-        Those that decide the samples, such as ``persons`` and ``weights``, are common to all.
+        Several ways to fit the same samples. Each has keywords of :func:`dpci.fit` that replace the common ones.
+        Keywords that determine the samples, such as ``persons`` and ``weights``, are common to all.
     checkpoint : path, optional
         File (.npz) for complete replicates, written after the first batch that ends 30 s or more after the last save,
-        and when the run ends or is interrupted. A run that finds it goes on from there, to the same bits; it may ask
-        for more replicates. Like the study, the file is not private.
+        and when the run ends or is interrupted. A run that finds it continues from there, to the same bits, and may
+        have more replicates. Like the study, the file is not private.
     n_threads : int, optional
         Threads; None: all cores (one for each job of joblib).
     parallel : {None, "joblib"}
@@ -133,7 +133,7 @@ def coverage(
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
         As :func:`dpci.fit`; also for a checkpoint that is damaged or belongs to another study.
     DpciError
-        If an optional package that was asked for is not installed.
+        If a required optional package is not installed.
 
     Warns
     -----
@@ -227,10 +227,10 @@ def variability(
     parallel: Literal["joblib"] | None = None,
     **keywords: Unpack[SampledKeywords],
 ) -> VariabilityStudy | list[VariabilityStudy]:
-    """Repeat the coefficients of a private fit on bootstrap samples, and measure how much they vary.
+    """Repeat the release of the coefficients of a private fit on bootstrap samples, and measure how much they vary.
 
-    They get their share of the budget as in a fit with moments. The replicates are those of :func:`coverage` with the
-    same seed. The result is not private.
+    The coefficients get their share of the budget as in a fit with moments. The replicates are those of
+    :func:`coverage` with the same seed. The result is not private.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def variability(
     n_variability : int
         Replicates, at least 2.
     level : float
-        Share of the replicates that a variability interval holds.
+        Share of the replicates within a variability interval.
     seed, progress, configs, checkpoint, n_threads, parallel, **keywords
         As for :func:`coverage`.
 

@@ -1,4 +1,4 @@
-"""How many records each stratum has, released: counts with noise, which one record changes by one."""
+"""Released numbers of records of the strata: counts with noise, which one record changes by one."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _LEAST_SCALES = 4.0
 
 @dataclass(frozen=True)
 class CountNoise:
-    """What the counts of strata cost, and the noise on each."""
+    """Cost of the counts of strata, and the noise on each."""
 
     budget: Budget
     law: str

@@ -97,11 +97,11 @@ def fit_strata(
     schema : dpci.schema.Schema
         Public description of the columns.
     budget : PureDP, ZCDP or ApproxDP
-        The budget of each fit, and of all fits together under "add_remove". Under "replace_one" all together cost twice
-        a pure budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ).
+        The budget of each fit, and of all fits together under "add_remove". Under "replace_one" all fits together cost
+        twice a pure budget, four times a zCDP budget, and (2 ε, (1 + exp(ε)) δ) of an (ε, δ) budget.
     n_public : int, mapping or "private"
-        A public stand-in for the number of records of each stratum, or one for all: the true numbers are private,
-        because a record may be in another stratum. "private": counts with noise, which the budget pays for.
+        A public stand-in for the number of records of each stratum, or one for all. The true numbers are private,
+        because the stratum of a record is private. "private": noisy counts, which the budget pays for.
     count_share : float, optional
         Only with ``n_public="private"``: the share of the budget that the counts take. Each fit has the rest. None:
         0.05.
@@ -109,7 +109,7 @@ def fit_strata(
         The public categories of ``by``. None: those of the schema, which must have ``by`` as a categorical column. A
         row of any other category is an error, which is raised before anything is spent.
     neighbors : {"add_remove", "replace_one"}
-        The relation by which all fits together are charged; each fit by itself is for "add_remove".
+        The relation for which all fits together are charged. Each fit by itself is for "add_remove".
     persons, contribution, max_rows
         As in :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
     weights, weight_bound, weight_total
@@ -120,9 +120,9 @@ def fit_strata(
     n_threads : int, optional
         Threads, each of which fits one stratum at a time; None: all cores. Results do not depend on it.
     seed : int, optional
-        For simulations and tests. Each stratum has a stream of noise of its own, by its position.
+        For simulations and tests. Each stratum has its own stream of noise, by its position.
     **keywords
-        Those of :func:`dpci.fit` that say what is fitted.
+        Keywords of :func:`dpci.fit` that specify the fit.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def fit_strata(
     Warns
     -----
     MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
-        As :func:`dpci.fit`, each kind once, for the first stratum that it concerns.
+        As :func:`dpci.fit`; each kind once, for the first stratum that it concerns.
 
     Examples
     --------

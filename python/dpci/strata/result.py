@@ -1,4 +1,4 @@
-"""The models of all strata of a table: side by side as text, plot and page, compared, saved and read."""
+"""The models of all strata of a table: shown side by side as text, plot and page, compared, saved and read."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -40,20 +40,20 @@ _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 
 
 class StrataFit(Approvable, Mapping[str, PrivateFit]):
-    """A model of each stratum, by the name of its category. Holds released and public values only.
+    """The models of all strata, by the name of the category. Contains only released and public values.
 
     Attributes
     ----------
     by : str
         The column of strata.
     budget : PureDP, ZCDP or ApproxDP
-        Budget of each fit, with the counts if there are some.
+        Budget of each fit, including the counts if there are any.
     counted : CountNoise or None
-        What the counts of records cost, and the noise on each. None if the numbers of records are public stand-ins.
+        Cost of the counts of records, and the noise on each. None if the numbers of records are public stand-ins.
     neighbors : str
-        The relation by which all strata together were charged.
+        The relation for which all strata together were charged.
     charged : PureDP, ZCDP or ApproxDP
-        What all strata together cost. Under "add_remove" this is the budget, once.
+        Cost of all strata together. Under "add_remove" this is the budget, once.
     """
 
     __slots__ = ("_fits", "budget", "by", "charged", "counted", "neighbors")
@@ -102,12 +102,12 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     @property
     def interval_refusal(self) -> str | None:
-        """Why at least one of the models has no intervals; None if all of them have intervals."""
+        """The reason if at least one of the models has no intervals; otherwise None."""
         return next((fit.interval_refusal for fit in self.values() if fit.interval_refusal is not None), None)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of what every model estimates, in the units of the table."""
+        """Names of the estimated coefficients, in the units of the table."""
         return self._first.in_units().names
 
     def conf_int(self, parameter: str, *, level: float = 0.95) -> ConfidenceIntervals:
@@ -146,7 +146,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         return compare(self[first], self[second], **keywords)
 
     def summary(self, parameter: str | None = None, *, level: float = 0.95) -> str:
-        """Return a table of one parameter in all strata, or of all, and what they cost together."""
+        """Return a table of one parameter in all strata, or of all parameters, and the cost of all strata together."""
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
@@ -166,7 +166,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         order : {"given", "estimate"}
             Strata in the given order, or with the greatest estimate on top.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; None: a new figure.
+            Axes to draw on; None: a new figure.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     def to_html(
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> str:
-        """Return one self-contained page: of each parameter a forest plot by stratum and a table, and the cost.
+        """Return one self-contained page: for each parameter a forest plot by stratum and a table, and the cost.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         )
 
     def to_json(self) -> str:
-        """Return all models as JSON: released and public values only, floats exactly."""
+        """Return all models as JSON, with only released and public values, and floats exactly."""
         values = {
             "by": self.by,
             "neighbors": self.neighbors,

@@ -39,29 +39,29 @@ _OF_RELATION: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ErrorBound:
-    """A bound on an excess risk that holds with a stated probability; a function of public numbers alone.
+    """A bound on an excess risk that holds with a stated probability, computed from public numbers alone.
 
     Attributes
     ----------
     value : float
         The excess risk is at most this, in the unit of the mean loss.
     of : str
-        Which risk.
+        The bounded risk.
     radius : float or None
-        The excess is over the least value on this ball, also where the ball keeps the best parameters of all out; None:
-        over the least value of all.
+        The excess is over the least value on this ball, even if the ball excludes the best parameters; None: over the
+        least value of all.
     failure_probability : float
-        The bound fails with at most this probability over the noise and, for risks of the population, the sample.
+        Probability over the noise and, for risks of the population, the sample, with which the bound may fail.
     noise_norm : float
-        The norm of the noise is at most this but for its share of the failure probability: a quantile of its law.
+        Bound on the norm of the noise: the quantile of its law at its share of the failure probability.
     slope_bound : float
-        Slope of the loss where the released parameters can be but for that share.
+        Bound on the slope of the loss at the released parameters, with the same probability.
     terms : mapping
-        The addends of ``value``: "noise", "generalization", "regularization"; those that are there.
+        The addends of ``value``: "noise", "generalization", "regularization", if present.
     theorem : str
         Which theorem of Wu, Fredrikson, Wu, Jha & Naughton gives the bound; its constants are corrected.
     assumes : tuple of str
-        What the bound rests on besides the public bounds.
+        The assumptions of the bound besides the public bounds.
     """
 
     value: float
@@ -75,7 +75,7 @@ class ErrorBound:
     assumes: tuple[str, ...]
 
     def summary(self) -> str:
-        """Aligned lines of the bound, its parts and what it rests on."""
+        """Aligned lines of the bound, its parts and its assumptions."""
         facts = [
             ("at most", f"{self.value:.6g}"),
             *((f"  {name}", f"{term:.6g}") for name, term in self.terms.items()),
@@ -108,21 +108,21 @@ def bound(
     """Bound the error of output perturbation before any data are seen.
 
     Theorems 18, 20 and 21 and Lemma 22 of Wu, Fredrikson, Wu, Jha & Naughton, "Revisiting differentially private
-    regression", with corrected constants and the quantile of the noise that is really added; docs/bounds.md has the
-    proofs, and how far above measured errors the bounds are.
+    regression", with corrected constants and the quantile of the actual noise. docs/bounds.md has the proofs, and
+    compares the bounds with measured errors.
 
     Parameters
     ----------
     n_samples, n_features : int
         Public number of records, and of columns without the intercept.
     of : {"training", "empirical", "regularized", "population"}
-        Which risk, each above its least value on the ball of ``radius``: the regularised mean loss over the sample; the
-        mean loss over the sample; the two over the population. Where the ball is in the way, other parameters outside
-        it are better by an amount that no bound here covers. Without a radius the first and the third are above
-        their least value of all.
+        The risk, in excess of its least value on the ball of ``radius``: the regularised mean loss over the sample, the
+        mean loss over the sample, or the same two over the population. If the best parameters lie outside the ball, no
+        bound covers the difference to them. Without a radius, the first and the third are in excess of the least value
+        of all.
     failure_probability : float
-        Probability that the bound fails. For risks of the population, sample and noise share it so that the bound is
-        least.
+        Probability that the bound fails. For risks of the population, it is divided between sample and noise so that
+        the bound is least.
     rate : tuple of float, optional
         (excess, probability): a bound on the excess population risk of the minimiser without noise that fails with this
         probability, from elsewhere. Theorem 18 then adds the noise to it. Only with ``of="population"``.
@@ -135,12 +135,12 @@ def bound(
     Returns
     -------
     ErrorBound
-        The bound and its parts. Public: no data enter.
+        The bound and its parts. They are public, because they use no data.
 
     Raises
     ------
     InvalidInput
-        For arguments out of range, and for objective perturbation, of which the theorems do not speak.
+        For arguments out of range, and for objective perturbation, which the theorems do not cover.
 
     Examples
     --------

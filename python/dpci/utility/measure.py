@@ -44,42 +44,42 @@ def curve(
 ) -> UtilityCurve:
     """Fit at one budget, the measuring point, and predict the utility at all others without fitting again.
 
-    The noise is one draw u times a scale s(epsilon); with u fixed the private parameters are a smooth function of
+    The noise is one draw u times a scale s(epsilon). For a fixed u, the private parameters are a smooth function of
     epsilon, which is followed by its derivative or by Newton steps (Li, Liu, Li, Wang & Liu, "Towards Practical
     Differential Privacy in Data Analysis: Understanding the Effect of Epsilon on Utility in Private ERM", with the
-    corrections of docs/utility.md). The result is NOT PRIVATE: it reads utilities off the data.
+    corrections of docs/utility.md). The result is NOT PRIVATE: utilities are computed from the data.
 
     Parameters
     ----------
     X, y
-        As for :func:`dpci.fit`; the rows are copied, equal ones merged where that halves them.
+        As for :func:`dpci.fit`. The rows are copied, and equal rows are merged if this at least halves their number.
     at : PureDP, ZCDP or ApproxDP
-        The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP; delta
-        stays.
+        The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP, and have
+        the same delta.
     metric : {"loss", "smoothed_accuracy"} or object
         "loss" is the mean loss without the regulariser; otherwise :class:`SmoothedAccuracy` or :class:`Metric`.
     n_draws : int
-        Draws of the noise whose utilities are averaged; each needs a fit.
+        Number of draws of the noise, over which utilities are averaged. Each needs a fit.
     seed : int
         Seed of the noise: the first draw is that of :func:`dpci.fit` with this seed.
     n_steps : int
         Newton steps of a prediction. The second and later ones read the data.
     params : array-like of shape (k,), optional
-        Parameters to start from instead of the fitted ones, at the budget ``at``. They need not minimise anything: the
-        residual of their gradient is taken off, which makes them the minimiser of a convex model (section 5.1 of Li et
-        al.). Only with one draw.
+        Parameters to start from instead of the fitted ones, at the budget ``at``. They need not be a minimiser: the
+        residual of their gradient is subtracted, so that they minimise a convex model (section 5.1 of Li et al.). Only
+        with one draw.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
         default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
-        number of rows. A ``radius`` is not offered, nor losses that need one (squared, custom ones with
-        ``predictor_bound``) or have a kink (hinge).
+        number of rows. Not supported are a ``radius``, losses that need one (squared, custom ones with
+        ``predictor_bound``) and losses with a kink (hinge).
 
     Returns
     -------
     UtilityCurve
-        Predictions, their mean over the noise, and the epsilon for a wanted utility.
+        Predictions, their mean over the noise, and the epsilon for a target utility.
 
     Raises
     ------

@@ -22,12 +22,12 @@ _LEAST_WIDTH = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True, slots=True)
 class SmoothedAccuracy:
-    """Mean over the records of ``1 / (1 + exp(-margin / width))``: the accuracy, differentiable.
+    """Mean over the records of ``1 / (1 + exp(-margin / width))``: a differentiable accuracy.
 
     Parameters
     ----------
     width : float
-        Width of the step on the scale of margins, finite and above zero; the accuracy itself in the limit 0.
+        Width of the step on the scale of margins, finite and above zero. In the limit 0 it is the accuracy itself.
     """
 
     width: float = 0.1
@@ -41,7 +41,7 @@ class SmoothedAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A utility in the caller's code: any smooth function of the parameters.
+    """A utility from the caller: any smooth function of the parameters.
 
     Parameters
     ----------

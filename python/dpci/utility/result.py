@@ -43,7 +43,7 @@ _SHOWN_NOISE = 20.0
 class UtilityCurve:
     """Utility as a function of the budget's first number (epsilon; rho under zCDP), from one measuring point.
 
-    Made by :func:`dpci.utility.curve`. NOT PRIVATE: everything here is read off the data.
+    Made by :func:`dpci.utility.curve`. NOT PRIVATE: everything here is computed from the data.
 
     Attributes
     ----------
@@ -88,13 +88,13 @@ class UtilityCurve:
 
     @cached_property
     def params_derivative(self) -> _F64:
-        """Their derivative in the budget's first number, the draw fixed, shape (n_draws, k), read-only."""
+        """Derivative of the parameters in the budget's first number for a fixed draw, shape (n_draws, k), read-only."""
         slopes = self.path.spec(self.path.at).noise_scale_slope, self.path.l2_slope(self.path.at)
         return read_only(np.array([self.core.derivative(anchor, *slopes) for anchor in self.anchors]))
 
     @cached_property
     def noise(self) -> _F64:
-        """Draws of the noise at scale 1, shape (n_draws, k), read-only; times the scale, that of any budget."""
+        """Draws of the noise at scale 1, shape (n_draws, k), read-only; a budget has these times its scale."""
         spec, draws = self.path.spec(self.path.at), range(self.n_draws)
         return read_only(np.array([_core.Utility.draw_noise(spec, self.seed, draw) for draw in draws]))
 
@@ -117,9 +117,9 @@ class UtilityCurve:
             First number of the budget: epsilon, or rho under zCDP.
         method : {"newton", "first_order"}
             "newton": parameters from ``n_steps`` Newton steps, and the utility there; above 16 budgets interpolated to
-            about 1e-4 of its range over them, or 2e-3 for losses whose curvature jumps. The steps are not damped:
-            measured where the noise is large they can overshoot at much greater budgets (docs/utility.md).
-            "first_order": the tangent at the measuring point, as Li et al. have it.
+            about 1e-4 of its range over them, or 2e-3 for losses whose curvature jumps. The steps are not damped: if
+            the curve was measured where the noise is large, they can overshoot at much greater budgets
+            (docs/utility.md). "first_order": the tangent at the measuring point, as in Li et al.
 
         Returns
         -------
@@ -162,10 +162,10 @@ class UtilityCurve:
         return found.reshape((self.n_draws, *values.shape, len(self.names)))
 
     def expected_utility(self, eps: ArrayLike) -> ExpectedUtility:
-        """Return mean and standard deviation of the utility over the noise, to second order in it.
+        """Return mean and standard deviation of the utility over the noise, to second order in the noise.
 
-        Unlike a prediction this does not depend on the draw. It is exact in the limit of small noise, and a Gaussian
-        smoothing of every row stands for third derivatives, so that losses whose curvature jumps are no exception
+        Unlike a prediction, this does not depend on the draw. It is exact in the limit of small noise. A Gaussian
+        smoothing of every row replaces third derivatives, so that it also works for losses whose curvature jumps
         (docs/utility.md).
 
         Parameters
@@ -188,8 +188,8 @@ class UtilityCurve:
     def worst_case(self, eps: ArrayLike) -> Any:  # noqa: ANN401  # float or array
         """Return a bound on the mean loss averaged over the noise, with explicit constants (docs/utility.md).
 
-        The bound of Kifer, Smith & Thakurta (Theorem 2 of Li et al.), which holds for every data set with this
-        minimiser. It is far above what happens.
+        This is the bound of Kifer, Smith & Thakurta (Theorem 2 of Li et al.). It holds for every data set with this
+        minimiser, and is far above the actual loss.
 
         Raises
         ------
@@ -210,13 +210,13 @@ class UtilityCurve:
         Parameters
         ----------
         target : float
-            The utility that is wanted.
+            The target utility.
         method : {"newton", "first_order"}
-            "newton": predictions name candidates, fits confirm and refine them, each from what is predicted there; the
-            least one that holds, which is the most private, is returned. Where none holds fits at thirteen budgets
-            look for another. "first_order": Algorithm 1 of Li et al., without any fit.
+            "newton": predictions give candidates, and fits that start from the predictions confirm and refine them. The
+            result is the least confirmed budget, which is the most private. If none is confirmed, fits at thirteen
+            budgets search for another. "first_order": Algorithm 1 of Li et al., without any fit.
         within : (least, greatest), optional
-            Where to search; None: a factor of 100 on either side of the measuring budget.
+            Range of the search; None: a factor of 100 on either side of the measuring budget.
 
         Returns
         -------
@@ -254,8 +254,8 @@ class UtilityCurve:
         Parameters
         ----------
         eps : array-like, optional
-            First numbers of the budgets; None: 41 within a factor of 10 of the measuring one, as far as the
-            noise there is at most 20 times that at the measuring one.
+            First numbers of the budgets; None: 41 within a factor of 10 of the measuring one, where the noise is at
+            most 20 times that at the measuring one.
         """
         with optional("pandas", extra="pandas", what="to_frame"):
             import pandas as pd  # noqa: PLC0415  # optional
@@ -279,7 +279,7 @@ class UtilityCurve:
         return columns
 
     def summary(self) -> str:
-        """Table of a few budgets around the measuring one, and what it was."""
+        """Table of a few budgets around the measuring one, and facts about the measurement."""
         columns = self.columns(self._shown()[::5])
         rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
         facts = [
@@ -297,14 +297,14 @@ class UtilityCurve:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw everything; None: a new figure, with a second panel for the bound.
+            Axes to draw on; None: a new figure, with a second panel for the bound.
         eps : array-like, optional
             First numbers of the budgets; None: as for :meth:`to_frame`.
 
         Returns
         -------
         matplotlib.axes.Axes
-            That of the predictions.
+            The axes of the predictions.
         """
         from dpci.utility.plot import Measured, plot_curve  # noqa: PLC0415  # matplotlib is optional
 

@@ -33,7 +33,7 @@ class Assumptions:
     target_std_dev : float
         Standard deviation of the target; with a schema in its unit.
     r_squared : float
-        Part of the target's variance that the columns explain, with equal coefficients per standard deviation.
+        Share of the target's variance that the columns explain, with equal coefficients per standard deviation.
     """
 
     uniform: bool

@@ -1,4 +1,4 @@
-"""``Regression``: what is to have a robust covariance, or refined coefficients; each needs a release of its own."""
+"""``Regression``: a planned regression with a robust covariance or refined coefficients, each with its own release."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ Plan = tuple[list[int], list[float], list[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Regression:
-    """A regression with an intercept that is planned; see ``robust`` and ``refine`` of :func:`release`.
+    """A planned regression with an intercept; see ``robust`` and ``refine`` of :func:`release`.
 
     Attributes
     ----------
     target : str or None
-        A column, or None: the target, or each of several.
+        Name of a column. None: the target, or each of several targets.
     features : sequence of str or None
-        Columns of X. None: all of them but the target.
+        Names of columns of X. None: all columns except the target.
     l2_strength : float
-        λ of a ridge, as of :meth:`MomentMatrix.fit`; 0: ordinary least squares.
+        Ridge λ, as in :meth:`MomentMatrix.fit`; 0: ordinary least squares.
     """
 
     target: str | None = None
