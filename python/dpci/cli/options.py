@@ -104,11 +104,12 @@ PlannedPersons = Annotated[
     str | None, _option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
 ]
 MaxRows = Annotated[
-    int | None, _option(BUDGET, "With --persons: only this many first rows of each person count, instead of all.")
+    int | None,
+    _option(BUDGET, "With --persons: number of rows that count for each person at most, the first ones. Default: all."),
 ]
 Weights = Annotated[
     str | None,
-    _option(BUDGET, "Column of weights of the rows; needs --weight-bound. The table is held in memory."),
+    _option(BUDGET, "Column of weights of the rows; requires --weight-bound. The table is held in memory."),
 ]
 WeightBound = Annotated[
     float | None, _option(BUDGET, "Public bound on the weight of any row. The noise grows with it.")
@@ -119,13 +120,13 @@ WeightTotal = Annotated[
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
 Mu = Annotated[
-    float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, in place of the other three.")
+    float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")
 ]
 
 RidgeText = Annotated[
     str,
     typer.Option(
-        help="Strength of the ridge. Of linear regressions also private: the least that the noise allows.",
+        help="Strength of the ridge, or for linear regressions private: the least strength that the noise allows.",
         metavar="FLOAT|private",
         rich_help_panel=MODEL,
     ),

@@ -204,8 +204,9 @@ class Counts:
         check_weighted(self.weights, self.weight_bound, self.weight_total)
         if self.beside and in_parts:
             msg = (
-                f"--{'weights' if self.persons is None else 'persons'} holds the table in memory and reads it before "
-                "the budget is spent, got it with --chunk-rows or a ledger with errors='private'"
+                f"--{'weights' if self.persons is None else 'persons'} must be given without --chunk-rows and with a "
+                "ledger that has detailed errors, because the table is held in memory and read before the budget is "
+                "spent, got --chunk-rows or errors='private'"
             )
             raise InvalidInput(msg)
 

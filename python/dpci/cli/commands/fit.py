@@ -224,7 +224,7 @@ def coverage(
         X, y, names = description.transform(without_missing(public_table(source)))
     else:
         if description.persons:
-            msg = f"a study does not take persons yet, got a schema with the column of persons {description.persons!r}"
+            msg = f"dpci coverage does not support persons, got a schema with persons={description.persons!r}"
             raise InvalidInput(msg)
         rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
         X, y, names = rows.whole(progress=shown)

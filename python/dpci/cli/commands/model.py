@@ -160,17 +160,17 @@ def report(
         bool,
         typer.Option(
             "--officer",
-            help="Show what an approval has to consider, with a checklist to sign, as Markdown.",
+            help="Print the report for approval as Markdown, with a checklist to sign.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="With --officer: the ledger that paid, to be compared.", rich_help_panel=options.INPUT),
+        typer.Option(help="With --officer: the ledger that paid, to compare with.", rich_help_panel=options.INPUT),
     ] = None,
     schema: Annotated[
         str | None,
-        typer.Option(help="With --officer: the schema that was agreed on.", rich_help_panel=options.INPUT),
+        typer.Option(help="With --officer: the agreed schema.", rich_help_panel=options.INPUT),
     ] = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -208,7 +208,7 @@ def report(
         raise InvalidInput(msg)
     if not isinstance(fitted, PrivateFit | MultinomialFit) and view != View(level=level):
         what = "strata" if isinstance(fitted, StrataFit) else "a regression"
-        msg = f"--simultaneous, --target and --units must keep their defaults for {what}, got another one"
+        msg = f"--simultaneous, --target and --units must keep their defaults for {what}, got a different value"
         raise InvalidInput(msg)
     if output is not None:
         write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
@@ -225,7 +225,7 @@ def compare(
         bool,
         typer.Option(
             "--shared-data",
-            help="A record may have entered both fits: intervals are upper bounds then.",
+            help="The two fits may share records; the lengths of the intervals are then upper bounds.",
             rich_help_panel=options.INPUT,
         ),
     ] = False,
@@ -240,7 +240,7 @@ def compare(
     """Compare two released models.
 
     Prints the differences of their coefficients with intervals and p-values. Costs nothing and reads no data. Without
-    --shared-data the two must come from different people: no file can tell.
+    --shared-data, the two models must come from different people, which no file can show.
     """
     first, second = (read_model_or_regression(path) for path in (model, other))
     found = comparison.compare(

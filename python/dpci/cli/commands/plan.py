@@ -94,7 +94,7 @@ def plan(
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
     if schema is None and formula is not None:
-        msg = f"--formula needs --schema, which bounds each column, got --formula {formula!r}"
+        msg = f"--formula requires --schema, which bounds each column, got --formula {formula!r}"
         raise InvalidInput(msg)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     if asks_several(model, classes):
@@ -125,7 +125,7 @@ def plan(
     description: Schema | None = None
     if schema is None:
         if model.rows == "blocks":
-            msg = "--rows blocks needs --schema, which bounds each column, got --n-features"
+            msg = "--rows blocks requires --schema, which bounds each column, got --n-features"
             raise InvalidInput(msg)
         n_columns = cast("int", n_features)
     else:

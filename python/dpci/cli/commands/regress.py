@@ -62,9 +62,10 @@ def regress(
 
     The target of the schema is a number. One noisy moment matrix is released.
     Prints coefficients in the units of the table with confidence intervals, and the spent budget. Other regressions
-    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost. What
-    public numbers show to be within the noise is refused before anything is spent (exit code 2); where the released
-    matrix shows it the release is written, without coefficients (exit code 5).
+    among the columns follow from the written file in Python (regression.MomentMatrix.of) at no further cost.
+
+    If public numbers show that the noise hides the regression, it is refused before anything is spent (exit code 2).
+    If only the released matrix shows this, the release is written without coefficients (exit code 5).
     """
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level)

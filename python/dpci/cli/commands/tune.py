@@ -36,15 +36,16 @@ def tune(
     candidate: Annotated[
         list[str],
         typer.Option(
-            help="Candidate, such as l2_strength=0.01 or l2_strength=0.1,radius=2; given once for each. Public: not "
-            "chosen by looking at the data.",
+            help="Candidate, such as l2_strength=0.01 or l2_strength=0.1,radius=2; repeat the option for each. "
+            "Candidates must be public: do not choose them by looking at the data.",
             rich_help_panel=options.MODEL,
         ),
     ],
     method: Annotated[
         str,
         typer.Option(
-            help="repeat: the best of a random number of private runs. chunks: each candidate on a part of its own.",
+            help="repeat: the best of a random number of private runs. chunks: each candidate is fitted to its own part "
+            "of the rows.",
             rich_help_panel=options.MODEL,
             autocompletion=options.completes("repeat", "chunks"),
         ),

@@ -34,9 +34,9 @@ def verify(
 ) -> None:
     """Check a released file against its hash, schema and ledger.
 
-    The file of a model, of strata, a tuning, a regression, a moment matrix or a per-instance report.
-
-    Says what agrees, what does not and what cannot be checked. Exit code 1 if anything does not agree. Reads no data.
+    The file may hold a model, the models of strata, a tuning, a regression, a moment matrix or a per-instance report.
+    The command prints what agrees, what differs and what cannot be checked. Exit code 1 if anything differs. Reads no
+    data.
     """
     approval = approval_of(read_saved_result(model))
     found = verified(approval, ledger=ledger, schema=None if schema is None else find_schema(schema, None, formula))
