@@ -153,7 +153,7 @@ def test_the_noise_before_a_release_is_that_of_its_record():
 def test_a_hopeless_regression_costs_nothing():
     ledger = dpci.Ledger(dpci.PureDP(100.0))
     with pytest.raises(
-        dpci.InvalidInput, match=r"at most 0\.25 in the least direction.*n=59 and epsilon=0\.3"
+        dpci.InvalidInput, match=r"at most 0\.25 in the weakest direction.*n=59 and epsilon=0\.3"
     ) as caught:
         dpci.fit(X, Y, budget=dpci.PureDP(0.3), ledger=ledger, **FIT)
     assert ledger.history == ()

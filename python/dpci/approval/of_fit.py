@@ -225,7 +225,7 @@ def _intervals(record: FitRecord) -> str:
         counted = "sampling, the noise in the parameters and the noise in the matrices"
     else:
         counted = "sampling and the noise in the parameters, but not the noise in the matrices"
-    return f"Every parameter has an interval. It counts {counted}."
+    return f"Every parameter has an interval, which accounts for {counted}."
 
 
 def _target(record: FitRecord) -> str:

@@ -257,7 +257,7 @@ def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
     """
     if not record.residuals:
         raise InvalidInput(
-            "covariance='robust' needs the moments of the residuals, which are released with robust=True, got a "
+            "covariance='robust' requires the moments of the residuals, which robust=True releases, got a "
             "matrix without them"
         )
     found = None
@@ -271,7 +271,7 @@ def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
             for entry in record.residuals
         )
         raise InvalidInput(
-            f"covariance='robust' is for regressions that robust= planned, with an intercept ({planned}), got "
+            f"covariance='robust' requires a regression with an intercept that robust= planned ({planned}), got "
             f"{model.target} on {', '.join(model.names)} with l2_strength={model.l2_strength!r}"
         )
     return found
@@ -293,7 +293,7 @@ def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> 
     listed = ", ".join(map(repr, named))
     what = "varies" if len(named) == 1 else "vary together"
     raise InvalidInput(
-        f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the least "
-        f"direction, where at least {needed:.3g} is needed (leave out a column, use l2_strength='private', narrower "
+        f"the regressors must vary more than the noise in the matrix: {listed} {what} by {least:.3g} in the weakest "
+        f"direction, but at least {needed:.3g} is needed (leave out a column, use l2_strength='private', narrower "
         "bounds or a greater budget)"
     )

@@ -162,7 +162,7 @@ class MomentPlan:
             *([] if self.weights is None else [("weights", f"{self.weights}")]),
             ("rounding seal", describe_seals(self.seals)),
             ("noise", f"standard deviation {self.noise_std_dev:.4g} in each direction of the matrix of scaled columns"),
-            ("least direction", self._varying()),
+            ("weakest direction", self._varying()),
             *self._least(),
             ("assumed", self._assumed()),
         ]
@@ -193,17 +193,17 @@ class MomentPlan:
             return []
         parts = [] if self.least_n_samples is None else [f"n={self.least_n_samples:,}"]
         parts += [] if self.least_budget is None else [str(self.least_budget)]
-        return [("clear from", f"{' or '.join(parts)}, if the assumptions hold")]
+        return [("sufficient", f"{' or '.join(parts)}, if the assumptions hold")]
 
     def _varying(self) -> str:
         return (
-            f"the regressors vary by {self.expected_variation:.4g} if the assumptions hold, by at most "
-            f"{self.greatest_variation:.4g}, and need more than {self.needed_variation:.4g}"
+            f"the regressors vary by {self.expected_variation:.4g} if the assumptions hold, and by at most "
+            f"{self.greatest_variation:.4g} in any table; the noise requires more than {self.needed_variation:.4g}"
         )
 
     def _assumed(self) -> str:
-        alike = "" if self.persons is None else "; all rows of a person alike"
-        equal = "" if self.weights is None else "; equal weights"
+        alike = "" if self.persons is None else "; all rows of a person are equal"
+        equal = "" if self.weights is None else "; all weights are equal"
         return f"{self._assumed_moments()}{alike}{equal}"
 
     def _assumed_moments(self) -> str:
@@ -214,8 +214,8 @@ class MomentPlan:
         given = f"columns of standard deviation {sds[0] if len(sds) == 1 else f'{sds[0]} to {sds[-1]}'}"
         columns = "numbers uniform within their bounds, categories equally frequent" if stated.uniform else given
         return (
-            f"{columns}; a target of standard deviation {stated.target_std_dev:.3g}, of whose variance they explain "
-            f"{stated.r_squared:.0%}"
+            f"{columns}; the target has standard deviation {stated.target_std_dev:.3g}, and the columns explain "
+            f"{stated.r_squared:.0%} of its variance"
         )
 
 

@@ -24,8 +24,8 @@ _Merged = TypeVar("_Merged", bound=Mergeable)
 _BLOCK = 1 << 15
 
 SPARSE = (
-    "X must be dense where columns are moved or scaled by their bounds, got a sparse matrix (give row_norm instead, or "
-    "pass X.toarray())"
+    "X must be dense with bounds of the columns, by which they are centred and scaled, got a sparse matrix (pass "
+    "row_norm instead, or X.toarray())"
 )
 
 

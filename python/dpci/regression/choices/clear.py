@@ -168,7 +168,7 @@ class Case:
             return
         raise InvalidInput(
             "the regressors must be able to vary more than the noise in the matrix: within their bounds they vary by "
-            f"at most {bound:.3g} in the least direction, where more than {needed:.3g} is needed for {k} coefficients, "
+            f"at most {bound:.3g} in the weakest direction, but {k} coefficients need more than {needed:.3g}, "
             f"got {self.n} and {self.choices.budget} ({self.remedies(bound, k)}, "
             + ("or leave out columns)" if is_planned else "leave out columns, or use l2_strength='private')")
         )
@@ -180,8 +180,8 @@ class Case:
             return None
         private = "" if self._needs_plans else "; regressions with l2_strength='private' follow from this matrix"
         return (
-            "no regression with an intercept will be clear of the noise in the matrix without a ridge: the constant "
-            f"varies by {bound:.3g}, where more than {needed:.3g} is needed beside one column, got {self.n} and "
+            "no regression with an intercept and without a ridge can exceed the noise in the matrix: the constant "
+            f"varies by {bound:.3g}, but with one column more than {needed:.3g} is needed, got {self.n} and "
             f"{self.choices.budget} ({self.remedies(bound, 2)}{private})"
         )
 

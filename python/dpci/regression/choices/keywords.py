@@ -81,8 +81,8 @@ def _place(
         domain = row_domain(row_norm, rows)
         if several and not isinstance(domain, Blocks):
             raise InvalidInput(
-                "several targets need bounds of the columns of X, or rows in blocks, got rows in a ball: pass "
-                "bounds=(lower, upper), or pass further targets as columns of X"
+                "several targets require bounds of the columns of X, or rows in blocks, got rows in a ball (pass "
+                "bounds=(lower, upper), or pass further targets as columns of X)"
             )
         return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
     for name, value in (("row_norm", row_norm), ("rows", rows)):

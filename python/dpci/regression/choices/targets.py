@@ -66,7 +66,7 @@ class Targets:
         middle, half = np.array(bounds).T
         given = column_labels(y) if several else None
         if count > 1 and given is not None and (len(set(given)) < len(given) or INTERCEPT in given):
-            raise InvalidInput(f"columns of y must have different names, and none be {INTERCEPT!r}, got {given}")
+            raise InvalidInput(f"columns of y must have different names, none of them {INTERCEPT!r}, got {given}")
         return cls(middle, half, given)
 
     @property
@@ -87,7 +87,7 @@ class Targets:
         if self.given is not None and self.further:
             both = sorted(set(self.given) & set(columns))
             if both:
-                raise InvalidInput(f"columns of y must not be called like columns of X, got {both[0]!r} in both")
+                raise InvalidInput(f"columns of y and of X must have different names, got {both[0]!r} in both")
             return self.given
         plain = [f"y{i}" for i in range(len(self.middle))] if self.further else [*(self.given or ("y",))]
         for i in range(len(plain)):

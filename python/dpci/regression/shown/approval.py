@@ -111,7 +111,7 @@ def approval_of_regression(
         target="; ".join([kind, *counts]),
         intervals=None
         if refusal is not None
-        else "Every coefficient has an interval. It counts "
+        else "Every coefficient has an interval, which accounts for "
         + (
             "sampling, the noise in the matrix and that in the gradient."
             if refined
@@ -132,7 +132,7 @@ def _planned(record: MomentRecord) -> str:
 
 def _intervals(record: MomentRecord) -> str:
     """Return which regressions have intervals, and what these count."""
-    counted = "They count sampling and the noise."
+    counted = "They account for the sampling and the noise."
     if not record.needs_robust:
         return f"A regression that the noise does not hide has intervals. {counted}"
     return f"A planned regression that the noise does not hide has intervals; no other one has. {counted}"

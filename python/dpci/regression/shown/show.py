@@ -24,7 +24,7 @@ from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
-NOTE = "The intervals count the sampling and the noise; the column noise has its part of the error variance."
+NOTE = "The intervals account for the sampling and the noise; the column noise has its share of the error variance."
 
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
@@ -197,7 +197,7 @@ def regression_page(
     lines = [*facts_of_fit, *(line for line in release_lines(record) if line[0] not in said)]
     figure = [forest_figure(drawn(record, model, solution, level))]
     if has_units(record, model):
-        what = f"The plot has what the full range of each column, or a category, does to the mean of {explained}."
+        what = f"The plot shows the effect of each column's full range, and of each category, on the mean of {explained}."
         figure = [tag("p", what), *figure]
     target = (
         "the regularised coefficient at this lambda"
@@ -206,7 +206,7 @@ def regression_page(
     )
     caveats = [
         f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
-        NOTE if not has_units(record, model) else "The intervals count the sampling and the noise.",
+        NOTE if not has_units(record, model) else "The intervals account for the sampling and the noise.",
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
     ]

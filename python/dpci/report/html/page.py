@@ -43,12 +43,12 @@ _SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 _SHRUNKEN = (
-    "Regularisation draws the coefficients as a whole towards 0, possibly several-fold. "
-    "Compare them only with those of models with the same lambda."
+    "Regularisation shrinks all coefficients together towards 0, possibly several-fold. "
+    "Compare them only with coefficients of models with the same lambda."
 )
 _RANGES = (
-    "The plot has each coefficient over the full range of its column, from the lower to the upper public bound, and "
-    "those of categories against their reference."
+    "The plot shows the effect of the full range of each column, from the lower to the upper public bound, and of each "
+    "category against its reference."
 )
 
 
@@ -153,8 +153,8 @@ def _odds(result: Inference, view: View) -> list[Html]:
         f"{format_percent(view.level)} confidence intervals of odds ratios", ["", "odds ratio", "lower", "upper"], rows
     )
     note = (
-        "An odds ratio is e to the power of a coefficient: what one more unit, or the category in place of the "
-        "reference, does to the odds. 1 is no change."
+        "An odds ratio is e to the power of a coefficient: the factor by which one more unit, or the category instead "
+        "of the reference, multiplies the odds. 1 means no change."
     )
     return [section("odds", "Odds ratios", table, tag("p", note))] if rows else []
 
