@@ -46,7 +46,7 @@ def test_a_target_of_several_classes_codes_its_labels():
         other.targets(TABLE)
     found = SCHEMA.check(TABLE.replace({"way": {"car": "ship"}}))
     assert "of no class: refused" in str(found)
-    assert "label that no row has" in str(found)
+    assert "label without rows" in str(found)
 
 
 @pytest.mark.parametrize(

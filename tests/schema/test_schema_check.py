@@ -24,8 +24,8 @@ def findings(**columns):
 
 
 ABSENT = [
-    ("ward", "category that no row has", 0, False, ("'3'",)),
-    ("ill", "label that no row has", 0, False, ("'probably'",)),
+    ("ward", "category without rows", 0, False, ("'3'",)),
+    ("ill", "label without rows", 0, False, ("'probably'",)),
 ]
 
 
@@ -37,12 +37,12 @@ def test_what_is_found():
     ]
     assert findings(age=["?", None])[:2] == [
         ("age", "missing: refused", 1, True, ("'None'",)),
-        ("age", "no finite number: refused", 1, True, ("'?'",)),
+        ("age", "not a finite number: refused", 1, True, ("'?'",)),
     ]
     # The mistake that gives zeros in every row.
     assert findings(sex=["Female", "Male"])[:2] == [
         ("sex", "in no category: zeros in all columns", 2, False, ("'Female'", "'Male'")),
-        ("sex", "category that no row has", 0, False, ("'F'", "'M'")),
+        ("sex", "category without rows", 0, False, ("'F'", "'M'")),
     ]
     assert findings(ward=[1, 7])[0] == ("ward", "in no category: refused", 1, True, ("'7'",))
     assert findings(ill=["no", "maybe"])[1] == ("ill", "of neither class: refused", 1, True, ("'maybe'",))
@@ -54,7 +54,7 @@ def test_it_says_that_it_is_not_private_and_whether_a_fit_would_be_refused():
     assert shown.endswith("nothing would be refused")
     assert repr(SCHEMA.check({**GOOD, "ward": [1, 7]})).endswith("a fit would be refused")
     full = {"age": [30] * 3, "sex": ["F", "M", "F"], "ward": [1, 2, 3], "ill": ["no", "yes", "probably"]}
-    assert repr(SCHEMA.check(full)).endswith("every value is as the schema has it")
+    assert repr(SCHEMA.check(full)).endswith("every value agrees with the schema")
     many = SCHEMA.check({**GOOD, "sex": list("abcdef"), "age": [30] * 6, "ward": [1] * 6, "ill": ["no"] * 6})
     assert many.findings[0].examples == ("'a'", "'b'", "'c'", "...")
 

@@ -142,8 +142,8 @@ def test_a_missing_number_has_a_public_value_and_an_indicator() -> None:
         again = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True))))
         assert again == schema
     what = [(finding.column, finding.what, finding.n_rows) for finding in base.check(table).findings]
-    assert ("age", "missing: taken for 30", 4) in what
-    assert ("ward", "missing: taken for none", 3) in what
+    assert ("age", "missing: replaced by 30", 4) in what
+    assert ("ward", "missing: replaced by none", 3) in what
     assert not base.check(table).refused
     with pytest.raises(InvalidInput, match="must hold finite numbers, got 'x' in row 0"):
         base.features({"age": ["x"], "ward": ["A"]})

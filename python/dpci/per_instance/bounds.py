@@ -253,7 +253,7 @@ class Report(SavedReport):
         n_public = self._record.fit.n_samples
         if 2 * len(bounds) < n_public:
             msg = (
-                "X must hold all training data, because exact losses on a part of them belong to another model, got "
+                "X must hold all training data, because exact losses on a subset belong to a different model, got "
                 f"{len(bounds):,} rows for n_public={n_public:,}"
             )
             raise InvalidInput(msg)
@@ -263,7 +263,7 @@ class Report(SavedReport):
     def _facts(self, n_records: int) -> list[str]:
         """Return what belongs below a plot of records: the release, and how many of the records are shown."""
         fit = self._record.fit
-        few = "" if 2 * n_records >= fit.n_samples else ": a part of the data, perhaps unlike the rest"
+        few = "" if 2 * n_records >= fit.n_samples else ": a subset, which may differ from the other records"
         spent, count = facts_of_release(self.budget, fit.n_samples, neighbors=fit.neighbors, private=self.private)
         return [f"{spent}, {count}", f"{n_records:,} records{few}"]
 

@@ -72,11 +72,11 @@ class SchemaCheck:
         return self.n_rows == 0 or any(finding.refused for finding in self.findings)
 
     def __repr__(self) -> str:
-        title = f"NOT PRIVATE: {self.n_rows:,} rows, for their holder alone"
+        title = f"NOT PRIVATE: {self.n_rows:,} rows; only for the holder of the data"
         if self.n_rows == 0:
             return f"{title}\na fit would be refused: the table must have at least one row"
         if not self.findings:
-            return f"{title}\nevery value is as the schema has it"
+            return f"{title}\nevery value agrees with the schema"
         rows = [
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
@@ -96,7 +96,7 @@ def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
         cells = as_cells(values)
         gaps = _counted(cells[missing_cells(cells)])
         absent = {label: count for label, count in gaps.items() if label not in column.categories}
-        yield from _some(column.name, f"missing: taken for {column.missing}", absent, refused=False)
+        yield from _some(column.name, f"missing: replaced by {column.missing}", absent, refused=False)
         labels[column.missing] += sum(absent.values())
         labels -= Counter(absent)
     unknown = {label: count for label, count in labels.items() if label not in column.categories}
@@ -119,9 +119,9 @@ def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
 
 def _absent(part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str]) -> Iterator[Finding]:
     if isinstance(part, CategoricalColumn):
-        name, known, what = part.name, part.categories, "category that no row has"
+        name, known, what = part.name, part.categories, "category without rows"
     else:
-        name, known, what = part.column, part.known, "label that no row has"
+        name, known, what = part.column, part.known, "label without rows"
     absent = [label for label in known if label not in labels]
     if absent:
         yield Finding(name, what, 0, refused=False, examples=_examples(absent))
@@ -141,9 +141,9 @@ def _numbers(
     numbers = as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
-    done = "refused" if isinstance(missing, str) else f"taken for {missing:g}"
+    done = "refused" if isinstance(missing, str) else f"replaced by {missing:g}"
     yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=isinstance(missing, str))
-    yield from _some(name, "no finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
+    yield from _some(name, "not a finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
     refused = outside == "error"
     done = "refused" if refused else "moved to the bound"
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):

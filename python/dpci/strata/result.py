@@ -363,7 +363,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         unit = "record" if first.privacy["unit"] == "row" else "person"
         change = {
             "add_remove": f"add or remove one {unit}",
-            "replace_one": f"replace one {unit}, also by one of another stratum",
+            "replace_one": f"replace one {unit}, possibly by one of another stratum",
         }
         return [
             ("strata", f"{len(self)} {'category' if len(self) == 1 else 'categories'} of {self.by}"),

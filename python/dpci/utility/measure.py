@@ -121,7 +121,7 @@ def curve(
         found = BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
         if found.spec(found.at).noise_law.startswith("shaped"):
             raise InvalidInput(
-                "a utility curve needs noise of one spread in all directions, got noise in the shape of "
+                "a utility curve requires noise with the same spread in every direction, got noise in the shape of "
                 f"rows={chosen.rows!r}: pass mechanism=dpci.ObjectivePerturbation(noise='spherical_laplace'), or "
                 "noise='gaussian' under ApproxDP"
             )
