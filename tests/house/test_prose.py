@@ -109,9 +109,22 @@ def test_a_description_says_what_the_thing_is():
     ]
 
 
+def rust_texts(source):
+    """String literals of a Rust file that have a space, without those of comments and of its tests."""
+    code = re.sub(r"^\s*//.*$", "", source.partition("#[cfg(test)]\nmod tests {")[0], flags=re.MULTILINE)
+    literals = re.findall(r'"((?:[^"\\]|\\.)*)"', code, re.DOTALL)
+    return [re.sub(r"\\\n\s*", "", text) for text in literals if " " in text]
+
+
 def test_messages_of_the_core_are_plain():
-    for name in ("error", "refusals"):
-        assert listed((ROOT / "rust" / "dpci-core" / "src" / f"{name}.rs").read_text(encoding="utf-8")) == []
+    files = [path for path in (ROOT / "rust").glob("*/src/**/*.rs") if "test" not in path.as_posix()]
+    texts = [(path.name, text) for path in files for text in rust_texts(path.read_text(encoding="utf-8"))]
+    assert len(texts) > 300
+    assert [(name, found) for name, text in texts if (found := listed(text))] == []
+    assert rust_texts('// "in a comment"\nf("a long \\\n    text", "one", "with \\"it\\"")') == [
+        "a long text",
+        'with \\"it\\"',
+    ]
 
 
 def test_the_rules_find_what_they_are_for():

@@ -1,4 +1,4 @@
-"""How much each row counts: what is public of weights, and a column of them as numbers."""
+"""How much each row counts: the public bound and total of weights, and a column of them as numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Weights:
 
 
 def check_weights(bound: object, total: object) -> Weights | None:
-    """Return what is public of weights; None without weights.
+    """Return the public bound and total of weights; None without weights.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 `simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere, `simulate_panel` persons with
 several rows, `simulate_survey` rows with weights.
-`load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they read scales off the data, as the
+`load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they compute scales from the data, as the
 published tables did.
 """
 

@@ -186,7 +186,7 @@ def release_fit(
 ) -> MultinomialFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
-    ``inferred``: the classes were read off the labels, which the result says. ``recommended``: with the λ that public
+    ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that public
     values recommend for predictions, whatever the settings have.
     """
 

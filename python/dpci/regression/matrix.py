@@ -93,8 +93,7 @@ class MomentMatrix(ReleaseFacts):
         l2_strength : float or "private"
             Ridge λ ≥ 0, which is part of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², where θ
             includes the intercept, as for ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the
-            least λ, computed from the released matrix, that lifts every direction of the regressors clear of the
-            noise; 0 if they vary enough without it. There is then always a solution. This λ acts on coefficients in
+            least λ, computed from the released matrix, that lifts every direction of the regressors above the noise; 0 if they vary enough without it. There is then always a solution. This λ acts on coefficients in
             units of the bounds: of each column less the middle of its bounds, divided by half their width. The result
             has it as ``l2_strength``.
         covariance : {"classical", "robust"}, optional

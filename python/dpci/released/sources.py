@@ -51,7 +51,7 @@ def interval_value(name: str, lower: float, upper: float, source: str = "") -> P
 
 
 def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[PublicValue]:
-    """Yield what is public of how much rows count."""
+    """Yield the public values that determine how much rows count."""
     if persons is not None:
         yield PublicValue("persons", str(persons), "")
     if weights is not None:

@@ -28,7 +28,7 @@ _MOST_EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a schema does to some rows of a table, or a category that no row has.
+    """One thing that a schema does to some rows of a table, or a category without rows.
 
     Attributes
     ----------

@@ -260,7 +260,7 @@ class PrivateLinearEstimator(PrivateEstimator):
         """Return the loss that the parameters name."""
 
     def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
-        """Return how much rows count; what is public of it becomes part of the keywords."""
+        """Return how much rows count; its public values become part of the keywords."""
         if sample_weight is not None:
             check_weighted(sample_weight, self.weight_bound, self.weight_total)
             keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)

@@ -69,7 +69,7 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
         return tags
 
     def _public_counts(self, X: Table, counts: Counts) -> dict[str, Any]:
-        """Return what is public of persons and weights, as keywords of the choices of a matrix.
+        """Return the public values of persons and weights, as keywords of the choices of a matrix.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The best candidate by losses read off the data. Never private."""
+"""The best candidate by losses that are computed from the data. Never private."""
 
 import dataclasses
 import math

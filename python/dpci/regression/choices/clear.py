@@ -151,7 +151,7 @@ class Case:
         return _core.clear_of_noise(self.spec.noise_std_dev, n_regressors=n_regressors)
 
     def check_possible(self, model: Model) -> None:
-        """Refuse a regression that no table within the public bounds could bring clear of the noise.
+        """Refuse a regression that no table within the public bounds could lift above the noise.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Case:
         )
 
     def hopeless(self) -> str | None:
-        """Return why no regression with an intercept can be clear of the noise, not even on one column."""
+        """Return why no regression with an intercept can exceed the noise, not even on one column."""
         bound, needed = self.mass * self.spec.intercept**2, self.needed(2)
         if bound > needed:
             return None
@@ -186,7 +186,7 @@ class Case:
         )
 
     def remedies(self, bound: float, n_regressors: int) -> str:
-        """Return with how many records, or with which budget, what varies by this bound is clear of the noise."""
+        """Return the number of records, or the budget, with which a variation of this bound exceeds the noise."""
         count, spent = self.least_n(bound, n_regressors), self.least_budget(bound, n_regressors)
         parts = [] if count is None else [f"{self._n_name}={count}"]
         parts += [] if spent is None else [str(spent)]

@@ -84,7 +84,7 @@ def _unit_map(record: MomentRecord, model: Model, schema: Schema, target: Numeri
 
 
 def drawn(record: MomentRecord, model: Model, solution: Solution, level: float) -> ConfidenceIntervals:
-    """Return the intervals of a plot: with a schema what the full range of each column does to the target."""
+    """Return the intervals of a plot: with a schema, the effect of the full range of each column on the target."""
     estimates, schema = LinearEstimates.of(solution), record.table
     if schema is None or not isinstance(schema.target, NumericTarget) or not has_units(record, model):
         return estimates.conf_int(model.names, level=level)
