@@ -194,10 +194,10 @@ def main() -> None:
     called = " ".join([str(n_runs), *sys.argv[2:]])
     print(f"`python benches/moment_audit.py {called}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
-        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns.\n"
-        "The lower bounds have confidence 1 - 1e-6 and come from a threshold on the privacy loss of a release. In lines\n"
-        "with residuals, .9 of the budget (.99 under pure DP) is for the moments of residuals. The claims are ε = 4,\n"
-        "μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
+        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N} records with two\n"
+        "columns. The lower bounds have confidence 1 - 1e-6 and come from a threshold on the privacy loss of a\n"
+        "release. In lines with residuals, .9 of the budget (.99 under pure DP) is for the moments of residuals.\n"
+        "The claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
     )
     print("| notion | neighbours | rows | residuals | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|---|---|")

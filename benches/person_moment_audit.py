@@ -56,12 +56,12 @@ def main() -> None:
     print("# Audits of moment matrices of persons\n")
     print(f"`python benches/person_moment_audit.py {n_runs}`, commit {commit()}, {now()}, seeds from 0.\n")
     print(
-        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets. {N - 1} persons have a row of\n"
-        f"0 each, and one person has {N_ROWS} equal rows at their bounds. That person is replaced by another whose rows\n"
-        "are at right angles, or is removed. The lower bounds have confidence 1 - 1e-6 and come from a threshold on\n"
-        "the privacy loss of a release, with `persons=` and with the rows taken for people. In lines with residuals,\n"
-        ".9 of the budget (.99 under pure DP) is for the moments of the persons' mean residual gradients. The claims\n"
-        "are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
+        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets. {N - 1} persons have a row\n"
+        f"of 0 each, and one person has {N_ROWS} equal rows at their bounds. That person is replaced by another\n"
+        "whose rows are at right angles, or is removed. The lower bounds have confidence 1 - 1e-6 and come from a\n"
+        "threshold on the privacy loss of a release, with `persons=` and with the rows taken for people. In lines\n"
+        "with residuals, .9 of the budget (.99 under pure DP) is for the moments of the persons' mean residual\n"
+        "gradients. The claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05 at ε = 1.\n"
     )
     columns = "with half the noise at least | rows as people: at least"
     print(f"| notion | neighbours | residuals | claim | persons: at least | {columns} |")

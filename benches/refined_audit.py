@@ -112,10 +112,10 @@ def main() -> None:
     print("# Audits of refined regressions\n")
     print(f"`python benches/refined_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
-        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N} records with two columns.\n"
-        "The lower bounds have confidence 1 - 1e-6 and come from a threshold on the privacy loss of a release. The\n"
-        "gradient has .9 of the budget (.99 under pure DP). The claims are ε = 4, μ = 1 (Gaussian DP) and δ = .05\n"
-        "at ε = 1.\n"
+        f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N} records with two\n"
+        "columns. The lower bounds have confidence 1 - 1e-6 and come from a threshold on the privacy loss of a\n"
+        "release. The gradient has .9 of the budget (.99 under pure DP). The claims are ε = 4, μ = 1 (Gaussian\n"
+        "DP) and δ = .05 at ε = 1.\n"
     )
     print("| notion | neighbours | claim | at least | with half the noise at least |")
     print("|---|---|---|---|---|")

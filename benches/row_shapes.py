@@ -76,8 +76,8 @@ def studies(run: Run, name: str, columns: str, case: tuple[str, str]) -> list[An
 def lengths(run: Run) -> Iterator[str]:
     yield "## Lengths at the same budget\n"
     yield (
-        f"Logistic loss, λ={L2_STRENGTH}, default settings. The ratio is the mean length with blocks divided by the mean "
-        "length with the ball, as a geometric mean over the parameters. d counts the parameters.\n"
+        f"Logistic loss, λ={L2_STRENGTH}, default settings. The ratio is the mean length with blocks divided by the "
+        "mean length with the ball, as a geometric mean over the parameters. d counts the parameters.\n"
     )
     table = []
     for name, columns in TABLES:

@@ -62,8 +62,9 @@ def main() -> None:
     print("# Several targets in one release\n")
     print(f"`python benches/several_targets.py {n_runs}`, commit {commit()}, {now()}.\n")
     print(
-        f"The table has the mean length of 95% intervals of slopes, and their coverage, over {n_runs} data sets of {N:,}\n"
-        f"records with {D} columns (replace-one). With m targets, each separate release has an m-th of the budget.\n"
+        f"The table has the mean length of 95% intervals of slopes, and their coverage, over {n_runs} data sets of\n"
+        f"{N:,} records with {D} columns (replace-one). With m targets, each separate release has an m-th of the\n"
+        "budget.\n"
     )
     print("| budget | targets | one release | coverage | separate releases | coverage | ratio of lengths |")
     print("|---|---|---|---|---|---|---|")

@@ -119,9 +119,7 @@ WeightTotal = Annotated[
 ]
 NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under add_remove.")]
 
-Mu = Annotated[
-    float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")
-]
+Mu = Annotated[float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")]
 
 RidgeText = Annotated[
     str,

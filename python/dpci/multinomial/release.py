@@ -186,8 +186,8 @@ def release_fit(
 ) -> MultinomialFit:
     """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
 
-    ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that public
-    values recommend for predictions, whatever the settings have.
+    ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that
+    public values recommend for predictions, whatever the settings have.
     """
 
     def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:

@@ -92,10 +92,11 @@ class MomentMatrix(ReleaseFacts):
             Whether a constant is among the regressors.
         l2_strength : float or "private"
             Ridge λ ≥ 0, which is part of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², where θ
-            includes the intercept, as for ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the
-            least λ, computed from the released matrix, that lifts every direction of the regressors above the noise; 0 if they vary enough without it. There is then always a solution. This λ acts on coefficients in
-            units of the bounds: of each column less the middle of its bounds, divided by half their width. The result
-            has it as ``l2_strength``.
+            includes the intercept, as for ``dpci.fit(loss="squared")``. 0: ordinary least squares. "private": the least
+            λ, computed from the released matrix, that lifts every direction of the regressors above the noise; 0 if
+            they vary enough without it. There is then always a solution. This λ acts on coefficients in units of the
+            bounds: of each column less the middle of its bounds, divided by half their width. The result has it as
+            ``l2_strength``.
         covariance : {"classical", "robust"}, optional
             "classical": all errors are assumed to have one variance. "robust": their variances may differ (HC0), and
             errors of one person may be correlated; only for regressions that ``robust`` of :func:`release` planned.

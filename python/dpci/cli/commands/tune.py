@@ -44,8 +44,8 @@ def tune(
     method: Annotated[
         str,
         typer.Option(
-            help="repeat: the best of a random number of private runs. chunks: each candidate is fitted to its own part "
-            "of the rows.",
+            help="repeat: the best of a random number of private runs. chunks: each candidate is fitted to its own "
+            "part of the rows.",
             rich_help_panel=options.MODEL,
             autocompletion=options.completes("repeat", "chunks"),
         ),

@@ -197,7 +197,9 @@ def regression_page(
     lines = [*facts_of_fit, *(line for line in release_lines(record) if line[0] not in said)]
     figure = [forest_figure(drawn(record, model, solution, level))]
     if has_units(record, model):
-        what = f"The plot shows the effect of each column's full range, and of each category, on the mean of {explained}."
+        what = (
+            f"The plot shows the effect of each column's full range, and of each category, on the mean of {explained}."
+        )
         figure = [tag("p", what), *figure]
     target = (
         "the regularised coefficient at this lambda"
