@@ -59,7 +59,7 @@ def test_a_table_of_persons(files, capsys):
         (("--persons", "a"), "named.json", "the column of persons that the schema names, 'who'"),
         (("--persons", "who", "--weights", "who", "--weight-bound", "9"), "visits.json", "must be two columns"),
         (("--max-rows", "2"), "visits.json", "--max-rows must go with --persons"),
-        (("--persons", "who", "--chunk-rows", "10"), "visits.json", "holds the table in memory"),
+        (("--persons", "who", "--chunk-rows", "10"), "visits.json", "the table is held in memory"),
         (("--persons", "whom"), "visits.json", "'whom'"),
     ],
 )

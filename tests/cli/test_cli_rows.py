@@ -78,7 +78,7 @@ def test_plans(people, capsys):
     assert document["blocks"] == BLOCKS.to_dict()
     assert json.loads(printed(capsys, *shared, "--n-features", "2", "--json"))["blocks"] is None
     for arguments, message in (
-        ((*shared, "--n-features", "2", "--rows", "blocks"), "--rows blocks needs --schema"),
+        ((*shared, "--n-features", "2", "--rows", "blocks"), "--rows blocks requires --schema"),
         ((*shared, *schema, "--rows", "cube"), "rows must be one of 'ball', 'blocks', got rows='cube'"),
     ):
         assert main(list(arguments)) != 0

@@ -207,7 +207,7 @@ def test_rows_are_checked_or_clipped_block_by_block():
     kept = _core.checked_rows(bad, y, row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)
     assert max(BLOCKS.gauge(row) for row in kept) <= 1.0
     np.testing.assert_allclose(kept[:3], x[:3], rtol=1e-12)
-    with pytest.raises(ValueError, match="columns of X"):
+    with pytest.raises(ValueError, match="each row of X must have length"):
         _core.fit(spec, np.ascontiguousarray(x[:, :4]), y, clip=True, n_threads=1, seed=1)
 
 

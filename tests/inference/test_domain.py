@@ -230,13 +230,13 @@ CMS11 = ObjectivePerturbation(variant="cms11")
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"radius": None}, "bounded slope only on a bounded domain.*pass radius"),
+        ({"radius": None}, "requires radius, .* bounded only on a bounded domain, got radius=None"),
         ({"radius": 0.0}, "radius must be finite and > 0"),
         ({"radius": float("nan")}, "radius must be finite and > 0"),
-        ({"radius": None, "loss": "soft_logistic", "mechanism": OutputPerturbation(project=True)}, "needs radius"),
-        ({"budget": dpci.ApproxDP(1.0, 1e-6), "mechanism": CMS11}, "use PureDP or ZCDP"),
-        ({"loss": "hinge"}, "no Hessian and so no intervals"),
-        ({"loss": "hinge", "mechanism": "objective"}, 'pass mechanism="output"'),
+        ({"radius": None, "loss": "soft_logistic", "mechanism": OutputPerturbation(project=True)}, "requires a radius"),
+        ({"budget": dpci.ApproxDP(1.0, 1e-6), "mechanism": CMS11}, "requires PureDP or ZCDP"),
+        ({"loss": "hinge"}, "intervals require a loss with a Hessian"),
+        ({"loss": "hinge", "mechanism": "objective"}, 'use mechanism="output"'),
     ],
 )
 def test_what_does_not_go_together(rows, keywords, message):

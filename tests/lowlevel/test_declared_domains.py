@@ -48,7 +48,7 @@ def test_points_beyond_the_bound_are_refused(function, rows):
     np.testing.assert_allclose(
         inside[1], function(rows, Y, np.array([0.4, 0.4, 0.1]), loss="squared", **keywords)[1], rtol=1e-12
     )
-    with pytest.raises(InvalidInput, match=r"linear predictors must be at most predictor_bound=1 .* got -?[1-9]"):
+    with pytest.raises(InvalidInput, match=r"linear predictor must be at most predictor_bound=1 .* got -?[1-9]"):
         function(rows, Y, np.array([4.0, 4.0, 0.0]), loss=loss, **keywords)
     assert max(seen) <= 1.0
 
@@ -58,7 +58,7 @@ def test_points_beyond_the_bound_are_refused(function, rows):
 def test_domains_beyond_the_bound_are_refused(rows, radius):
     seen = []
     given = "None" if radius is None else f"{radius:g}"
-    message = rf"predictor_bound=1 needs a radius of at most {1.0 / LONGEST:.6f}.* got radius={given}"
+    message = rf"predictor_bound=1 requires a radius of at most {1.0 / LONGEST:.6f}.* got radius={given}"
     with pytest.raises(InvalidInput, match=message):
         lowlevel.minimize_erm(rows, Y, l2_strength=0.1, loss=bounded(seen), radius=radius, intercept_scale=0.5)
     assert max(seen) <= 1.0

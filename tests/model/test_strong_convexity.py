@@ -74,8 +74,8 @@ def test_the_intercept_alone_qualifies(y):
     [
         ({"mechanism": "objective"}, 'strong_convexity requires mechanism="output"'),
         ({"neighbors": "add_remove", "n_public": N}, 'strong_convexity requires neighbors="replace_one"'),
-        ({"radius": None}, "predictor_bound=1 needs a radius of at most 1"),
-        ({"radius": 1.1}, "predictor_bound=1 needs a radius of at most 1"),
+        ({"radius": None}, "predictor_bound=1 requires a radius of at most 1"),
+        ({"radius": 1.1}, "predictor_bound=1 requires a radius of at most 1"),
         ({"loss": "logistic"}, "l2_strength must be finite and > 0"),
         ({"loss": quartic(strong_convexity=0.0)}, "l2_strength must be finite and > 0"),
     ],

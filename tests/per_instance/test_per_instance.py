@@ -221,7 +221,7 @@ def test_refused_records(made, case):
                 ask(rows, labels)
 
 
-SHARES = "every one of the shares must be finite and at least 1e-12, got"
+SHARES = "each share must be finite and at least 1e-12, got"
 PROBABILITY = "failure_probability must be at least 1e-300 and < 1"
 KEYWORDS = {
     "pure": ({"budget": dpci.PureDP(1.0)}, "budget must be dpci.ApproxDP for a per-instance report"),
@@ -296,7 +296,7 @@ def test_who_cannot_be_a_member_is_refused():
     made = report(np.full((N, D), 1e-3), Y, l2_strength=1e-3, budget=dpci.ApproxDP(9.0, 1e-3))
     across = np.cross(made.result.params, [1.0, 0.0, 0.0])  # where the curvature is greatest
     across *= 0.99 / np.linalg.norm(across)
-    with pytest.raises(InvalidInput, match="record 0 that is not"):
+    with pytest.raises(InvalidInput, match="record 0, which is not"):
         ours.exact_losses(made, np.full((2, D), 1e-9), Y[:2], across[None], [1.0], member=True)
 
 
@@ -356,9 +356,9 @@ def test_a_plot_of_a_part_says_so_or_is_refused(made):
     with pytest.warns(PrivacyLeakWarning):
         shown = made.histogram(X[:few], Y[:few]).get_xlabel()
     assert f"{made.budget}, n_public = {n_public:,}" in shown
-    assert "20 records: a part of the data" in shown
+    assert "20 records: a subset" in shown
     with pytest.warns(PrivacyLeakWarning):
-        assert "a part of the data" not in made.histogram(X, Y).get_xlabel()
+        assert "a subset" not in made.histogram(X, Y).get_xlabel()
     # Exact losses on a part of the data belong to another model.
     with pytest.raises(InvalidInput, match=r"X must hold all training data.*got 20 rows"):
         made.plot_bound_against_truth_not_private(X[:few], Y[:few])

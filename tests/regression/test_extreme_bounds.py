@@ -17,7 +17,7 @@ KEYWORDS = {"budget": dpci.ZCDP(0.5), "bounds": (0, 1), "target_bound": 2.0}
     [
         ({"target_bound": 1e-160, "on_violation": "clip"}, X, "target_bound must be at least 1e-60 and at most 1e60"),
         ({"bounds": None, "row_norm": 1e150}, X, "row_norm must be at least 1e-60 and at most 1e60"),
-        ({}, sparse.csr_array(X), "X must be dense where"),
+        ({}, sparse.csr_array(X), "X must be dense with bounds"),
     ],
     ids=["target", "rows", "sparse"],
 )
@@ -52,7 +52,7 @@ def test_the_middle_of_bounds_has_a_scale_too():
 
 def test_sparse_rows_with_bounds_cost_nothing_with_private_errors():
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
-    with pytest.raises(dpci.InvalidInput, match="X must be dense where"):
+    with pytest.raises(dpci.InvalidInput, match="X must be dense with bounds"):
         dpci.regression.release(sparse.csr_array(X), Y, ledger=ledger, **KEYWORDS, on_violation="clip")
     assert ledger.spent == {"rho": 0.0}
 

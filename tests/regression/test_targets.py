@@ -225,8 +225,8 @@ def test_what_several_targets_do_not_take_is_refused_before_payment():
     ledger = dpci.Ledger(dpci.ZCDP(1.0))
     same = pd.DataFrame(Y, columns=["a", "b", "c"])
     for data, keywords, message in (
-        ((X, Y), {"bounds": None}, "several targets need bounds"),
-        ((X, Y), {"bounds": None, "row_norm": 20.0}, "several targets need bounds"),
+        ((X, Y), {"bounds": None}, "several targets require bounds"),
+        ((X, Y), {"bounds": None, "row_norm": 20.0}, "several targets require bounds"),
         ((sp.csr_array(X), Y), {}, "X must be dense"),
         ((X, Y), {"target_bound": [(-8, 18), (-8, 12)]}, r"each column of y \(3\), got a list of 2"),
         ((X, Y), {"target_bound": [(-8, 18)]}, r"each column of y \(3\), got a list of 1"),

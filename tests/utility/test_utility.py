@@ -217,7 +217,7 @@ def test_budgets_without_noise_are_refused_and_left_out_of_a_search():
     for ask in (found.predict_utility, found.expected_utility):
         with pytest.raises(RegularizationTooSmall, match=r"\(epsilon=0.001\)"):
             ask(np.geomspace(0.001, 100.0, 200))
-    with pytest.raises(RegularizationTooSmall, match=r"\(epsilon=0.00001\)"):
+    with pytest.raises(RegularizationTooSmall, match=r"\(epsilon=1e-5\)"):
         found.epsilon_for(target, within=(1e-6, 1e-5))
 
 

@@ -168,7 +168,7 @@ def verified(
         *approval.unchecked,
     )
     return [
-        Finding("ok", f"the contents were hashed again: {claim.digest}; a file that states another hash is refused"),
+        Finding("ok", f"the contents have the hash {claim.digest}; a file that states a different one is refused"),
         Finding("ok", f"the fields that dpci compares agree: {claim.kind}, {approval.made_by}, {spent}"),
         seeded,
         *against_schema(approval.table, schema),

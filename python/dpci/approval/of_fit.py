@@ -215,9 +215,10 @@ PROGRAM_PROOF = "docs/proofs/program.md (The theorem for the program)"
 
 def count_proofs(persons: Persons | None, weights: Weights | None) -> Iterator[str]:
     """Yield the pages with the proofs for persons and for weights."""
-    for page, given in (("persons", persons), ("weights", weights)):
-        if given is not None:
-            yield f"docs/{page}.md (Appendix: proofs)"
+    if persons is not None:
+        yield "docs/proofs/persons.md (Setting)"
+    if weights is not None:
+        yield "docs/weights.md (Appendix: proofs)"
 
 
 def _intervals(record: FitRecord) -> str:
@@ -231,7 +232,7 @@ def _intervals(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the least regularised loss in the population, λ = {record.l2_strength:g}"
     units = "records" if record.persons is None else "persons"
-    public = [f"λ is scaled as for {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
+    public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
 
 

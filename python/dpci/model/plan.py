@@ -162,11 +162,11 @@ class Plan:
     def _interval_facts(self) -> list[tuple[str, str]]:
         if len(self.steps) == 1:
             return [("intervals", "none, because no moments are released")]
-        shortest, longest = self.privacy_length
+        ends = dict.fromkeys(f"{length:.4g}" for length in self.privacy_length)
         facts = [
             ("noise ratio", f"{self.noise_ratio:.4g}: noise in the Hessian / strong convexity of the objective"),
             ("projection", self.projection),
-            ("95% interval length", f"{shortest:.4g} to {longest:.4g} from the noise of the coefficients alone"),
+            ("95% interval length", f"{' to '.join(ends)} from the noise of the coefficients alone"),
         ]
         if self.interval_length is not None:
             facts.append(

@@ -12,7 +12,7 @@ from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
 from dpci.released.saved import read_record
 from dpci.report.plot import Order, forest_plot
-from dpci.report.style import caption, facts_of_release
+from dpci.report.style import caption, facts_of_release, scale_of
 from dpci.report.summary import summary_text
 from dpci.report.view import Units, View
 
@@ -100,8 +100,9 @@ class PrivateFit(Approvable, Inference):
         else:
             intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous, target=target)
             over = ""
-        axes = forest_plot(intervals, private=self.private, order=order, over=over, ax=ax)
         record = self._record
+        what = scale_of(record.loss["name"])
+        axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ax=ax)
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
         return caption(axes, f"{describe(self.loss)} loss, {count}", spent)
 

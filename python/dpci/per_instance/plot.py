@@ -28,9 +28,9 @@ def draw_histogram(
     bins = np.linspace(0.0, greatest if greatest > 0.0 else 1.0, _N_BINS + 1)
     for (label, values), color in zip(series.items(), (BLUE, ORANGE), strict=False):
         ax.hist(values, bins=bins.tolist(), histtype="stepfilled", alpha=0.5, label=label, color=color)
-    ax.set_xlabel("bound on the privacy loss")
+    ax.set_xlabel("bound on the privacy loss (epsilon) of a record")
     caption(ax, *facts)
-    ax.set_ylabel("records")
+    ax.set_ylabel("number of records")
     ax.set_title(_NOT_PRIVATE, color=VERMILION)
     ax.legend()
     return ax
@@ -45,8 +45,8 @@ def draw_against_truth(
     end = float(max(truth.max(initial=0.0), bound.max(initial=0.0)))
     ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1, label="bound = exact loss")
     ax.legend()
-    ax.set_xlabel("exact privacy loss")
+    ax.set_xlabel("exact privacy loss (epsilon) of a record")
     caption(ax, *facts)
-    ax.set_ylabel("published bound on it, eps1")
+    ax.set_ylabel("published bound on it (eps1)")
     ax.set_title(_NOT_PRIVATE, color=VERMILION)
     return ax

@@ -24,11 +24,11 @@ from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts
 from dpci.regression.shown.lines import release_lines
 from dpci.regression.shown.show import (
-    NOTE,
     coefficient_table,
     drawn,
     fact_lines,
     in_target_units,
+    note_of,
     regression_page,
     target_name,
     units_of,
@@ -274,7 +274,7 @@ class LinearFit(ReleaseFacts):
         header, table = coefficient_table(*self._parts(), level)
         banner = [] if self.private else ["NOT PRIVATE (seeded)"]
         title = f"{format_percent(level)} confidence intervals"
-        note = textwrap.fill(NOTE, _WIDTH)
+        note = textwrap.fill(note_of(self._record, self._model), _WIDTH)
         body = [f"{title}\n{format_table(header, table)}", format_facts(fact_lines(*self._parts())), note]
         return "\n\n".join([*banner, *body, *banner])
 

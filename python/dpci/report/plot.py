@@ -138,7 +138,10 @@ def label_numbers(ax: "Axes", label: str, values: Sequence[NDArray[np.float64]])
         # Spaces that do not break.
         label = f"{label}, in\xa0units\xa0of\xa01e{power}"
         ax.xaxis.set_major_formatter(lambda value, _: f"{_in_units(value, power):.6g}".replace("-", "\u2212"))
-    text = ax.set_xlabel("\n".join(textwrap.wrap(label, _LINE_OF_LABEL)))
+    n_lines = len(textwrap.wrap(label, _LINE_OF_LABEL))
+    # Lines of about the same length.
+    width = next(width for width in range(1, _LINE_OF_LABEL + 1) if len(textwrap.wrap(label, width)) <= n_lines)
+    text = ax.set_xlabel("\n".join(textwrap.wrap(label, width)))
     text.set_parse_math(False)  # it may hold the name of a column
 
 

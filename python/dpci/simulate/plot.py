@@ -82,7 +82,7 @@ def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
     if "variability_length" in columns:
         spread = columns["variability_length"]
         ax.plot(
-            spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="span of the estimates themselves"
+            spread, rows, "|", color=ORANGE, markersize=12, markeredgewidth=2, label="span of the released parameters"
         )
     ax.set_xlim(left=0.0)
     label_numbers(ax, "length of the intervals", [columns["mean_length"]])

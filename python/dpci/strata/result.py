@@ -25,7 +25,7 @@ from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
-from dpci.report.style import caption
+from dpci.report.style import caption, scale_of
 from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         DpciError
             If matplotlib is not installed.
         """
-        what = f"{parameter} ({self._unit(parameter)})"
+        scale = scale_of(self._first.loss["name"]).replace("estimate", "")
+        what = f"{parameter} ({f'{scale} {self._unit(parameter)}'.strip()})"
         axes = forest_plot(self.conf_int(parameter, level=level), private=self.private, order=order, what=what, ax=ax)
         axes.set_ylabel(self.by)
         return caption(axes, f"{describe(self._first.loss)} loss", str(self.charged) if self.private else "")

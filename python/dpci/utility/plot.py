@@ -86,7 +86,7 @@ def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> Non
 
 def _draw_bound(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> None:
     eps = columns[measured.number]
-    ax.plot(eps, columns["worst_case"], color=ORANGE, linestyle="--", label="bound on that mean")
+    ax.plot(eps, columns["worst_case"], color=ORANGE, linestyle="--", label="bound on the mean")
 
 
 def _panel_below(ax: "Axes") -> "Axes":

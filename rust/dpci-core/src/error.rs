@@ -4,12 +4,23 @@ use thiserror::Error;
 
 /// A number without hundreds of zeros.
 fn readable(value: f64) -> String {
-    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs());
+    let plain = value == 0.0 || !value.is_finite() || (1e-4..1e16).contains(&value.abs());
     if plain {
         value.to_string()
     } else {
         format!("{value:e}")
     }
+}
+
+/// A least value in four digits, rounded up so that what is shown is enough.
+fn rounded_up(least: f64) -> String {
+    let near: f64 = format!("{least:.3e}").parse().unwrap_or(least);
+    let enough = if near >= least {
+        near
+    } else {
+        format!("{:.3e}", least * 1.001).parse().unwrap_or(least)
+    };
+    readable(enough)
 }
 
 /// A value after its keyword; after a phrase such as "the number of parameters" the value alone.
@@ -164,7 +175,8 @@ pub enum Error {
     },
     /// No noise distribution exists at this regularisation and budget (docs/proofs/mechanisms.md, objective perturbation).
     #[error(
-        "l2_strength must be greater than {least} for this loss, row_norm, n_samples and budget (epsilon={epsilon}), got l2_strength={value}"
+        "l2_strength must be greater than {} for this loss, row_norm, n_samples and budget (epsilon={}), got l2_strength={}",
+        rounded_up(*least), readable(*epsilon), readable(*value)
     )]
     RegularizationTooSmall {
         /// The least value, exclusive.
@@ -177,7 +189,8 @@ pub enum Error {
     /// The published bound of per-instance reports needs a greater ridge (`docs/per_instance.md`, "The Hessian").
     #[error(
         "n_public * l2_strength must be at least twice the greatest eigenvalue of the Hessian's noise for bound=\"paper\": \
-         l2_strength must be at least {least}, got l2_strength={value} (bound=\"interpolated\" has no such limit)"
+         l2_strength must be at least {}, got l2_strength={} (bound=\"interpolated\" has no such limit)",
+        rounded_up(*least), readable(*value)
     )]
     RidgeBelowNoise {
         /// The least value.
@@ -189,7 +202,7 @@ pub enum Error {
     #[error(
         "l2_strength must be at least {} for this loss, row_norm and number of parameters, because the minimisers of \
          some data sets could not be certified in double precision, got l2_strength={} (increase l2_strength or decrease row_norm)",
-        readable(*least), readable(*value)
+        rounded_up(*least), readable(*value)
     )]
     IllConditioned {
         /// The least value.

@@ -24,7 +24,7 @@ from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
-NOTE = "The intervals account for the sampling and the noise; the column noise has its share of the error variance."
+_ACCOUNTED = "The intervals account for the sampling and the noise"
 
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
@@ -112,6 +112,12 @@ def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64
     """Return predictions of the schema's target in its unit; those of another target as they are."""
     target = None if record.table is None or model.target != record.target else record.table.target
     return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
+
+
+def note_of(record: MomentRecord, model: Model) -> str:
+    """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
+    column = "" if has_units(record, model) else "; the column noise has its share of the error variance"
+    return f"{_ACCOUNTED}{column}."
 
 
 def coefficient_table(
@@ -208,7 +214,7 @@ def regression_page(
     )
     caveats = [
         f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
-        NOTE if not has_units(record, model) else "The intervals account for the sampling and the noise.",
+        note_of(record, model),
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
     ]
