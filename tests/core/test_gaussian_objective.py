@@ -330,7 +330,9 @@ def test_the_least_l2_strength_that_the_error_names(choice):
     keywords = dict(zip(("neighbors", "calibration"), choice, strict=True), n_samples=50, n_features=2, budget=BUDGET)
     with pytest.raises(dpci.RegularizationTooSmall) as error:
         dpci.plan(l2_strength=1e-9, **keywords)
-    least = float(re.search(r"greater than (\S+)", str(error.value)).group(1))
+    least = error.value.least
+    shown = float(re.search(r"greater than (\S+)", str(error.value)).group(1))
+    assert least <= shown <= 1.002 * least
     accepted = dpci.plan(l2_strength=1.0001 * least, **keywords)
     assert accepted.least_l2_strength == pytest.approx(least, rel=1e-12)
     assert accepted.guarantee.delta(EPSILON) <= DELTA

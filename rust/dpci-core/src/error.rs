@@ -323,3 +323,30 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_least_value_as_shown_is_enough() {
+        for least in [
+            1.0004,
+            9.9994,
+            9.9996,
+            5.717_982_6e-5,
+            0.25,
+            3e-300,
+            7.0001e20,
+        ] {
+            let shown: f64 = rounded_up(least).parse().unwrap();
+            assert!(
+                shown >= least && shown <= 1.002 * least,
+                "{shown} for {least}"
+            );
+            assert!(rounded_up(least).len() <= 9, "{}", rounded_up(least));
+        }
+        assert_eq!(rounded_up(5.717_982_6e-5), "5.718e-5");
+        assert_eq!(readable(0.000_2), "0.0002");
+    }
+}

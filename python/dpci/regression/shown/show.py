@@ -24,7 +24,7 @@ from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
-_ACCOUNTED = "The intervals account for the sampling and the noise"
+_ACCOUNTED = "The intervals account for sampling and noise."
 
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
@@ -116,8 +116,7 @@ def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64
 
 def note_of(record: MomentRecord, model: Model) -> str:
     """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
-    column = "" if has_units(record, model) else "; the column noise has its share of the error variance"
-    return f"{_ACCOUNTED}{column}."
+    return _ACCOUNTED if has_units(record, model) else f"{_ACCOUNTED} Noise: its share of the error variance."
 
 
 def coefficient_table(
