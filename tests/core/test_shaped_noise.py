@@ -201,7 +201,7 @@ def test_rows_are_checked_or_clipped_block_by_block():
     _core.fit(spec, x, y, clip=False, n_threads=1, seed=1)
     bad = x.copy()
     bad[3] *= 1.5
-    with pytest.raises(RowNormViolation, match=r"every row of X, the absolute values in the block of"):
+    with pytest.raises(RowNormViolation, match=r"every row of X, the absolute values of the block that begins with"):
         _core.fit(spec, bad, y, clip=False, n_threads=1, seed=1)
     _core.fit(spec, bad, y, clip=True, n_threads=1, seed=1)
     kept = _core.checked_rows(bad, y, row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)

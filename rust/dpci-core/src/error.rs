@@ -12,6 +12,11 @@ fn readable(value: f64) -> String {
     }
 }
 
+/// A computed value in four digits.
+fn short(value: f64) -> String {
+    readable(format!("{value:.3e}").parse().unwrap_or(value))
+}
+
 /// A least value in four digits, rounded up so that what is shown is enough.
 fn rounded_up(least: f64) -> String {
     let near: f64 = format!("{least:.3e}").parse().unwrap_or(least);
@@ -116,7 +121,8 @@ pub enum Error {
     },
     /// A block of a row is greater than its public bound.
     #[error(
-        "in every row of X, the absolute values in the block of {size} columns that begins with column {column} must sum to at \
+        "in every row of X, the absolute values of the block that begins with column {column} (size {size}) \
+         must sum to at \
         most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
     )]
     RowBlock {
@@ -176,7 +182,7 @@ pub enum Error {
     /// No noise distribution exists at this regularisation and budget (docs/proofs/mechanisms.md, objective perturbation).
     #[error(
         "l2_strength must be greater than {} for this loss, row_norm, n_samples and budget (epsilon={}), got l2_strength={}",
-        rounded_up(*least), readable(*epsilon), readable(*value)
+        rounded_up(*least), short(*epsilon), readable(*value)
     )]
     RegularizationTooSmall {
         /// The least value, exclusive.

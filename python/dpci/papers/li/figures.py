@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpci.papers.panels import grid
+from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,32 +26,22 @@ _ROOM = 0.6
 def draw_curves(found: "Found") -> "Figure":
     """Return a figure with a row of panels for each data set and loss: two mechanisms times two ranges of epsilon."""
     panels = list(dict.fromkeys(case.panel for case, _ in found))
-    figure, axes = grid(len(panels), 4, width=3.6, height=2.3)
+    figure, axes = grid(len(panels), 4, height=2.1)
     places: dict[str, int] = {}
     for case, losses in found:
         row = panels.index(case.panel)
         column = places.get(case.panel, 0)
         places[case.panel] = column + 1
         _draw_curve(axes[row][column], case, losses)
-        if column == 0:
-            axes[row][column].set_ylabel("mean loss")
-        if row == len(panels) - 1:
-            axes[row][column].set_xlabel(r"$\epsilon$")
+        named = _title(case.panel, case.mechanism)
+        label(axes[row][column], named, r"$\epsilon$", "" if column % PANELS_A_LINE else "mean loss")
     # The measuring points of both ranges share their colours.
     points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
     handles, _ = axes[0][0].get_legend_handles_labels()
     labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=len(labels),
-        frameon=False,
-        fontsize="small",
-        columnspacing=1.2,
-    )
-    figure.suptitle("Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
+    legend(figure, handles, labels)
+    head(figure, "Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
     return figure
 
 
@@ -67,7 +57,6 @@ def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
     ax.set_ylim(low - margin, high + margin)
     ax.locator_params(nbins=4)
-    _label(ax, f"{case.panel}, {_MECHANISM_NAMES[case.mechanism]}")
 
 
 def draw_measuring_points(found: "Found") -> "Figure":
@@ -100,7 +89,7 @@ def _draw_errors(
     columns = list(dict.fromkeys((case.mechanism, case.span.title) for case, _ in found))
     panels = list(dict.fromkeys(case.panel for case, _ in found))
     colours = dict(zip(panels, (*_COLOURS, _REAL), strict=True))
-    figure, axes = grid(2, 2, width=5.0, height=3.4)
+    figure, axes = grid(2, 2, height=2.5)
     for position, (mechanism, span) in enumerate(columns):
         ax = axes[position // 2][position % 2]
         for panel in panels:
@@ -118,16 +107,12 @@ def _draw_errors(
                     marker=".",
                     label=f"{panel}, {name}",
                 )
-        _label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span}")
-        ax.set_xlabel(x_label)
-        ax.set_ylabel("mean error")
+        label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span}", x_label, "mean error")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
-    figure.suptitle(title)
+    legend(figure, handles, labels)
+    head(figure, title)
     return figure
 
 
-def _label(ax: "Axes", title: str) -> None:
-    ax.set_title(title, fontsize="medium")
-    ax.grid(color="0.9")
-    ax.set_axisbelow(True)
+def _title(panel: str, mechanism: str) -> str:
+    return f"{panel}, {_MECHANISM_NAMES[mechanism]}"

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
+
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -55,17 +56,17 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
     """Return a figure with a panel for each rotation: the points in the colour of their loss, and the classifier."""
     from matplotlib.colors import LogNorm  # noqa: PLC0415  # optional
 
-    figure = _figure(4.2 * len(panels), 4.0)
+    figure, (axes,) = grid(1, len(panels), height=2.6)
     losses = np.concatenate([panel.losses for panel in panels])
     norm = LogNorm(vmin=losses.min(), vmax=losses.max())
     shown = None
-    for position, panel in enumerate(panels, start=1):
-        ax = figure.add_subplot(1, len(panels), position)
-        for label, marker in ((-1.0, "o"), (1.0, "^")):
-            kept = panel.y == label
+    for ax, panel in zip(axes, panels, strict=True):
+        ax.grid(visible=False)
+        for which, marker in ((-1.0, "o"), (1.0, "^")):
+            kept = panel.y == which
             x, y = panel.X[kept].T
             shown = ax.scatter(
-                x, y, c=panel.losses[kept], norm=norm, marker=marker, s=28, cmap="viridis_r", linewidths=0
+                x, y, c=panel.losses[kept], norm=norm, marker=marker, s=14, cmap="viridis_r", linewidths=0
             )
         direction = panel.params / np.linalg.norm(panel.params)
         across = np.array([-direction[1], direction[0]])
@@ -80,12 +81,15 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
         ax.set_xlim(-1.05, 1.05)
         ax.set_ylim(-1.05, 1.05)
         name = panel.omega.replace("pi", r"\pi")
-        ax.set_title(rf"$\omega$ = ${name}$, greatest loss {panel.losses.max():.2g}", fontsize="medium")
+        label(ax, rf"$\omega$ = ${name}$, greatest loss {panel.losses.max():.2g}")
     if shown is not None:
-        figure.colorbar(shown, ax=figure.axes, label="true loss of the point", shrink=0.85)
-    figure.suptitle(
+        bar = figure.colorbar(shown, ax=figure.axes, location="bottom", shrink=0.85, aspect=40)
+        bar.set_label("true privacy loss of the point (epsilon)", fontsize="small")
+        bar.ax.tick_params(labelsize="small")
+    head(
+        figure,
         "Minimiser (arrow: the side of the triangles) rotated by $\\omega$; losses for Kifer et al.'s $\\sigma$. "
-        "NOT PRIVATE"
+        "NOT PRIVATE",
     )
     return figure
 
@@ -93,10 +97,11 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
 def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
     """Return a figure with a panel for each data set and epsilon: mean loss against Lambda, bars of one deviation."""
     places = list(dict.fromkeys((cell.epsilon, cell.title) for cell in cells))
-    n_rows = -(-len(places) // 2)
-    figure = _figure(9.5, 3.0 * n_rows + 0.9)
-    for position, (epsilon, title) in enumerate(sorted(places), start=1):
-        ax = figure.add_subplot(n_rows, 2, position)
+    figure, axes = grid(-(-len(places) // PANELS_A_LINE), PANELS_A_LINE, height=2.4)
+    panels = [ax for row in axes for ax in row]
+    for ax in panels[len(places) :]:
+        ax.remove()
+    for ax, (epsilon, title) in zip(panels, sorted(places), strict=False):
         here = [cell for cell in cells if (cell.epsilon, cell.title) == (epsilon, title)]
         for who, (colour, line) in _WHO.items():
             losses = [cell.losses[who] for cell in here]
@@ -112,10 +117,10 @@ def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
                 label=who,
             )
         ax.set_xscale("log")
-        _label(ax, rf"{title}, $\epsilon_1$ = {epsilon:g}", r"$\Lambda$", "mean loss")
+        label(ax, rf"{title}, $\epsilon_1$ = {epsilon:g}", r"$\Lambda$", "mean loss")
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle("Mean loss of released parameters against regularisation. NOT PRIVATE")
+    legend(figure, handles, labels, n_columns=3)
+    head(figure, "Mean loss of released parameters against regularisation. NOT PRIVATE")
     return figure
 
 
@@ -126,7 +131,7 @@ def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
     loss, and the total of all releases.
     """
     titles = list(dict.fromkeys(cell.title for cell in cells))
-    figure = _figure(13.0, 3.6 * len(titles) + 1.0)
+    figure, axes = grid(len(titles), 3, height=2.6)
     for row, title in enumerate(titles):
         here = [cell for cell in cells if cell.title == title]
         least = min(cell.ridge for cell in here)
@@ -135,8 +140,7 @@ def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
             "tight": [c for c in here if c.ridge > least and c.calibration == "tight"],
             "least": [c for c in here if c.ridge == least],
         }
-        for column, group in enumerate(groups.values(), start=1):
-            ax = figure.add_subplot(len(titles), len(groups), len(groups) * row + column)
+        for ax, group in zip(axes[row], groups.values(), strict=True):
             for cell, colour in zip(group, _COLOURS[: len(group)], strict=True):
                 ax.semilogy(*_sorted(cell.bound), color=colour, linewidth=1.6, label=cell.label)
                 ax.semilogy(*_sorted(cell.true), color=colour, linewidth=1.2, linestyle=":")
@@ -144,11 +148,12 @@ def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
                     ax.semilogy(*_sorted(cell.total), color=colour, linewidth=1.2, linestyle="--")
             ax.axhline(1.0, color="0.6", linewidth=0.8)
             ax.set_ylim(1e-4, 3.0)
-            ax.legend(fontsize="small", loc="lower right")
-            _label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", "loss")
-    figure.suptitle(
+            ax.legend(fontsize="x-small", loc="lower right")
+            label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", "privacy loss (epsilon)")
+    head(
+        figure,
         "Losses of the training records in ascending order: bound on that of the coefficients (solid), true "
-        "(dotted),\nwith the other releases (dashed); first repeat. NOT PRIVATE"
+        "(dotted), with the other releases (dashed); first repeat. NOT PRIVATE",
     )
     return figure
 
@@ -157,17 +162,3 @@ def _sorted(values: _F64) -> tuple[object, object]:
     """Return shares and quantiles."""
     shares = np.linspace(0.0, 1.0, _N_SHOWN)
     return shares, np.quantile(values, shares)
-
-
-def _figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure  # noqa: PLC0415  # optional
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _label(ax: "Axes", title: str, x_label: str, y_label: str) -> None:
-    ax.set_title(title, fontsize="medium")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    ax.grid(color="0.9")
-    ax.set_axisbelow(True)

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.papers.wang.experiments import N_COLUMNS, TITLES, Panel
+from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.papers.wang.experiments import EPSILONS, N_COLUMNS, TITLES, Panel
 from dpci.papers.wang.published import LOSSES
 from dpci.papers.wang.report import FigureData
 
@@ -11,28 +12,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_N_COLUMNS = 3
 _COLOURS = ("#0072b2", "#d55e00")  # told apart by the colour-blind, and in grey
 _MARKERS = ("o", "s")
 
 
 def draw(data: FigureData) -> "Figure":
-    """Return a figure with a panel for each data set, three in a row.
+    """Return a figure with a panel for each data set, two in a row.
 
     Intervals (CI) are solid, with bars of one standard deviation over the replicates; variability intervals (VI) are
     dashed and have no bars.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415  # optional
-
-    n_rows = -(-len(data.panels) // _N_COLUMNS)
-    figure = Figure(figsize=(4.0 * _N_COLUMNS, 3.1 * n_rows + 0.9), layout="constrained")
-    for position, panel in enumerate(data.panels, start=1):
-        _draw_panel(figure.add_subplot(n_rows, _N_COLUMNS, position), data, panel)
+    figure, axes = grid(-(-len(data.panels) // PANELS_A_LINE), PANELS_A_LINE, height=2.5)
+    places = [ax for row in axes for ax in row]
+    for ax, panel in zip(places, data.panels, strict=False):
+        _draw_panel(ax, data, panel)
+    for ax in places[len(data.panels) :]:
+        ax.remove()
     # matplotlib lists lines before lines with bars; readers want each CI beside its VI.
     handles = dict(sorted(zip(*figure.axes[0].get_legend_handles_labels()[::-1], strict=True)))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False)
+    legend(figure, list(handles.values()), list(handles), n_columns=min(len(handles), 4))
     title = f"Figure {data.plan.number}: length of 95% intervals, {data.plan.title} ({data.calibration} calibration)"
-    figure.suptitle(title, fontsize="large")
+    head(figure, title)
     return figure
 
 
@@ -68,26 +68,23 @@ def _draw_panel(ax: "Axes", data: FigureData, panel: Panel) -> None:
                 label=f"{curve.label} VI",
             )
     ax.set_ylim(bottom=0.0)
-    ax.set_title(_title(data, panel), fontsize="medium")
-    ax.set_xlabel(_x_label(data, panel))
+    what = "first coordinate" if panel.sweep.varied == "d" else "mean over coordinates"
+    label(ax, _title(data, panel), _x_label(data, panel), f"length, {what}")
     if panel.sweep.varied == "n":
         ax.xaxis.set_major_formatter(lambda n, _: f"{n / 1000:g}")
-    ax.set_ylabel(f"length, {'first coordinate' if panel.sweep.varied == 'd' else 'mean over coordinates'}")
-    ax.grid(color="0.9")
-    ax.set_axisbelow(True)
 
 
 def _title(data: FigureData, panel: Panel) -> str:
     sweep = panel.sweep
     fixed = f"$d$ = {N_COLUMNS}" if sweep.varied == "n" else f"$n$ = {data.n_samples[sweep.dataset]:,}"
-    return f"({panel.letter}) {TITLES[sweep.dataset]}, {LOSSES[panel.loss]}, {fixed}"
+    return f"({panel.letter}) {TITLES[sweep.dataset]}, {LOSSES[panel.loss]}\n{fixed}"
 
 
 def _x_label(data: FigureData, panel: Panel) -> str:
+    varied = panel.sweep.varied
+    fixed = [rf"$\epsilon_{k}$ = {value:g}" for k, value in enumerate(EPSILONS, start=1) if varied != f"epsilon_{k}"]
     names = {"n": "sample size $n$ (thousands)", "d": "dimension $d$"}
-    if panel.sweep.varied in names:
-        return names[panel.sweep.varied]
-    step = panel.sweep.varied.removeprefix("epsilon_")
+    name = names.get(varied, rf"$\epsilon_{varied.removeprefix('epsilon_')}$")
     notions = {curve.notion for curve in data.plan.curves}
-    budget = rf"$\epsilon_{step}$"
-    return budget if notions == {"DP"} else rf"{budget} ($\rho_{step} = \epsilon_{step}^2/2$ under zCDP)"
+    squared = [] if notions == {"DP"} else [r"zCDP: $\rho_k = \epsilon_k^2/2$"]
+    return "\n".join([name, ", ".join(fixed), *squared])

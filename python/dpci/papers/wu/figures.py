@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpci.papers.panels import grid
+from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
 from dpci.papers.wu.setup import standard_error
 
 if TYPE_CHECKING:
@@ -66,21 +66,20 @@ _PANELS = {
 
 def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
     """Return a figure of errors over inversion accuracies, three comparisons of mechanisms side by side."""
-    figure, axes = grid(2, len(_PANELS), width=4.6, height=3.4)
+    figure, axes = grid(2, len(_PANELS), height=2.5)
     for column, (title, names) in enumerate(_PANELS.items()):
-        for row, (label, measure) in enumerate(_MEASURES):
+        for row, (what, measure) in enumerate(_MEASURES):
             ax = axes[row][column]
             _draw_lines(ax, found, names, measure)
             _log_epsilons(ax, sorted({x for _, x in found if np.isfinite(x)}))
             if measure == _ERROR:
                 _log_errors(ax)
+            label(ax, title, r"$\epsilon$", "" if column % PANELS_A_LINE else what)
             if column == 0:
-                ax.set_ylabel(label)
                 _draw_published(ax, published, measure)
-        axes[0][column].set_title(title, fontsize="medium")
     _legend(figure, axes)
-    figure.suptitle(
-        "Warfarin: error (median) and model inversion (mean) against epsilon, with standard errors. NOT PRIVATE"
+    head(
+        figure, "Warfarin: error (median) and model inversion (mean) against epsilon, with standard errors. NOT PRIVATE"
     )
     return figure
 
@@ -88,17 +87,15 @@ def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, fl
 def draw_sizes(found: Found) -> "Figure":
     """Return a figure of error and inversion accuracy by share of the rows, with a row of panels for each epsilon."""
     parts = _parts(found)
-    figure, axes = grid(len(parts), 2, width=4.6, height=3.0)
+    figure, axes = grid(len(parts), 2, height=2.4)
     for row, (title, here) in enumerate(parts.items()):
-        for column, (label, measure) in enumerate(_MEASURES):
+        for column, (what, measure) in enumerate(_MEASURES):
             ax = axes[row][column]
             _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
-            ax.set_title(title.replace("epsilon=", r"$\epsilon$ = "), fontsize="medium")
-            ax.set_ylabel(label)
-            if row == len(parts) - 1:
-                ax.set_xlabel("share of the rows")
+            x_label = "share of the rows" if row == len(parts) - 1 else ""
+            label(ax, title.replace("epsilon=", r"$\epsilon$ = "), x_label, what)
     _legend(figure, axes)
-    figure.suptitle("Error (median) and model inversion (mean) by number of rows (figure 7). NOT PRIVATE")
+    head(figure, "Error (median) and model inversion (mean) by number of rows (figure 7). NOT PRIVATE")
     return figure
 
 
@@ -114,17 +111,16 @@ def _parts(found: Found) -> dict[str, Found]:
 def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
     """Return a figure of errors against epsilon, a panel for each scale of target and rows."""
     parts = _parts(found)
-    figure, axes = grid(2, -(-len(parts) // 2), width=4.6, height=3.2)
+    figure, axes = grid(2, -(-len(parts) // 2), height=2.5)
     for position, (scale, here) in enumerate(parts.items()):
         ax = axes[position % 2][position // 2]
         _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
         _draw_published(ax, published, 0)
         _log_epsilons(ax, sorted({x for _, x in here if np.isfinite(x)}))
         _log_errors(ax)
-        ax.set_title(f"doses up to {scale}", fontsize="medium")
-        ax.set_ylabel(_MEASURES[_ERROR][0])
+        label(ax, f"doses up to {scale}", r"$\epsilon$", _MEASURES[_ERROR][0])
     _legend(figure, axes)
-    figure.suptitle("Error (median) by scale of target and rows. NOT PRIVATE")
+    head(figure, "Error (median) by scale of target and rows. NOT PRIVATE")
     return figure
 
 
@@ -148,8 +144,6 @@ def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) ->
             capsize=2,
             label=name,
         )
-    ax.grid(color="0.9")
-    ax.set_axisbelow(True)
 
 
 def _centre(values: NDArray[np.float64], measure: int) -> tuple[float, float]:
@@ -168,7 +162,6 @@ def _log_epsilons(ax: "Axes", epsilons: Sequence[float]) -> None:
     ax.set_xscale("log")
     ax.set_xticks(epsilons, labels=[f"{epsilon:g}".removeprefix("0") for epsilon in epsilons])
     ax.minorticks_off()
-    ax.set_xlabel(r"$\epsilon$")
 
 
 def _log_errors(ax: "Axes") -> None:
@@ -184,8 +177,8 @@ def _log_errors(ax: "Axes") -> None:
 def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, float]], measure: int) -> None:
     for name, at in published.items():
         marker, colour = _STARS[name]
-        label = f"number in the paper: {name}"
-        ax.plot(at[0], at[1 + measure], marker, color=colour, mec="w", markersize=11, zorder=5, label=label)
+        name_in_paper = f"number in the paper: {name}"
+        ax.plot(at[0], at[1 + measure], marker, color=colour, mec="w", markersize=11, zorder=5, label=name_in_paper)
 
 
 def _legend(figure: "Figure", axes: "list[list[Axes]]") -> None:
@@ -193,7 +186,4 @@ def _legend(figure: "Figure", axes: "list[list[Axes]]") -> None:
     for ax in (ax for row in axes for ax in row):
         handles, labels = ax.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
-    columns = min(2 * len(axes[0]) - 1, len(named))
-    figure.legend(
-        list(named.values()), list(named), loc="outside lower center", ncols=columns, frameon=False, fontsize="small"
-    )
+    legend(figure, list(named.values()), list(named))
