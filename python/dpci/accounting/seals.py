@@ -70,8 +70,12 @@ def seal_costs(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> list[dict
     that of its noise is: what a fit spends does not depend on the parameters that came out.
     """
     costs = [seal.cost for seal in seals]
-    needless = any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
-    return costs + costs[:1] * needless
+    return costs + costs[:1] * has_needless_seal(steps)
+
+
+def has_needless_seal(steps: Iterable["Step"]) -> bool:
+    """Whether the Hessian is free of data, so that it has no seal."""
+    return any(step.noise == "none" or (step.step == "moments" and step.hessian_scale is None) for step in steps)
 
 
 def seal_cost(seals: Iterable[Seal], steps: Iterable["Step"] = ()) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Whether the steps and seals of a saved release spend at most the budget that it states."""
+"""Whether the steps and seals of a saved release spend the budget that it states."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,6 +14,8 @@ from dpci.errors import InvalidInput
 
 # Of the budget: what rounding may do to a sum of costs.
 _ROUNDING = 1e-9
+# Of the budget: what the decimals of a ledger may leave, and a step that is not calibrated to the last digit.
+_UNSPENT = 1e-6
 
 
 def spending_contradictions(
@@ -47,7 +49,10 @@ def spending_contradictions(
         yield _beyond("mu", math.sqrt(together + of_seals), budget.mu)
         return
     for name, whole in budget.parameters().items():
-        yield _beyond(name, together + spent[name], whole)
+        found = together + spent[name]
+        yield _beyond(name, found, whole)
+        rule = f"the steps and seals must spend the whole budget {name}={whole:g}"
+        yield not found >= whole * (1.0 - _UNSPENT), rule, f"{found:g}"
 
 
 def check_spending(

@@ -37,7 +37,7 @@ def officer_report(
 ) -> str:
     """Return the document, and write it; see :meth:`Approvable.officer_report`."""
     checked = verified(approval, ledger=ledger, schema=schema)
-    parts = [_head(approval), _decide(approval)]
+    parts = [_head(approval), _decide(approval, checked)]
     if approval.private:
         parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval)]
     parts.append(_verified(approval, checked))
@@ -93,13 +93,14 @@ def _spent(approval: Approval) -> str:
     return f"{approval.budget} in total by {approval.whole}, {approval.own} by this fit"
 
 
-def _decide(approval: Approval) -> Iterator[str]:
+def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     """Say what alone decides, and what only the reader can decide."""
     yield "## Decide first"
     yield ""
     if not approval.private:
         yield "- **Refuse.** The noise of this model was drawn from a seed. Whoever knows the seed can subtract it."
         return
+    yield from (f"- **Refuse.** A check failed: {plain(what)}." for outcome, what in checked if outcome == "FAILED")
     if approval.classes_inferred:
         yield (
             "- **Refuse, unless the class labels are public.** They were inferred from the data, and the "

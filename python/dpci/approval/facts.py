@@ -128,6 +128,12 @@ class Approval:
         return self.whole is not None and self.whole.kind == "groups"
 
 
+_OF_PERSONS = (
+    "that rows were told apart by their persons: the noise would be the same without; the ledger and the holder of the "
+    "data know it"
+)
+
+
 def steps_text(steps: Iterable[Step], unit: str) -> str:
     """Return what the steps of a release cost; ``unit`` is what their costs are counted in."""
     shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
@@ -160,11 +166,13 @@ def verified(
     )
     units = "each person is one row" if approval.persons is None else "each id is one person"
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
+    of_persons = () if approval.persons is None else (_OF_PERSONS,)
     never = (
         "that the noise was drawn as the model says: no file can show it",
         "that the numbers, bounds and settings in the file are those of the run: only its holder can repeat it",
         f"that {approval.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",
+        *of_persons,
         *approval.unchecked,
     )
     return [

@@ -31,9 +31,24 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
     given = dataclasses.replace(given, encoding=known.encoding)
     if given.digest == known.digest and given.persons == known.persons:
         yield Finding("ok", "the schema in the file has the columns, bounds and categories of the agreed one")
+        yield from _texts(known, given)
     else:
         what = "the schema must be the agreed one (--schema), got another one"
         yield Finding("FAILED", f"{what}: {_difference(known, given)}")
+
+
+def _texts(known: Schema, given: Schema) -> Iterator[Finding]:
+    """Yield in which column the reasons of the bounds differ, which no hash of a schema covers."""
+    own, others = (
+        {part.column if part is schema.target else part.name: part for part in (schema.target, *schema.columns)}
+        for schema in (known, given)
+    )
+    for name, part in own.items():
+        for text in ("source", "unit"):
+            ours, theirs = getattr(part, text, ""), getattr(others[name], text, "")
+            if ours != theirs:
+                what = f"column {name!r} must have the {text} of the agreed schema, {theirs!r}, got {ours!r}"
+                yield Finding("FAILED", what)
 
 
 def _difference(known: Schema, given: Schema) -> str:

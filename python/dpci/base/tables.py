@@ -108,7 +108,7 @@ def format_facts(facts: Sequence[tuple[str, str]]) -> str:
     for name, value in facts:
         first, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
         lines += [f"{name.ljust(width)}  {first}".rstrip(), *(" " * (width + 2) + line for line in rest)]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def positive_class(classes: tuple[object, object] | None, *, inferred: bool) -> str:

@@ -22,7 +22,7 @@ from dpci.released.rules import (
     check_labels,
     check_names,
     check_seals,
-    check_text,
+    check_version,
     one_of,
     optional,
     read_saved,
@@ -173,5 +173,5 @@ _RULES: dict[str, Rule] = {
     "steps": steps_by(_STEP_RULES),
     "seals": check_seals,
     "private": check_flag,
-    "version": check_text,
+    "version": check_version,
 }

@@ -29,6 +29,7 @@ NOT_DELIVERED: Final = 74
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 """What a shell reports of a program that SIGPIPE ends."""
+_LONGEST: Final = 4_000
 _CODES: Final[dict[type, int]] = {
     BudgetExceeded: BUDGET_EXCEEDED,
     ReleaseFailed: RELEASE_FAILED,
@@ -122,7 +123,7 @@ class _Report:
 
     def error(self, error: Exception, code: int, message: str | None = None) -> int:
         notes = getattr(error, "__notes__", ())
-        text = " ".join(" ".join([message or str(error) or repr(error), *notes]).split())
+        text = _on_one_line(" ".join([message or str(error) or repr(error), *notes]))
         kind = type(error).__name__
         if self.as_json:
             where = {"traceback": traceback.format_exc()} if code == DEFECT else {}
@@ -138,11 +139,20 @@ class _Report:
         return code
 
     def warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        text = " ".join(str(message).split())
+        text = _on_one_line(str(message))
         if self.as_json:
             _say(to_json({"warning": {"type": category.__name__, "message": text}}, ensure_ascii=False))
         else:
             _say(f"dpci: warning: {text}")
+
+
+def _on_one_line(text: str) -> str:
+    """Return a message without what could change a terminal; of one that quotes a whole file the two ends."""
+    from dpci.base.tables import printable  # noqa: PLC0415  # with all of NumPy, for which completion does not wait
+
+    text = printable(" ".join(text.split()))
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]} [...] {text[-half:]}"
 
 
 def _say(text: str) -> None:

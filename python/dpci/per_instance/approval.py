@@ -1,17 +1,26 @@
 """What an approver must know of a model with bounds on the privacy loss of each record."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from dpci import _core
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
+from dpci.approval.noise import finding_of_noise
 from dpci.model.result import PrivateFit
+from dpci.released.calibration import differences_of_steps, fit_spec
 from dpci.released.record import FitRecord
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 
 
-def approval_of_report(fit: FitRecord, digest: str, *, data_dependent: bool) -> Approval:
-    """Return what an approver must know of a report; ``digest`` is the hash of its file."""
+def approval_of_report(
+    fit: FitRecord, digest: str, *, data_dependent: bool, calibrated: Callable[[_core.Spec], _core.ReportSpec]
+) -> Approval:
+    """Return what an approver must know of a report; ``digest`` is the hash of its file.
+
+    ``calibrated`` makes the specification of the report from that of its fit.
+    """
     one = approval_of(PrivateFit(fit))
     more = ", and a gradient and a Hessian, from which the bounds are computed" * data_dependent
     return replace(
@@ -24,4 +33,19 @@ def approval_of_report(fit: FitRecord, digest: str, *, data_dependent: bool) -> 
             "It does not cover the value of that function at a record of the data. Such values are private.",
         ),
         unchecked=(_VALUES,),
+        findings=one.findings
+        if fit.loss["name"] == "custom"
+        else (finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),),
     )
+
+
+def _other_noise(fit: FitRecord, calibrated: Callable[[_core.Spec], _core.ReportSpec]) -> str | None:
+    """Return the first number in which the noise of a report is not that of its public choices, in words."""
+    spec = fit_spec(fit)
+    assert spec is not None  # noqa: S101  # for the type checker: the loss is no custom one
+    row_norm = spec.plan()["row_norm"]
+    # Of the sums over the records, to which one adds at most this.
+    sensitivities = (spec.slope_bound * row_norm, spec.slope_bound * row_norm, spec.curvature_bound * row_norm**2)
+    numbers = zip(fit.steps, calibrated(spec).noise_scales(), sensitivities, strict=False)
+    expected = [replace(step, scale=scale, sensitivity=sensitivity) for step, scale, sensitivity in numbers]
+    return next(differences_of_steps(fit.steps, expected), None)

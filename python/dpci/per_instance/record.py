@@ -94,7 +94,18 @@ class ReportRecord(Approvable):
     def _approval(self) -> "Approval":
         from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
 
-        return approval_of_report(self.fit, self.digest, data_dependent=self.data_dependent)
+        return approval_of_report(
+            self.fit, self.digest, data_dependent=self.data_dependent, calibrated=self._calibrated
+        )
+
+    def _calibrated(self, spec: _core.Spec) -> _core.ReportSpec:
+        return _core.ReportSpec(
+            spec,
+            shares=self.shares,
+            failure_probability=self.failure_probability,
+            simultaneous=self.simultaneous,
+            bound=self.bound,
+        )
 
     @property
     def digest(self) -> str:

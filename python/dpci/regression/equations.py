@@ -10,7 +10,7 @@ from scipy import special
 from dpci import _core
 from dpci.accounting.seals import Seal
 from dpci.accounting.steps import Step
-from dpci.errors import InvalidInput
+from dpci.errors import DpciError, InvalidInput
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.choices.planned import Regression
 from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
@@ -187,6 +187,8 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     # The mean is over all that the records count.
     seen, spread = np.array([factor * square]), np.array([factor * error])
     (variance,), (uncertainty,) = positive_part(seen, spread)
+    if not (0.0 <= variance < math.inf):
+        raise InvalidInput(f"the residual variance must be within the range of floats, got {variance}")
     classical = back @ (variance * found["classical"] / n) @ back.T
     if residuals is not None:
         assert found["robust"] is not None  # noqa: S101  # for the type checker: moments were given
@@ -283,6 +285,8 @@ def attempt(record: MomentRecord, model: Model) -> Solution | InvalidInput:
         return solve(record, model)
     except InvalidInput as error:
         return error
+    except DpciError as error:
+        return InvalidInput(str(error))
 
 
 def _check_clear(model: Model, found: "_core.RegressionDict", needed: float) -> None:

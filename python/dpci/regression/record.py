@@ -19,6 +19,7 @@ from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_b
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
+from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments, check_refined, check_residuals, read_only
 from dpci.released.facts import conditions_of_release
@@ -31,6 +32,7 @@ from dpci.released.rules import (
     check_seals,
     check_table,
     check_text,
+    check_version,
     one_of,
     optional,
     read_saved,
@@ -116,8 +118,10 @@ class MomentRecord:
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
         if self.target in self.columns:
             raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
-        if self.table is not None and self.table.names != self.columns:
-            raise InvalidInput(f"the schema must name the columns {self.columns}, got {self.table.names}")
+        if self.table is not None:
+            check_of_schema(self.table, self.columns, self.blocks, self.persons)
+        if self.row_norm is not None and self.blocks is not None:
+            raise InvalidInput(f"rows must lie in a ball or in blocks, got row_norm={self.row_norm} and {self.blocks}")
         check_spending(self.total_budget(), self.steps, self.seals, self.guarantee)
         if not 1.0 <= self.divisor < math.inf:
             raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
@@ -385,7 +389,7 @@ _RULES: dict[str, Rule] = {
     "steps": steps_by(_STEP_RULES),
     "seals": check_seals,
     "private": check_flag,
-    "version": check_text,
+    "version": check_version,
     "further": lambda name, value: check_names(name, value) if value else (),
     "paid": optional(check_paid),
     "persons": optional(lambda _, value: Persons.from_dict(value)),

@@ -331,8 +331,9 @@ class LinearFit(ReleaseFacts):
             )
         except KeyError as error:
             raise InvalidInput(f"a saved regression must hold every field of its schema, got {error!r}") from error
-        if not set(model.features) <= known - {model.target} or not model.names:
-            raise InvalidInput(f"features must be columns of the release, got {model.features}")
+        once = len(set(model.features)) == len(model.features)
+        if not (once and set(model.features) <= known - {model.target} and model.names):
+            raise InvalidInput(f"features must be columns of the release, each once, got {model.features}")
         check_covariance(record, model)
         return cls(record, model, attempt(record, model))
 

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.accounting.seals import has_needless_seal
 from dpci.accounting.spending import spending_contradictions
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
@@ -117,6 +118,11 @@ def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         "the columns must be those of the schema",
         f"{record.columns} with a schema of {table.names}",
     )
+    yield (
+        bool(table.persons) and record.persons is None,
+        f"persons must be given where the schema names a column of them, {table.persons!r}",
+        "persons=None",
+    )
     expected = (class_labels(table.target) or (-1, 1)) if isinstance(table.target, ClassTarget) else None
     yield (
         expected is not None and record.classes is not None and tuple(record.classes) != expected,
@@ -156,17 +162,17 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
 
 def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
-    expected: list[tuple[str, ...]]
+    expected: tuple[str, ...]
     if any(step.step == "report_gradient" for step in record.steps):
-        expected, what = [("params", "gradient", "hessian")], "a report"
+        expected, what = ("params", "gradient", "hessian"), "a report"
     elif record.moments == "none":
-        expected, what = [("params",)], "moments='none'"
+        expected, what = ("params",), "moments='none'"
     else:
-        # A Hessian that is zero for every data set is not released.
-        expected = [("params", "hessian", "gradient_cov"), ("params", "gradient_cov")]
+        hessian = () if has_needless_seal(record.steps) else ("hessian",)
+        expected = ("params", *hessian, "gradient_cov")
         what = f"moments={record.moments!r}"
     found = tuple(seal.release for seal in record.seals)
-    yield found not in expected, f"the seals with {what} must be those of {expected[0]}", str(found)
+    yield found != expected, f"the seals with {what} must be those of {expected}", str(found)
     # A selection's runs may be of another notion than its budget.
     if not selected:
         steps, seals = record.steps, record.seals

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from math import frexp, isclose, sqrt
 from typing import Any, TypeVar
@@ -21,6 +22,9 @@ from dpci.schema.table import Schema
 _Record = TypeVar("_Record")
 # Characters of a foreign name that a message shows.
 _LONGEST = 60
+_LEDGER = re.compile("[0-9a-f]{32}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+_VERSION = re.compile(r"\d[\w.+!-]{0,59}", re.ASCII)
 
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
@@ -53,7 +57,7 @@ def read_saved(
         expected object in the message.
     """
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_fields_once)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} must be JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("schema") != schema:
@@ -62,7 +66,7 @@ def read_saved(
         raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got {got}")
     found = values.get("schema_version")
     is_older = before is not None and found == version - 1
-    if found != version and not is_older:
+    if type(found) is not int or (found != version and not is_older):
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
     if values.pop("checksum", None) != checksum(values):
         raise InvalidInput(
@@ -72,6 +76,16 @@ def read_saved(
     if newer := sorted(name for name, default in added.items() if values.get(name, default) != default):
         raise InvalidInput(f"{what} of schema_version={found} must not have the field {newer[0]!r}, which is newer")
     return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}} | added
+
+
+def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object: of one that comes twice a reader may see the other value."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {twice[:_LONGEST]!r} twice in one object")
+    return fields
 
 
 def saved_schema(text: str | bytes) -> object:
@@ -137,10 +151,21 @@ def check_paid(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or set(value) != {"ledger", "entry", "time"}:
         raise InvalidInput(f"{name} must have the fields 'ledger', 'entry' and 'time' and no other, got {value!r}")
     return {
-        "ledger": check_text(f"{name}.ledger", value["ledger"]),
+        "ledger": _check_form(f"{name}.ledger", value["ledger"], _LEDGER, "32 hexadecimal digits"),
         "entry": check_count(f"{name}.entry", value["entry"]),
-        "time": check_text(f"{name}.time", value["time"]),
+        "time": _check_form(f"{name}.time", value["time"], _TIME, "a UTC time as ledgers write it"),
     }
+
+
+def check_version(name: str, value: object) -> str:
+    """Return the version of dpci that made a release."""
+    return _check_form(name, value, _VERSION, "the version of a program")
+
+
+def _check_form(name: str, value: object, form: re.Pattern[str], rule: str) -> str:
+    if form.fullmatch(text := check_text(name, value)) is None:
+        raise InvalidInput(f"{name} must be {rule}, got {name}={text[:_LONGEST]!r}")
+    return text
 
 
 def one_of(*choices: str) -> Rule:

@@ -7,6 +7,7 @@ from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
 from dpci.approval.findings import Finding
 from dpci.approval.markdown import code, names_text
+from dpci.approval.noise import noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
 from dpci.budgets import Budget
 from dpci.model.result import PrivateFit
@@ -71,7 +72,7 @@ def approval_of_strata(
         target="; ".join([f"in each stratum {target}", "λ applies to the number of records of each stratum", *further]),
         intervals=None if refusal is not None else one.intervals,
         refusals=(),
-        findings=(_parts(fits, charged),),
+        findings=(noise_of_fits(map(record_of, fits.values())), _parts(fits, charged)),
     )
 
 

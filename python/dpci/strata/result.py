@@ -37,6 +37,9 @@ __all__ = ["StrataFit"]
 
 SCHEMA, _VERSION = "dpci.StrataFit", 2
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
+# What is a model's own: released values, the number of its stratum, and what that number decides.
+_OWN = frozenset(("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps"))
+_OWN |= {"seals", "checksum"}
 
 
 class StrataFit(Approvable, Mapping[str, PrivateFit]):
@@ -299,8 +302,12 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     def _check(self) -> None:
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
+        common = _common(self._first)
         for name, fit in self.items():
-            same = fit.names == self._first.names and fit.privacy["relation"] == "add_remove"
+            differ = [field for field, value in _common(fit).items() if value != common[field]]
+            if differ:
+                raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
+            same = fit.privacy["relation"] == "add_remove"
             budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
                 own = (whole.budget, whole.neighbors, whole.parts, whole.counts)
@@ -376,6 +383,15 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             ("lambda", f"{first.l2_strength:g}"),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]
+
+
+def _common(fit: PrivateFit) -> dict[str, Any]:
+    """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
+    record = record_of(fit)
+    own = _OWN | ({"l2_strength"} if record.variant == "cms11" else set())
+    # A field that a file may lack is None in the record.
+    kept = {"weights": None, "whole": None, **json.loads(record.to_json())}
+    return {name: value for name, value in kept.items() if name not in own}
 
 
 def _lead(result: StrataFit) -> str:

@@ -5,10 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import steps_from
 from dpci.approval.facts import Approval, steps_text
 from dpci.approval.markdown import code
+from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.budgets import Budget
+from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.record import FitRecord
 from dpci.tuning.selection import Selection
 
@@ -58,6 +62,9 @@ def approval_of_tuning(
     if again:
         steps = steps_text(record.steps, record.cost_unit).replace("; ", ", ")
         spent.append(f"the fit {record.total_budget()}: {steps}")
+    else:
+        noise = finding_of_noise(record.version, lambda: _other_noise(record, choice))
+        found = replace(found, findings=(noise, *found.findings[1:]))
     covered = f"It covers the choice among {choice.n_candidates} candidates, and the model."
     found = replace(
         found,
@@ -66,3 +73,32 @@ def approval_of_tuning(
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
     return tuned(found, choice.n_candidates, "chosen with noise, or common to all candidates")
+
+
+def _other_noise(record: FitRecord, choice: Selection) -> str | None:
+    """Return the first number in which the noise of a selected model is not that of its public choices, in words."""
+    facts, differ = choice.facts, None
+    budget = facts["model_budget"]
+    notion = {("epsilon",): "pure", ("rho",): "zcdp"}.get(tuple(budget), "approx")
+    n_samples = facts["chunk_sizes"][choice.index] if choice.method == "chunks" else record.n_samples
+    # The ball of a record is that in which its candidate was compared; the candidate need not have been fitted in it.
+    for radius in (None, record.radius) if record.loss["slope_bound"] is not None else (record.radius,):
+        spec = fit_spec(replace(record, budget=budget, notion=notion, n_samples=n_samples, radius=radius))
+        if spec is None:
+            return None
+        plan = spec.plan()
+        expected = (
+            replace(step, cost=own.cost) for own, step in zip(record.steps, steps_from(plan["steps"]), strict=True)
+        )
+        differ = next(
+            iter(
+                (
+                    *differences_of_steps(record.steps, expected),
+                    *differences_of_seals(record.seals, seals_from(plan["seals"])),
+                )
+            ),
+            None,
+        )
+        if differ is None:
+            return None
+    return differ

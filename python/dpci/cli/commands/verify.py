@@ -7,6 +7,7 @@ import typer
 
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import verified
+from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
@@ -44,6 +45,6 @@ def verify(
         claim = approval.claim
         show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})
     else:
-        typer.echo("\n".join(f"{finding.outcome:13}{finding.what}" for finding in found))
+        typer.echo("\n".join(f"{finding.outcome:13}{printable(finding.what)}" for finding in found))
     if any(finding.outcome == "FAILED" for finding in found):
         raise typer.Exit(1)

@@ -61,7 +61,9 @@ def mean_curvature(record: FitRecord, hessian: _F64) -> float:
     """
     scale = record.intercept_scale
     data_part = hessian - record.l2_strength * np.eye(len(hessian))
-    found = np.trace(data_part) / record.row_norm**2 if scale is None else data_part[-1, -1] / scale**2
+    # Divided twice: a square may be beyond the range of floats.
+    greatest, length = (np.trace(data_part), record.row_norm) if scale is None else (data_part[-1, -1], scale)
+    found = greatest / length / length
     # A tenth of the greatest is what a model with rare cases has; below it the noise may have made it.
     return float(max(found, 0.1 * (record.curvature_bound or 0.0), np.finfo(float).tiny))
 

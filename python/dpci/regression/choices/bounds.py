@@ -12,9 +12,11 @@ from dpci.base.validation import check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
-from dpci.rows import Ball, Blocks, RowDomain
+from dpci.rows import Ball, Blocks, RowDomain, same_blocks
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
@@ -284,3 +286,21 @@ def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int, fur
     if bounds is None or isinstance(rows, Ball):
         return rows
     return Blocks([1.0] * (len(rows.bounds) + further), [(columns, 1.0) for columns, _ in rows.groups])
+
+
+def check_of_schema(table: Schema, columns: tuple[str, ...], rows: Blocks | None, persons: Persons | None) -> None:
+    """Refuse a saved matrix of other columns, rows, target and unit than those of its schema.
+
+    Raises
+    ------
+    InvalidInput
+        For the first difference.
+    """
+    if table.names != columns:
+        raise InvalidInput(f"the schema must name the columns {columns}, got {table.names}")
+    if rows is None or not same_blocks(rows, table.rows):
+        raise InvalidInput(f"rows must be those of the schema, {table.rows}, got {rows}")
+    if not isinstance(table.target, NumericTarget):
+        raise InvalidInput(f"the target of the schema must be a number, got {table.target!r}")
+    if table.persons and persons is None:
+        raise InvalidInput(f"persons must be given where the schema names a column of them, {table.persons!r}")

@@ -6,9 +6,11 @@ from dataclasses import replace
 from dpci.approval.claims import Claim
 from dpci.approval.facts import Approval, steps_text
 from dpci.approval.markdown import code, names_text
+from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
+from dpci.regression.shown.noise import other_noise
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.rows import Ball
 
@@ -85,6 +87,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         intervals=_intervals(record),
         moved=("the ridge of a regression", *what_moves(record.table, clips=clips, ridge=False)),
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
+        findings=(finding_of_noise(record.version, lambda: other_noise(record)),),
     )
 
 

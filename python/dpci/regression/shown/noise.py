@@ -1,0 +1,104 @@
+"""Whether the noise that a saved moment matrix states is that which its public choices call for."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpci import _core
+from dpci.accounting.seals import seals_from
+from dpci.accounting.steps import steps_from
+from dpci.budgets import GDP, core_budget
+from dpci.regression.choices.bounds import Bounds, domain_of
+from dpci.regression.choices.matrix import REFINED_SHARE, RESIDUAL_SHARE
+from dpci.regression.choices.planned import Plan, Regression, plan_of
+from dpci.regression.record import MomentRecord
+from dpci.released.calibration import differences, differences_of_seals, differences_of_steps
+from dpci.rows import Ball, Blocks, RowDomain, core_rows
+
+
+def other_noise(record: MomentRecord) -> str | None:
+    """Return the first number in which the noise of a matrix is not that of its public choices, in words.
+
+    Raises
+    ------
+    InvalidInput
+        For choices that no release can have.
+    """
+    spec = _spec(record, [], [])
+    if record.residuals or record.refined:
+        # Further targets are weighted behind the scale of their bounds.
+        place = record.middle, record.scale * spec.weights
+
+        def plans(planned: list[Regression]) -> list[Plan]:
+            return [plan_of(one, record.columns, place, record.constant, record.target_middle) for one in planned]
+
+        residuals = plans([one.regression for one in record.residuals])
+        spec = _spec(record, residuals, plans([one.regression for one in record.refined]))
+    planned = spec.planned(np.ascontiguousarray(record.matrix))
+    gradients = [{"cap": (one.cap, cap), "square_weight": (one.square_weight, weight)}
+                 for one, (_, cap, weight) in zip(record.refined, planned["refined"], strict=True)]  # fmt: skip
+    placed = {
+        "constant": (record.constant, spec.intercept),
+        "target_weight": (record.target_weight, spec.target_weight),
+    }
+    differ = (
+        *differences(placed),
+        *_other_places(record, spec),
+        *(text for gradient in gradients for text in differences(gradient)),
+        *differences_of_steps(record.steps, steps_from(planned["steps"])),
+        *differences_of_seals(record.seals, seals_from(planned["seals"])),
+    )
+    return next(iter(differ), None)
+
+
+def _other_places(record: MomentRecord, spec: _core.MomentMatrixSpec) -> Iterator[str]:
+    """Yield in which columns the place is not that of their domain; bounds of single columns are the caller's own."""
+    domain, n_features = _domain(record), len(record.features)
+    if domain is None:
+        return
+    bounds = _bounds(record, domain)
+    middle, half = (np.zeros(n_features), np.ones(n_features)) if bounds is None else bounds.placed(n_features)
+    half = half / spec.weights[:n_features]
+    for j, name in enumerate(record.features):
+        places = {
+            "middle": (float(record.middle[j]), float(middle[j])),
+            "scale": (float(record.scale[j]), float(half[j])),
+        }
+        yield from differences({f"{what} of the column {name!r}": pair for what, pair in places.items()})
+
+
+def _domain(record: MomentRecord) -> RowDomain | None:
+    """Return the domain of the rows: with a schema its blocks; None where each column has bounds of its own."""
+    if record.table is not None:
+        return record.table.rows
+    return record.blocks if record.row_norm is None else Ball(record.row_norm)
+
+
+def _bounds(record: MomentRecord, domain: RowDomain) -> Bounds | None:
+    if record.table is not None:
+        return Bounds.of_schema(record.table)
+    return Bounds.of_blocks(domain, always=bool(record.further)) if isinstance(domain, Blocks) else None
+
+
+def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _core.MomentMatrixSpec:
+    budget, further, n_columns = record.total_budget(), len(record.further), len(record.columns)
+    rows = _domain(record)
+    bounds = None if rows is None else _bounds(record, rows)
+    return _core.MomentMatrixSpec(
+        n_samples=record.n_samples,
+        n_columns=n_columns,
+        further_targets=further,
+        row_norm=core_rows(domain_of(bounds, rows, n_columns, further)),
+        target_bound=record.target_half,
+        residuals=residuals,
+        residual_share=RESIDUAL_SHARE,
+        refined=refined,
+        refined_share=REFINED_SHARE,
+        budget=None if isinstance(budget, GDP) else core_budget(budget),
+        mu=budget.mu if isinstance(budget, GDP) else None,
+        neighbors=record.neighbors,
+        persons=record.persons is not None,
+        max_rows=None if record.persons is None else record.persons.max_rows,
+        weight_bound=None if record.weights is None else record.weights.bound,
+        weight_total=None if record.weights is None else record.weights.total,
+    )

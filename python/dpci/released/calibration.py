@@ -1,0 +1,152 @@
+"""Whether the noise that a saved release states is that which its public choices call for, calibrated once more."""
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+
+import numpy as np
+
+from dpci import _core
+from dpci.accounting.seals import Seal, seals_from
+from dpci.accounting.steps import Step, steps_from
+from dpci.budgets import core_budget
+from dpci.losses import SEVERAL, from_declaration
+from dpci.released.record import FitRecord
+from dpci.rows import core_rows
+
+# The best weights of a joint release are found by a search, which may end elsewhere on another machine.
+_TOLERANCE = 1e-4
+_OF_STEP = ("cost", "scale", "hessian_scale", "sensitivity")
+
+
+def fit_spec(record: FitRecord) -> _core.Spec | None:
+    """Return the specification that the public choices of a fit make; None for a custom loss, whose code no file has.
+
+    Raises
+    ------
+    InvalidInput
+        For choices that no fit can have.
+    RegularizationTooSmall
+        If the mechanism needs a greater λ than that of the record.
+    """
+    persons, weights = record.persons, record.weights
+    if record.loss["name"] == SEVERAL:
+        loss = _core.Loss.multinomial(len(record.prefixes) + 1)
+    elif (known := from_declaration(record.loss)) is not None:
+        loss = known.to_core()
+    else:
+        return None
+    return _core.Spec(
+        n_samples=record.n_samples,
+        n_columns=len(record.columns),
+        intercept=record.intercept_scale,
+        row_norm=core_rows(record.rows),
+        loss=loss,
+        l2_strength=record.l2_strength,
+        radius=record.radius,
+        budget=core_budget(record.total_budget()),
+        mechanism=record.mechanism,  # type: ignore[arg-type]  # checked when it was read, as those below
+        noise=record.noise_law,  # type: ignore[arg-type]
+        variant=record.variant,  # type: ignore[arg-type]
+        project=record.project,
+        split=_split(record),
+        moments=record.moments,  # type: ignore[arg-type]
+        projection="auto",
+        calibration=record.calibration,  # type: ignore[arg-type]
+        neighbors=record.neighbors,  # type: ignore[arg-type]
+        persons=persons is not None,
+        max_rows=None if persons is None else persons.max_rows,
+        weight_bound=None if weights is None else weights.bound,
+        weight_total=None if weights is None else weights.total,
+    )
+
+
+def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
+    """Return the first number of a fit by itself in which its noise is not that of its public choices, in words."""
+    plan = spec.plan()
+    expected = steps_from(plan["steps"][:1])
+    if record.moments != "none":
+        # The moments' noise follows from the released parameters.
+        margin = plan["row_norm"] * float(np.linalg.norm(record.params))
+        expected += steps_from(_core.moment_steps(spec, margin))
+    seals = seals_from(plan["seals"])
+    differ = [
+        *differences(
+            {
+                "slope_bound": (record.slope_bound, spec.slope_bound),
+                "curvature_bound": (record.curvature_bound, _finite(spec.curvature_bound)),
+                "noise_scale": (record.noise_scale, spec.noise_scale),
+            }
+        ),
+        *differences_of_steps(record.steps, expected),
+        # The seals of the matrices are of a plan for all parameters; they cost the same.
+        *differences_of_seals(record.seals[:1], seals[:1]),
+        *_costs(record.seals, {seal.release: seal for seal in seals}),
+    ]
+    return next(iter(differ), None)
+
+
+def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Iterator[str]:
+    """Yield in which numbers steps differ from those that public choices call for."""
+    for own, other in zip_longest(found, expected):
+        if own is None or other is None or (own.step, own.noise) != (other.step, other.noise):
+            shown = ["none" if step is None else f"{step.step!r} with {step.noise} noise" for step in (other, own)]
+            yield f"the step {shown[0]}, got {shown[1]}"
+            return
+        yield from differences(
+            {f"{name} of the step {own.step!r}": (getattr(own, name), getattr(other, name)) for name in _OF_STEP}
+        )
+
+
+def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Iterator[str]:
+    """Yield in which numbers seals differ from those that public choices call for."""
+    for own, other in zip_longest(found, expected):
+        if own is None or other is None or own.release != other.release:
+            shown = ["none" if seal is None else repr(seal.release) for seal in (other, own)]
+            yield f"the seal of {shown[0]}, got {shown[1]}"
+            return
+        yield from differences(
+            {f"{name} of the seal of {own.release!r}": (getattr(own, name), getattr(other, name))
+             for name in ("distance", "std_dev")}
+        )  # fmt: skip
+        yield from _costs((own,), {other.release: other})
+
+
+def _costs(found: Iterable[Seal], expected: dict[str, Seal]) -> Iterator[str]:
+    for own in found:
+        other = expected.get(own.release)
+        if other is None:
+            yield f"no seal of {own.release!r}, got one"
+        elif own.cost.keys() != other.cost.keys():
+            yield f"the cost of the seal of {own.release!r} in {' and '.join(other.cost)}, got {own.cost}"
+        else:
+            yield from differences(
+                {f"{name} of the seal of {own.release!r}": (own.cost[name], other.cost[name]) for name in own.cost}
+            )
+
+
+def differences(values: dict[str, tuple[float | None, float | None]]) -> Iterator[str]:
+    """Yield which of some numbers, each as it is and as it must be, differ."""
+    for name, (own, other) in values.items():
+        same = own == other
+        if own is not None and other is not None:
+            same = math.isclose(own, other, rel_tol=_TOLERANCE)
+        if not same:
+            yield f"{name}={'none' if other is None else f'{other:.6g}'}, got {'none' if own is None else f'{own:.6g}'}"
+
+
+def _split(record: FitRecord) -> tuple[float, float, float] | None:
+    """Return the shares of coefficients, Hessian and gradient covariance, as the costs of the steps have them."""
+    if record.moments == "none":
+        return None
+    costs = [step.cost for step in record.steps]
+    if len(costs) == 2:
+        costs = [costs[0], 0.5 * costs[1], 0.5 * costs[1]]
+    if len(costs) != 3:
+        return None
+    whole = math.fsum(costs)
+    return costs[0] / whole, costs[1] / whole, costs[2] / whole
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
