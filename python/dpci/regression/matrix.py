@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_facts
+from dpci.base.tables import format_facts, printable
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -277,7 +277,8 @@ class MomentMatrix(ReleaseFacts):
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<MomentMatrix: {len(self.columns)} columns and {', '.join(self.targets)}, {self.spent}{seeded}>"
+        targets = printable(", ".join(self.targets))
+        return f"<MomentMatrix: {len(self.columns)} columns and {targets}, {self.spent}{seeded}>"
 
 
 def whole_regression(

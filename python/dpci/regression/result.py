@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import format_facts, format_percent, format_table, new_frame
+from dpci.base.tables import format_facts, format_percent, format_table, new_frame, printable
 from dpci.base.validation import check_choice, check_flag
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
@@ -342,7 +342,7 @@ class LinearFit(ReleaseFacts):
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<LinearFit: {self.target} on {len(self.names)} regressors, {self.spent}{seeded}>"
+        return f"<LinearFit: {printable(self.target)} on {len(self.names)} regressors, {self.spent}{seeded}>"
 
     def _parts(self) -> tuple[MomentRecord, Model, Solution]:
         return self._record, self._model, solution_of(self)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpci.approval.approvable import Approvable
-from dpci.base.tables import format_facts, format_percent, format_table, number_format
+from dpci.base.tables import format_facts, format_percent, format_table, number_format, printable
 from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -38,8 +38,7 @@ __all__ = ["StrataFit"]
 SCHEMA, _VERSION = "dpci.StrataFit", 2
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 # What is a model's own: released values, the number of its stratum, and what that number decides.
-_OWN = frozenset(("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps"))
-_OWN |= {"seals", "checksum"}
+_OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps", "seals")}
 
 
 class StrataFit(Approvable, Mapping[str, PrivateFit]):
@@ -154,7 +153,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
         tables = [
-            f"{name}: {what} by {self.by}\n{format_table(self._header, self._rows(name, level))}" for name in names
+            f"{printable(f'{name}: {what} by {self.by}')}\n{format_table(self._header, self._rows(name, level))}"
+            for name in names
         ]
         text = "\n\n".join([*tables, format_facts(self._facts())])
         return text if self.private else f"NOT PRIVATE (seeded)\n\n{text}\n\nNOT PRIVATE (seeded)"
@@ -387,10 +387,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
 def _common(fit: PrivateFit) -> dict[str, Any]:
     """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
-    record = record_of(fit)
-    own = _OWN | ({"l2_strength"} if record.variant == "cms11" else set())
-    # A field that a file may lack is None in the record.
-    kept = {"weights": None, "whole": None, **json.loads(record.to_json())}
+    own = {"checksum", *_OWN, *(["l2_strength"] if record_of(fit).variant == "cms11" else [])}
+    kept = {"weights": None, "whole": None, **json.loads(fit.to_json())}
     return {name: value for name, value in kept.items() if name not in own}
 
 

@@ -23,7 +23,7 @@ _VOID = frozenset({"meta", "line", "circle", "rect", "br", "wbr"})
 def tag(name: str, content: Content = (), /, **attributes: object) -> Html:
     """Return an element; underscores around and in names of attributes stand for what Python does not allow there."""
     written = "".join(
-        f' {key.strip("_").replace("_", "-")}="{html.escape(str(value))}"' for key, value in attributes.items()
+        f' {key.strip("_").replace("_", "-")}="{_escaped(str(value))}"' for key, value in attributes.items()
     )
     if name in _VOID:
         return Html(f"<{name}{written}/>")
@@ -33,7 +33,12 @@ def tag(name: str, content: Content = (), /, **attributes: object) -> Html:
 def join(content: Content) -> Html:
     """Return pieces one after the other, escaped unless they are markup."""
     pieces = [content] if isinstance(content, str) else content
-    return Html("".join(piece if isinstance(piece, Html) else html.escape(piece) for piece in pieces))
+    return Html("".join(piece if isinstance(piece, Html) else _escaped(piece) for piece in pieces))
+
+
+def _escaped(text: str) -> str:
+    # Names are those of a file, which may hold controls and overrides of direction.
+    return html.escape(printable(text))
 
 
 def section(name: str, heading: str, *content: Html) -> Html:
@@ -43,7 +48,7 @@ def section(name: str, heading: str, *content: Html) -> Html:
 
 def breakable(name: str) -> Html:
     """Return a name that a narrow screen breaks between its words, which punctuation ends."""
-    words = re.split(r"(?<=[=:_.,/(])(?=\w)", printable(name))
+    words = re.split(r"(?<=[=:_.,/(])(?=\w)", name)
     return join([piece for word in words for piece in (tag("wbr"), word)][1:])
 
 
@@ -51,16 +56,12 @@ def data_table(caption: str, header: list[str], rows: Sequence[Sequence[str]]) -
     """Return a table whose first column names its rows."""
     head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
     lines = [
-        tag("tr", [tag("th", _name(first), scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
+        tag("tr", [tag("th", first, scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
         for first, *rest in rows
     ]
     table = tag("table", [tag("caption", tag("span", caption)), head, tag("tbody", lines)])
     # On a narrow screen a table scrolls by itself, with the keyboard too.
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def _name(text: str) -> str:
-    return text if isinstance(text, Html) else printable(text)
 
 
 def bullets(items: list[Content]) -> Html:

@@ -1,0 +1,325 @@
+"""Forged files: a field that is changed is refused, found by verification, or the report says what is in the file."""
+
+import copy
+import json
+import math
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import verified
+from dpci.base.tables import format_facts
+from dpci.cli.main import main
+from dpci.errors import DpciError, InvalidInput
+from dpci.schema import NumericColumn, Schema
+from support.approved import COLUMNS, OF_CLASSES, X, Y, made
+from support.saved import rewritten
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+
+
+def failures(result, **given):
+    found = verified(approval_of(result), **{"ledger": None, "schema": None, **given})
+    return [finding.what for finding in found if finding.outcome == "FAILED"]
+
+
+def is_found(kind, values):
+    """Whether a changed file is refused, or verification finds it and the report tells the reader first."""
+    try:
+        result = kind.from_json(rewritten(values))
+        failed = failures(result)
+        text = result.officer_report()
+    except DpciError:
+        return True
+    first = text.partition("## What the budget covers")[0]
+    assert all(f"- **Refuse.** A check failed: {what[:20]}" in first for what in failed)
+    return bool(failed)
+
+
+# What decides the noise, or says how much there is; a place in the file and its other values.
+FACTORS = (0.1, 0.5, 0.999, 1.001, 2.0, 10.0)
+OF_FIT = ("n_samples", "row_norm", "slope_bound", "curvature_bound", "intercept_scale", "noise_scale", "l2_strength")
+OF_STEP = ("cost", "scale", "sensitivity")
+OF_MATRIX = ("n_samples", "constant", "target_weight", "target_half")
+ENUMERATIONS = {
+    "notion": ("pure", "zcdp", "approx", "gdp"),
+    "neighbors": ("replace_one", "add_remove"),
+    "mechanism": ("objective", "output"),
+    "moments": ("joint", "separate", "none"),
+    "calibration": ("tight", "paper"),
+    "noise_law": ("spherical_laplace", "gaussian", "shaped_laplace", "shaped_gaussian"),
+}
+
+
+def places(node, wanted, prefix=()):
+    """Yield the paths of the numbers and names of an object that are called so."""
+    pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in pairs:
+        here = (*prefix, key)
+        if isinstance(value, dict | list):
+            if key not in {"loss", "table", "params", "hessian", "gradient_cov", "matrix", "privacy"}:
+                yield from places(value, wanted, here)
+        elif key in wanted and value is not None:
+            yield here
+
+
+def changed(values, place, value):
+    tree = copy.deepcopy(values)
+    node = tree
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    return tree
+
+
+BOTH = ("replace_one", "add_remove")
+KINDS = [
+    *(("fit", notion, neighbors) for notion in ("pure", "zcdp", "approx") for neighbors in BOTH),
+    *((kind, "pure", "replace_one") for kind in ("output", "max_rows", "weights", "ball", "schema", "multinomial")),
+    *((kind, "zcdp", "add_remove") for kind in ("output", "groups", "stratum")),
+]
+
+
+def others_of(values, wanted):
+    """Yield a place and another value of each number and name that is called so."""
+    for place in places(values, wanted):
+        value = values
+        for key in place:
+            value = value[key]
+        if isinstance(value, str):
+            yield from ((place, other) for other in ENUMERATIONS[place[-1]] if other != value)
+        else:
+            # An integer stays one, and zero stays zero.
+            numbers = [round(value * factor) if isinstance(value, int) else value * factor for factor in FACTORS]
+            yield from ((place, other) for other in numbers if other != value)
+
+
+@pytest.mark.parametrize("case", KINDS, ids="-".join)
+def test_numbers_that_decide_the_noise_of_a_fit_are_calibrated_again(case):
+    result, _ = made(*case)
+    values = json.loads(result.to_json())
+    assert failures(result) == []
+    assert type(result).from_json(rewritten(values)).to_json() == result.to_json()
+    for place, other in others_of(values, (*OF_FIT, *OF_STEP, *ENUMERATIONS)):
+        # With a public total of the weights the number of records decides nothing.
+        if (case[0], place[-1]) != ("weights", "n_samples"):
+            assert is_found(type(result), changed(values, place, other)), (place, other)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "robust", "refined", "matrix_of_persons", "matrix_of_weights", "wages"])
+def test_numbers_that_decide_the_noise_of_a_matrix_are_calibrated_again(kind):
+    result, _ = made(kind, "zcdp", "replace_one")
+    if not isinstance(result, dpci.regression.MomentMatrix):
+        result = dpci.regression.MomentMatrix.of(result)
+    values = json.loads(result.to_json())
+    assert failures(result) == []
+    for place, other in others_of(values, (*OF_MATRIX, *OF_STEP, "cap", "square_weight", "neighbors", "notion")):
+        assert is_found(type(result), changed(values, place, other)), (place, other)
+
+
+def test_the_noise_of_reports_and_of_selected_models_is_calibrated_again():
+    for case, scale in ((("report", "approx", "add_remove"), ("result", "steps", 0, "scale")),
+                        (("best", "pure", "replace_one"), ("model", "steps", 0, "scale"))):  # fmt: skip
+        result, _ = made(*case)
+        assert failures(result) == []
+        values = json.loads(result.to_json())
+        for place in (scale, (*scale[:-1], "sensitivity"), (scale[0], "l2_strength")):
+            value = values
+            for key in place:
+                value = value[key]
+            for factor in (0.5, 2.0):
+                forged = changed(values, place, value * factor)
+                if case[0] == "best":
+                    forged = as_said(forged)
+                assert is_found(type(result), forged), (case, place)
+
+
+def as_said(values):
+    """A tuning whose summary of the model says what the model does."""
+    step, model = values["model"]["steps"][0], values["privacy"]["model"]
+    model |= {"noise_scale": step["scale"], "noise_sensitivity": step["sensitivity"]}
+    model["constants"]["l2_strength"] = values["model"]["l2_strength"]
+    values["model"]["noise_scale"] = step["scale"]
+    return values
+
+
+def test_another_version_may_calibrate_otherwise():
+    result, _ = made("fit", "pure", "replace_one")
+    values = json.loads(result.to_json())
+    values["version"] = "0.0.1"
+    older = dpci.PrivateFit.from_json(rewritten(values))
+    assert "calibrated again" in older.officer_report()
+    values["noise_scale"] *= 2.0
+    text = dpci.PrivateFit.from_json(rewritten(values)).officer_report()
+    assert "| not checked | that the noise is that which the public choices call for: this dpci is of another" in text
+
+
+def test_one_stratum_of_another_kind_is_refused():
+    result, _ = made("strata_of_persons", "pure", "add_remove")
+    values = json.loads(result.to_json())
+    for name, other in (
+        ("persons", None), ("persons", {"max_rows": 7}), ("on_violation", "clip"), ("private", False),
+        ("version", "0.0.1"), ("paid", None), ("weights", {"bound": 2.0, "total": None}), ("l2_strength", 0.25),
+        ("classes_inferred", True), ("table", None), ("named_columns", False),
+    ):  # fmt: skip
+        for at in (0, 1):
+            forged = copy.deepcopy(values)
+            forged["strata"][at][1][name] = other
+            with pytest.raises(InvalidInput, match=rf"one kind, got another {name}|persons must be given"):
+                dpci.StrataFit.from_json(rewritten(forged))
+    chosen = "the list of strata, bounds, lists"
+    assert f"if any of these was chosen after a look at these data: {chosen}" in result.officer_report()
+
+
+def test_a_field_that_comes_twice_is_refused():
+    for case in (
+        ("fit", "pure", "replace_one"),
+        ("strata", "pure", "replace_one"),
+        ("regression", "pure", "replace_one"),
+    ):
+        result, _ = made(*case)
+        text = result.to_json()
+        for extra in ('{"private": false, ', '{"schema_version": 1, '):
+            with pytest.raises(InvalidInput, match="twice in one object"):
+                type(result).from_json(text.replace("{", extra, 1).replace('{"', '{"private": true, "', 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("version", "0.1.0\n| ok | forged |"),
+        ("version", ""),
+        ("version", "x" * 2000),
+        ("paid", {"ledger": "x\nok  forged", "entry": 1, "time": "2026-01-01T00:00:00.000000Z"}),
+        ("paid", {"ledger": "a" * 32, "entry": 1, "time": "\x1b[2J"}),
+    ],
+)
+def test_versions_and_ledgers_are_named_as_they_are_written(name, value):
+    for kind in ("fit", "matrix"):
+        result, _ = made(kind, "pure", "replace_one")
+        values = json.loads(result.to_json())
+        values[name] = value
+        with pytest.raises(InvalidInput, match=rf"{name}(\.\w+)? must be") as caught:
+            type(result).from_json(rewritten(values))
+        assert len(str(caught.value)) < 300
+
+
+def test_no_name_of_a_file_changes_a_terminal(tmp_path, capsys):
+    hostile = "state\x1b[2J\nok           forged"
+    result, _ = made("strata", "pure", "replace_one")
+    values = json.loads(result.to_json())
+    values["by"] = hostile
+    path = tmp_path / "saved.json"
+    path.write_text(rewritten(values), encoding="utf-8")
+    ledger = tmp_path / "l.db"
+    dpci.Ledger(dpci.PureDP(1.0), path=ledger)
+    for arguments in (("verify", "--ledger", str(ledger)), ("report",), ("report", "--officer")):
+        main([arguments[0], str(path), *arguments[1:]])
+        shown = "".join(capsys.readouterr())
+        assert "\x1b" not in shown
+        assert not re.search("^ok           forged", shown, re.MULTILINE)
+    assert "\x1b" not in format_facts([("by\x1b[2J", "a\x1b[2J")])
+    values["notion"] = "\x1b[2J" + "x" * 100_000
+    path.write_text(rewritten(values), encoding="utf-8")
+    assert main(["verify", str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert "\x1b" not in shown
+    assert len(shown) < 5_000
+
+
+def test_the_reasons_of_bounds_are_those_of_the_agreed_schema():
+    result, _ = made("schema", "pure", "replace_one")
+    (column,) = COLUMNS
+    agreed = Schema(columns=(column,), target=OF_CLASSES.target)
+    assert failures(result, schema=agreed) == []
+    other = NumericColumn(name="age", lower=18, upper=90, source="a look at the table")
+    failed = failures(result, schema=Schema(columns=(other,), target=OF_CLASSES.target))
+    assert failed == ["column 'age' must have the source of the agreed schema, 'a look at the table', got 'law'"]
+
+
+def test_persons_are_told_apart_by_the_ledger_alone():
+    # Noise for persons is that for rows, where each has one share: a file of rows may say that it is of persons.
+    result, ledger = made("bare", "pure", "replace_one")
+    values = json.loads(result.to_json())
+    values["persons"] = {"max_rows": None}
+    forged = dpci.PrivateFit.from_json(rewritten(values))
+    assert "| not checked | that rows were told apart by their persons" in forged.officer_report()
+    assert any("unit of privacy of the model, person, got row" in what for what in failures(forged, ledger=ledger))
+    assert "told apart by their persons" not in result.officer_report()
+    # Where the schema names their column, rows are no records.
+    schema = Schema(columns=COLUMNS, target=OF_CLASSES.target, persons="id")
+    table = {"age": np.linspace(18, 90, 600), "ill": np.resize(["no", "yes"], 600), "id": np.arange(600) // 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        of_persons = dpci.fit(table, schema=schema, persons="id", budget=dpci.PureDP(1.0), l2_strength=0.5)
+    values = json.loads(of_persons.to_json())
+    values["persons"] = None
+    with pytest.raises(InvalidInput, match="persons must be given where the schema names a column of them, 'id'"):
+        dpci.PrivateFit.from_json(rewritten(values))
+
+
+def test_a_budget_is_spent_in_full_and_every_vector_has_its_seal():
+    for notion in ("pure", "zcdp"):
+        result, _ = made("fit", notion, "replace_one")
+        values = json.loads(result.to_json())
+        (name,) = values["budget"]
+        values["budget"][name] *= 1.0001
+        with pytest.raises(InvalidInput, match="must spend the whole budget"):
+            dpci.PrivateFit.from_json(rewritten(values))
+        values = json.loads(result.to_json())
+        del values["seals"][1]
+        with pytest.raises(InvalidInput, match="the seals with moments='joint' must be those of"):
+            dpci.PrivateFit.from_json(rewritten(values))
+
+
+def test_damaged_numbers_are_no_crash():
+    result, _ = made("fit", "pure", "replace_one")
+    values = json.loads(result.to_json())
+    values["intercept_scale"] = 1e300
+    assert is_found(dpci.PrivateFit, values)
+    result, _ = made("refined", "pure", "replace_one")
+    values = json.loads(result.to_json())
+    release = json.loads(values["release"])
+    small = [{**release["refined"][0], "cap": 5e-324}]
+    assert is_found(type(result), {**values, "release": rewritten({**release, "refined": small})})
+    far = type(result).from_json(rewritten({**values, "release": rewritten({**release, "scale": [1e300, 0.5]})}))
+    assert "so that it has no coefficients" in far.officer_report()
+    with pytest.raises(InvalidInput, match="each once"):
+        type(result).from_json(rewritten({**values, "features": ["x0", "x1", "x1"]}))
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000, b"null", b"\0" * 1000, b"9" * 100_000, b'{"schema": 1e999}',
+    ('{"schema": "dpci.PrivateFit", "x": "' + "x" * 5_000_000 + '"}').encode(),
+], ids=range(9))  # fmt: skip
+@pytest.mark.parametrize("command", ["verify", "report"])
+def test_what_is_no_result_is_refused_on_one_line(content, command, tmp_path, capsys):
+    path = tmp_path / "saved.json"
+    path.write_bytes(content)
+    assert main([command, str(path)]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert len(shown) < 5_000
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    assert main([command, str(link)]) == 2
+    assert main([command, str(tmp_path)]) == 2
+    assert main([command, str(tmp_path / "none")]) == 2
+
+
+def test_released_numbers_alone_are_saved_and_pickled():
+    mark = math.pi / 7  # a number that is nowhere but in the data
+    data = np.array(X)
+    data[0, 0], ids = mark, np.arange(len(X)) + 987_654_321
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = dpci.fit(data, Y, persons=ids, classes=(False, True), budget=dpci.PureDP(1.0), l2_strength=0.2)
+    for saved in (result.to_json(), repr(pickle.dumps(result))):
+        assert repr(mark) not in saved
+        assert "987654321" not in saved
+        assert repr(np.float64(mark).tobytes())[2:-1] not in saved
