@@ -293,6 +293,12 @@ def test_damaged_numbers_are_no_crash():
         type(result).from_json(rewritten({**values, "features": ["x0", "x1", "x1"]}))
 
 
+def test_a_device_without_an_end_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("dpci.cli.saved._MOST", 10_000)
+    assert main(["verify", "/dev/zero"]) == 2
+    assert "a model must be a file of at most 10,000 bytes, got '/dev/zero'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", [
     b"", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000, b"null", b"\0" * 1000, b"9" * 100_000, b'{"schema": 1e999}',
     ('{"schema": "dpci.PrivateFit", "x": "' + "x" * 5_000_000 + '"}').encode(),

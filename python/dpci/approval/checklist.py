@@ -114,7 +114,7 @@ def counted(approval: Approval) -> str:
     """Return what the file shows of other releases."""
     if approval.claim.paid is None:
         return "no ledger is named"
-    return "a ledger paid; check it with `dpci verify --ledger`"
+    return "the file says that a ledger paid; check it with `dpci verify --ledger`"
 
 
 def _beside(approval: Approval) -> list[str]:

@@ -72,7 +72,7 @@ def _head(approval: Approval) -> Iterator[str]:
             ("estimated", plain(approval.target)),
             (f"{approval.unit}s", _numbers(approval)),
             ("spent", _spent(approval) if approval.private else "nothing: the noise came from a seed"),
-            ("paid by", paid),
+            ("paid by, as the file says", paid),
         ],
     )
 

@@ -207,9 +207,11 @@ def what_moves(table: Schema | None, *, clips: bool, ridge: bool) -> Iterator[st
     """Yield what shifts estimates, besides noise."""
     if ridge:
         yield RIDGE
-    numeric = () if table is None else (part for part in table.columns if isinstance(part, NumericColumn))
+    numeric = [] if table is None else [part for part in table.columns if isinstance(part, NumericColumn)]
     if clips or any(column.outside == "clip" for column in numeric):
         yield "moving values to their bounds"
+    if any(column.missing != "error" for column in numeric):
+        yield "public numbers in the place of missing values"
 
 
 PROGRAM_PROOF = "docs/proofs/program.md (The theorem for the program)"

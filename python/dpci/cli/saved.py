@@ -31,6 +31,8 @@ _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     multinomial_record.SCHEMA: MultinomialFit.from_json,
     report_record.SCHEMA: report_record.ReportRecord.from_json,
 }
+# The matrices of about 5,000 parameters.
+_MOST: Final = 2**30
 
 
 def read_saved_result(path: Path) -> Saved:
@@ -42,10 +44,15 @@ def read_saved_result(path: Path) -> Saved:
         For a file that cannot be read, or that is damaged or no result.
     """
     try:
-        text = path.read_bytes()
+        # A device has no end.
+        with path.open("rb") as file:
+            text = file.read(_MOST + 1)
     except OSError as error:
         msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
+    if len(text) > _MOST:
+        msg = f"a model must be a file of at most {_MOST:,} bytes, got {str(path)!r}"
+        raise InvalidInput(msg)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
