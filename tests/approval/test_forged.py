@@ -2,7 +2,6 @@
 
 import copy
 import json
-import math
 import pickle
 import re
 import warnings
@@ -17,7 +16,8 @@ from dpci.base.tables import format_facts
 from dpci.cli.main import main
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema import NumericColumn, Schema
-from support.approved import COLUMNS, OF_CLASSES, X, Y, made
+from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
+from support.approved import KINDS as KINDS_OF_ALL
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
@@ -318,14 +318,22 @@ def test_what_is_no_result_is_refused_on_one_line(content, command, tmp_path, ca
     assert main([command, str(tmp_path / "none")]) == 2
 
 
-def test_released_numbers_alone_are_saved_and_pickled():
-    mark = math.pi / 7  # a number that is nowhere but in the data
-    data = np.array(X)
-    data[0, 0], ids = mark, np.arange(len(X)) + 987_654_321
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = dpci.fit(data, Y, persons=ids, classes=(False, True), budget=dpci.PureDP(1.0), l2_strength=0.2)
-    for saved in (result.to_json(), repr(pickle.dumps(result))):
-        assert repr(mark) not in saved
-        assert "987654321" not in saved
-        assert repr(np.float64(mark).tobytes())[2:-1] not in saved
+@pytest.mark.parametrize("kind", KINDS_OF_ALL)
+def test_no_number_of_the_data_is_saved_or_pickled(kind):
+    notion, neighbors = ("approx", "add_remove") if kind == "report" else ("pure", "replace_one")
+    result, _ = made(kind, notion, neighbors)
+    saved, pickled = result.to_json(), pickle.dumps(result)
+    data = [*X[:50].ravel(), *REAL[:50], *WEIGHTS[:50], *TABLE["age"][:50], *TABLE["wage"][:50]]
+    for number in map(float, data):
+        if abs(number) not in {0.0, 1.0}:
+            assert repr(number) not in saved
+            assert np.float64(number).tobytes() not in pickled
+    # The least regularised loss of all records, without noise, where it is that of the released parameters.
+    if kind in {"fit", "output", "bare"}:
+        exact = dpci.lowlevel.minimize_erm(
+            X, np.where(Y, 1.0, -1.0), loss="logistic", l2_strength=0.2, intercept_scale=1.0
+        )
+        assert not np.isin(np.asarray(exact.params), result.params).any()
+        for number in np.asarray(exact.params).tolist():
+            assert repr(number)[:10] not in saved
+            assert np.float64(number).tobytes() not in pickled

@@ -40,7 +40,7 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
 def _texts(known: Schema, given: Schema) -> Iterator[Finding]:
     """Yield in which column the reasons of the bounds differ, which no hash of a schema covers."""
     own, others = (
-        {part.column if part is schema.target else part.name: part for part in (schema.target, *schema.columns)}
+        {schema.target.column: schema.target, **{column.name: column for column in schema.columns}}
         for schema in (known, given)
     )
     for name, part in own.items():

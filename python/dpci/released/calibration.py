@@ -1,7 +1,7 @@
 """Whether the noise that a saved release states is that which its public choices call for, calibrated once more."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 import numpy as np
@@ -125,7 +125,7 @@ def _costs(found: Iterable[Seal], expected: dict[str, Seal]) -> Iterator[str]:
             )
 
 
-def differences(values: dict[str, tuple[float | None, float | None]]) -> Iterator[str]:
+def differences(values: Mapping[str, tuple[float | None, float | None]]) -> Iterator[str]:
     """Yield which of some numbers, each as it is and as it must be, differ."""
     for name, (own, other) in values.items():
         same = own == other
