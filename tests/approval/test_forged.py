@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 import re
 import warnings
@@ -15,6 +16,7 @@ from dpci.approval.facts import verified
 from dpci.base.tables import format_facts
 from dpci.cli.main import main
 from dpci.errors import DpciError, InvalidInput
+from dpci.per_instance.record import ReportRecord
 from dpci.schema import NumericColumn, Schema
 from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
 from support.approved import KINDS as KINDS_OF_ALL
@@ -146,6 +148,29 @@ def as_said(values):
     model["constants"]["l2_strength"] = values["model"]["l2_strength"]
     values["model"]["noise_scale"] = step["scale"]
     return values
+
+
+@pytest.mark.parametrize("kind", ["chosen", "best", "rule"])
+def test_the_chosen_candidate_is_that_of_the_model(kind):
+    result, _ = made(kind, "pure", "replace_one")
+    for change in (
+        {"l2_strength": 0.4},
+        {"l2_strength": None},
+        {"odd": 1},
+        {"loss": "squared"},
+        {"mechanism": "output"},
+    ):
+        values = json.loads(result.to_json())
+        values["params"] |= change
+        with pytest.raises(InvalidInput, match="params must"):
+            type(result).from_json(rewritten(values))
+
+
+def test_a_failure_probability_is_a_number():
+    values = json.loads(made("report", "approx", "add_remove")[0].to_json())
+    for value in (math.nan, math.inf, -1.0, 10**400):
+        with pytest.raises(InvalidInput, match="failure_probability must be finite"):
+            ReportRecord.from_json(rewritten({**values, "failure_probability": value}))
 
 
 def test_another_version_may_calibrate_otherwise():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable, approval_of
-from dpci.base.validation import check_choice, check_flag, check_real, check_reals
+from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
 from dpci.data.arrays import check_finite
 from dpci.errors import InvalidInput
 from dpci.released.record import FitRecord
@@ -71,7 +71,7 @@ class ReportRecord(Approvable):
         put("bound", check_choice("bound", self.bound, BOUNDS))
         put("simultaneous", check_flag("simultaneous", self.simultaneous))
         # Its range is checked where the bounds are made.
-        put("failure_probability", check_real("failure_probability", self.failure_probability))
+        put("failure_probability", check_not_negative("failure_probability", self.failure_probability))
         self._check_presence("shares")
         put("shares", None if self.shares is None else check_shares(self.shares))
         k = len(self.fit.names)

@@ -12,7 +12,8 @@ from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.tuning.selection import Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
-_FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+"""Keywords of a fit that candidates may differ in."""
 _RUNS = {"shape": 1.0, "expected_runs": None}
 _UNUSED: dict[Method, dict[str, float | None]] = {
     "repeat": {},
@@ -66,9 +67,9 @@ def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
     for candidate in candidates:
         if not isinstance(candidate, Mapping):
             raise InvalidInput(f"every candidate must be a dictionary of keywords of fit, got {candidate!r}")
-        unknown = [name for name in candidate if name not in _FREE]
+        unknown = [name for name in candidate if name not in FREE]
         if unknown:
-            raise InvalidInput(f"candidates must differ only in {', '.join(_FREE)}, got {unknown[0]!r}")
+            raise InvalidInput(f"candidates must differ only in {', '.join(FREE)}, got {unknown[0]!r}")
         grid.append(dict(candidate))
     if not grid:
         raise InvalidInput("candidates must hold at least one candidate, got none")

@@ -24,6 +24,7 @@ from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
+from dpci.tuning.candidates import FREE
 from dpci.tuning.selection import Method, Selection
 
 if TYPE_CHECKING:
@@ -290,7 +291,30 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     params = values["params"]
     if not isinstance(params, dict):
         raise InvalidInput(f"params must be an object, got params={params!r}")
+    _check_params(params, record)
     return kind(params=params, result=fit, budget=budget, selection=selection)
+
+
+def _check_params(params: Mapping[str, Any], record: FitRecord) -> None:
+    """Refuse a chosen candidate that is not that of the model.
+
+    Raises
+    ------
+    InvalidInput
+        For names that no candidate has, and another λ, loss or mechanism than those of the model.
+    """
+    if others := sorted(params.keys() - set(FREE)):
+        raise InvalidInput(f"params must name keywords that candidates have, got {others[0]!r}")
+    strength, loss, mechanism = (params.get(name) for name in ("l2_strength", "loss", "mechanism"))
+    used = mechanism.get("name") if isinstance(mechanism, dict) else mechanism
+    raised = record.variant == "cms11"
+    for name, value, same in (
+        ("l2_strength", strength, raised or strength == record.l2_strength),
+        ("loss", loss, loss in (record.loss["name"], describe(record.loss))),
+        ("mechanism", mechanism, used == record.mechanism),
+    ):
+        if name in params and not same:
+            raise InvalidInput(f"params must be those of the model, got {name}={value!r}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
