@@ -304,14 +304,14 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
         common = _common(self._first)
         for name, fit in self.items():
-            differ = [field for field, value in _common(fit).items() if value != common[field]]
-            if differ:
+            own = _common(fit)
+            if differ := sorted(field for field in own | common if own.get(field) != common.get(field)):
                 raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
             same = fit.privacy["relation"] == "add_remove"
             budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
-                own = (whole.budget, whole.neighbors, whole.parts, whole.counts)
-                same = same and own == (self.charged, self.neighbors, len(self), counted is not None)
+                of_whole = (whole.budget, whole.neighbors, whole.parts, whole.counts)
+                same = same and of_whole == (self.charged, self.neighbors, len(self), counted is not None)
             right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
@@ -388,8 +388,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 def _common(fit: PrivateFit) -> dict[str, Any]:
     """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
     own = {"checksum", *_OWN, *(["l2_strength"] if record_of(fit).variant == "cms11" else [])}
-    kept = {"weights": None, "whole": None, **json.loads(fit.to_json())}
-    return {name: value for name, value in kept.items() if name not in own}
+    return {name: value for name, value in json.loads(fit.to_json()).items() if name not in own}
 
 
 def _lead(result: StrataFit) -> str:
