@@ -16,9 +16,13 @@ _LEDGER_ENDINGS: Final = ("", "-wal", "-journal", "-shm", "-lock")
 class NotDelivered(DpciError):
     """What was released, and paid for, could not be written in full; the message says where the model is."""
 
+    code = "not_delivered"
+
 
 class NoCoefficients(DpciError):
     """A linear regression was released and paid for, and the noise hides it; the message says where the release is."""
+
+    code = "hidden_by_noise"
 
 
 def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[Path] = ()) -> None:
@@ -111,7 +115,7 @@ def new_file(option: str, path: Path, *, force: bool) -> Iterator[Path]:
         temporary = _beside(path)
         try:
             yield temporary
-            with temporary.open("rb") as file:
+            with temporary.open("r+b") as file:  # Windows syncs only what may be written
                 os.fsync(file.fileno())
             _publish(temporary, Path(os.path.realpath(path)), force=force)
         finally:

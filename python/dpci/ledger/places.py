@@ -3,11 +3,13 @@
 import os
 from pathlib import Path
 
-from dpci.errors import InvalidInput
+from dpci.base.validation import broken
 
 
 def sync_folder(folder: Path) -> None:
     """Write the entries of a folder to the disk."""
+    if os.name == "nt":  # where folders cannot be opened
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -19,10 +21,10 @@ def check_path(path: object) -> Path:
     """Return the absolute path of a file, through links, whatever the working folder becomes later."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not name or "\0" in name or not _is_encodable(name):
-        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
+        raise broken("path", "the name of a file", path)
     file = Path(os.path.realpath(name))
     if not file.name:
-        raise InvalidInput(f"path must be the name of a file, got path={path!r}")
+        raise broken("path", "the name of a file", path)
     return file
 
 

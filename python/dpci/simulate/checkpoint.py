@@ -4,6 +4,7 @@ import hashlib
 import json
 import lzma
 import os
+import secrets
 import struct
 import tokenize
 import zipfile
@@ -110,7 +111,7 @@ class Checkpoint:
             for c, outcome in enumerate(configurations)
             for part, values in zip(_PARTS, outcome, strict=True)
         }
-        fresh = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
             try:
                 with fresh.open("wb") as file:
