@@ -9,6 +9,7 @@ import dpci
 from dpci.data import frames
 from dpci.data.arrays import as_features
 from dpci.schema import ClassTarget, NumericColumn, Schema
+from dpci.sklearn import PrivateLogisticRegression, RowNormClipper
 
 N, NAMES = 1200, ("age", "dose", "weight")
 _RNG = np.random.default_rng(8)
@@ -212,3 +213,97 @@ def test_chunks_of_pyarrow_are_read_where_they_lie(monkeypatch):
     np.testing.assert_array_equal(as_features(uneven).values, [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])
     assert as_features(uneven.slice(0, 0)).shape == (0, 2)
     assert as_features(narwhals.from_native(uneven)).shape == (3, 2)
+
+
+# Every place that takes data, on objects with one protocol and nothing else.
+
+P, W, R = np.arange(N) // 2, _RNG.uniform(size=N), X @ [1.0, 2.0, 3.0]
+LABELS = np.where(Y, 1.0, -1.0)
+PUBLIC = {**KEYWORDS, "classes": (-1, 1)}
+MATRIX = {"bounds": (-0.6, 0.6), "budget": dpci.PureDP(50.0), "seed": 3}
+PARTS = [slice(0, 500), slice(500, N)]
+
+
+def arrow(values):
+    names = NAMES if values.shape[1:] == (3,) else ("u", "v")
+    return pa.table(dict(zip(names, values.T, strict=True))) if values.ndim == 2 else pa.chunked_array([values])
+
+
+def block(values):
+    data = arrow(values).combine_chunks()
+    return Block(data.to_batches()[0] if values.ndim == 2 else data)
+
+
+def estimator(w, **fit):
+    return PrivateLogisticRegression(epsilon=2.0, seed=1, classes=(-1, 1), weight_bound=1.0).fit(w(X), w(LABELS), **fit)
+
+
+PLACES = {
+    "fit": lambda w: dpci.fit(w(X), w(LABELS), persons=w(P), **PUBLIC).params,
+    "weights": lambda w: dpci.fit(w(X), w(LABELS), weights=w(W), weight_bound=1.0, **PUBLIC).params,
+    "parts": lambda w: dpci.fit(dpci.Chunks(lambda: ((w(X[k]), w(LABELS[k])) for k in PARTS)), **PUBLIC).params,
+    "fit_many": lambda w: dpci.fit_many({"a": (w(X), w(LABELS))}, **PUBLIC)["a"].params,
+    "predict": lambda w: dpci.fit(X, LABELS, **PUBLIC).predict(w(X)),
+    "contrast": lambda w: dpci.fit(X, LABELS, **PUBLIC).wald_test(w(np.eye(4)[0] - np.eye(4)[1])).pvalue,
+    "multinomial": lambda w: (
+        dpci.multinomial.fit(w(X), w(P % 3), persons=w(P), **{**KEYWORDS, "classes": (0, 1, 2)}).params
+    ),
+    "matrix": lambda w: (
+        dpci.regression.release(
+            w(X), w(R), persons=w(P), weights=w(W), weight_bound=1.0, robust=True, target_bound=(-4, 4), **MATRIX
+        )
+        .fit()
+        .params
+    ),
+    "targets": lambda w: (
+        dpci.regression.release(
+            w(X), w(np.column_stack([R, W])), target_bound=[(-4, 4), (0, 1)], **MATRIX
+        )._record.matrix
+    ),
+    "predict_linear": lambda w: dpci.regression.release(X, R, target_bound=(-4, 4), **MATRIX).fit().predict(w(X)),
+    "functional": lambda w: (
+        dpci.baselines.functional_mechanism(w(X), w(LABELS), budget=dpci.PureDP(9.0), l2_strength=1.0, seed=1).params
+    ),
+    "tune": lambda w: (
+        dpci.tuning.tune(
+            w(X),
+            w(LABELS),
+            candidates=[{"l2_strength": 0.1}, {"l2_strength": 0.2}],
+            validation_radius=1.0,
+            budget=dpci.PureDP(2.0),
+            classes=(-1, 1),
+            seed=1,
+        ).result.params
+    ),
+    "minimiser": lambda w: dpci.lowlevel.minimize_erm(w(X), w(LABELS), l2_strength=0.1).params,
+    "estimator": lambda w: estimator(w, sample_weight=w(W)).coef_,
+    "estimator_of_persons": lambda w: estimator(w, persons=w(P)).coef_,
+    "estimator_predicts": lambda w: estimator(w).predict_proba(w(X)),
+    "clipper": lambda w: RowNormClipper(0.5).fit(w(X)).transform(w(X)),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
+def test_one_protocol_is_enough_wherever_data_are_taken(place):
+    expected = PLACES[place](np.asarray)
+    for wrap in (Tensor, lambda values: Stream(arrow(values)), block):
+        np.testing.assert_array_equal(PLACES[place](wrap), expected)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
+def test_arrays_of_the_array_api_are_read_from_the_processor_alone(place):
+    strict = pytest.importorskip("array_api_strict")
+    np.testing.assert_array_equal(PLACES[place](strict.asarray), PLACES[place](np.asarray))
+    away = strict.Device("device1")
+    if place != "contrast":  # which is the caller's own, and shown in full
+        with pytest.raises(dpci.InvalidInput, match=r"readable by NumPy .*device1"):
+            PLACES[place](lambda values: strict.asarray(values, device=away))
+
+
+@pytest.mark.parametrize("what", ["X", "y", "persons", "weights"])
+def test_another_device_is_refused_for_every_argument(what):
+    data = {"X": X, "y": LABELS, "persons": P, "weights": W}
+    with pytest.raises(dpci.InvalidInput, match=f"^{what} must be in the memory of the processor"):
+        dpci.fit(**{**data, what: Tensor(data[what], (2, 0))}, weight_bound=1.0, **PUBLIC)

@@ -170,13 +170,13 @@ def _readable(table: Any) -> Any:  # noqa: ANN401  # of any library
 
 
 def column_labels(table: object) -> tuple[str, ...] | None:
-    """Return the names of the columns of a frame, of Dask too; None for anything else."""
-    return tuple(map(str, _labels(table))) if is_frame(table) else None
+    """Return the names of the columns of a frame, of Dask too; None where it has none before it is read."""
+    return (tuple(map(str, _labels(table))) or None) if is_frame(table) else None
 
 
 def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library
     """Return the labels of the columns of a frame that narwhals refuses."""
-    labels = table.column_names if hasattr(table, "column_names") else table.columns
+    labels = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", ())
     return labels if isinstance(labels, Iterable) else ()
 
 

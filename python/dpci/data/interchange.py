@@ -22,6 +22,7 @@ _DEVICES: Final = {
     16: "Hexagon",
 }
 
+_ARRAY_API: Final = ("__array_namespace__", "__dlpack__", "__array__")
 _ARROW: Final = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
@@ -71,6 +72,8 @@ def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
     try:
         if hasattr(kind, "__dlpack_device__"):
             _check_device(name, values)
+        if all(hasattr(kind, name) for name in _ARRAY_API):
+            return np.asarray(values)
         if _known_to_numpy(values):
             return values
         if hasattr(kind, "__dlpack__"):
@@ -86,6 +89,22 @@ def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
             f"{name} must be readable by NumPy through DLPack or Arrow, got {kind.__name__} ({error})"
         ) from error
     return values
+
+
+def known(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
+    """Return what :func:`taken_over` returns, of Arrow data with several columns a table: all of it has a shape.
+
+    Raises
+    ------
+    InvalidInput, MissingExtra
+        As :func:`taken_over`.
+    """
+    found = taken_over(name, values)
+    if found is not values and hasattr(getattr(found, "type", None), "fields"):
+        import pyarrow as pa  # noqa: PLC0415  # loaded already
+
+        return pa.Table.from_struct_array(found)
+    return found
 
 
 def _known_to_numpy(values: object) -> bool:

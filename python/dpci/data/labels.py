@@ -253,7 +253,7 @@ def _labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     try:
         labels = np.asarray(decoded(y))
     except Exception as error:  # whatever the conversion of another library's object raises
-        raise InvalidInput(f"y must be one-dimensional, got {type(y).__name__} ({error})") from error
+        raise InvalidInput(f"y must be a one-dimensional array, got {type(y).__name__} ({error})") from error
     if labels.ndim != 1:
         raise InvalidInput(f"y must be one-dimensional, got shape {labels.shape}")
     _check_length(len(labels), n_samples)

@@ -174,7 +174,11 @@ def _cells(ids: object) -> NDArray[Any]:
         cells = np.empty(len(ids), dtype=object)
         cells[:] = ids
         return cells
-    return np.asarray(decoded(taken_over("persons", ids)))
+    ids = taken_over("persons", ids)
+    try:
+        return np.asarray(decoded(ids))
+    except Exception as error:  # whatever the conversion of another library's object raises
+        raise InvalidInput(f"persons must be an array, got {type(ids).__name__} ({error})") from error
 
 
 def _counted(offsets: NDArray[Any]) -> _I64:

@@ -13,6 +13,7 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
 from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names, name_beside
@@ -145,6 +146,8 @@ def release(
     >>> matrix.fit().names
     ('x0', 'x1', 'intercept')
     """
+    if not (isinstance(ledger, Ledger) and ledger.errors == "private"):  # which pays before anything is read
+        X, y = known("X", X), known("y", y)
     choices = matrix_choices(
         y,
         budget=budget,
@@ -241,7 +244,7 @@ def release_matrix(
             _check_case(case, whole)
             reason = case.hopeless() if warn and made is choices else None
             if reason is not None:
-                warnings.warn(reason, MomentNoiseWarning, stacklevel=stacklevel + level)
+                warnings.warn(MomentNoiseWarning(reason, code="hidden_by_noise"), stacklevel=stacklevel + level)
         return case.spec
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
@@ -277,11 +280,11 @@ def release_matrix(
 def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # whatever the caller has
     """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
     check_in_memory(X, choices.persons, choices.weights)
-    known = getattr(X, "schema", None) if isinstance(X, Partitions) else None
-    if isinstance(known, Schema) and known.persons and choices.persons is None:
+    schema = getattr(X, "schema", None) if isinstance(X, Partitions) else None
+    if isinstance(schema, Schema) and schema.persons and choices.persons is None:
         raise InvalidInput(
-            f"persons must be given where the schema names a column of persons, {known.persons!r}, because a person "
-            f"may have several rows: pass persons={known.persons!r}, got persons=None"
+            f"persons must be given where the schema names a column of persons, {schema.persons!r}, because a person "
+            f"may have several rows: pass persons={schema.persons!r}, got persons=None"
         )
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)

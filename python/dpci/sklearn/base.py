@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
 from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
 from dpci.data.frames import decoded, is_frame
+from dpci.data.interchange import known, taken_over
 from dpci.data.persons import person_rule
 from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import InvalidInput
@@ -86,7 +87,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         """Return rows and targets as scikit-learn validates them, and set ``n_features_in_``."""
         _check_unmasked("X", X)
         _check_unmasked("y", y)
-        y, y_numeric = decoded(y), is_regressor(self)
+        X, y, y_numeric = known("X", X), decoded(taken_over("y", y)), is_regressor(self)
         if not is_frame(X):
             rows, targets = validate_data(self, X, y, accept_sparse="csr", dtype=_DTYPES, y_numeric=y_numeric)
             return rows, targets
@@ -115,6 +116,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         check_is_fitted(self)
         warn_of_inspection()
         _check_unmasked("X", X)
+        X = known("X", X)
         if is_frame(X):
             rows = check_array(self._rows_of_frame(X, reset=False), estimator=self, dtype=_DTYPES, input_name="X")
         else:

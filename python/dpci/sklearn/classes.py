@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 from dpci.base.validation import check_positive
 from dpci.data.arrays import Table
 from dpci.data.frames import decoded
+from dpci.data.interchange import taken_over
 from dpci.data.labels import check_classes, check_present, is_boolean, label_array
 from dpci.data.weights import ClassWeights
 from dpci.errors import InvalidInput
@@ -68,7 +69,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         return super()._fit_keywords()
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
-        y = decoded(y)
+        y = decoded(taken_over("y", y))
         _check_objects_present(y)
         table, labels = super()._check_data(X, y)
         kind = type_of_target(labels, input_name="y", raise_unknown=True)

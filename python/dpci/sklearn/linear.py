@@ -351,18 +351,16 @@ def _gaussian_budget_of(
 
 
 def _warn_of_nothing(refusal: str, stacklevel: int) -> None:
-    warnings.warn(
+    message = (
         f"{refusal}; there are no coefficients, and result_ has the release "
-        "(regression.MomentMatrix.of(result_), for other regressions)",
-        MomentNoiseWarning,
-        stacklevel=stacklevel + 1,
+        "(regression.MomentMatrix.of(result_), for other regressions)"
     )
+    warnings.warn(MomentNoiseWarning(message, code="hidden_by_noise"), stacklevel=stacklevel + 1)
 
 
 def _warn_of_ridge(refusal: str, result: LinearFit, stacklevel: int) -> None:
-    warnings.warn(
+    message = (
         f"{refusal}; the coefficients and intervals are those of the ridge regression with l2_strength='private', "
-        f"{result.l2_strength:.3g}",
-        MomentNoiseWarning,
-        stacklevel=stacklevel + 1,
+        f"{result.l2_strength:.3g}"
     )
+    warnings.warn(MomentNoiseWarning(message, code="hidden_by_noise"), stacklevel=stacklevel + 1)

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from dpci.budgets import Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import decoded
+from dpci.data.interchange import taken_over
 from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -254,7 +255,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         return sorted(range(len(classes)), key=lambda at: classes[at])
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
-        y = decoded(y)
+        y = decoded(taken_over("y", y))
         labels = np.asarray(y)
         if labels.dtype.kind == "O" and labels.ndim == 1:
             check_present(labels)  # before scikit-learn stumbles over None beside strings

@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from dpci.base.validation import check_positive
+from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import Table
-from dpci.errors import InvalidInput
+from dpci.data.interchange import known
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedColumns
 
@@ -61,7 +61,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             For a bound that is not finite and above zero.
         """
         check_positive("row_norm", self.row_norm)
-        validate_data(self, X, accept_sparse="csr", dtype=_DTYPES)
+        validate_data(self, known("X", X), accept_sparse="csr", dtype=_DTYPES)
         return self
 
     def transform(self, X: Table) -> Any:  # noqa: ANN401  # an array or a sparse matrix, as X is
@@ -78,6 +78,7 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             A copy.
         """
         bound = check_positive("row_norm", self.row_norm)
+        X = known("X", X)
         checks = {"accept_sparse": "csr", "dtype": _DTYPES, "copy": True}
         if hasattr(self, "n_features_in_"):
             rows = validate_data(self, X, reset=False, **checks)
@@ -184,7 +185,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
 
     def _checked_schema(self) -> Schema:
         if not isinstance(self.schema, Schema):
-            raise InvalidInput(f"schema must be a dpci.schema.Schema, got schema={self.schema!r}")
+            raise broken("schema", "a dpci.schema.Schema", self.schema)
         return self.schema
 
     def __sklearn_tags__(self) -> Tags:
