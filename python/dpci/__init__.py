@@ -106,7 +106,7 @@ else:
             if name in _MODULES:  # scikit-learn, which one of them needs, is optional
                 return importlib.import_module(f"dpci.{name}")
         except MissingExtra as error:
-            raise MissingModule(str(error)) from error
+            raise MissingModule(str(error), **vars(error)) from error
         public = importlib.import_module("dpci.further" if name in _FURTHER else "dpci.public")
         globals().update({each: getattr(public, each) for each in public.__all__})
         return globals()[name]

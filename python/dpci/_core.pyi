@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.errors import DpciError
+
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
 _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
@@ -17,8 +19,9 @@ __version__: str
 LANES: int
 """Replicates of a study that share each pass over the rows."""
 SEEDED_BUGS: bool
-REFUSALS: list[tuple[str, str, str, bool]]
 """Whether mistakes can be switched on, for tests of the tests; False in every build that is installed."""
+REFUSALS: list[tuple[str, str, str, bool]]
+"""Errors that the data can cause: what is refused, when, what it shows, and whether clipping leaves it."""
 
 @final
 class Loss:
@@ -1093,6 +1096,9 @@ class Testing:
 
         The latter two are (dim**2,). Not private.
         """
+    @staticmethod
+    def errors() -> list[DpciError]:
+        """One exception for each rule of the core, as it would be raised."""
     @staticmethod
     def release_bits(n: int) -> NDArray[np.uint64]:
         """n words of the release generator, to test its independence across forks and threads."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from dpci import _core
 from dpci.base.validation import (
+    broken,
     check_choice,
     check_count,
     check_fraction,
@@ -215,7 +216,7 @@ def check_budget(budget: object) -> Budget:
             f"throughout, got budget={budget!r} (dpci.regression.release takes it)"
         )
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
-        raise InvalidInput(f"budget must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got budget={budget!r}")
+        raise broken("budget", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", budget)
     return budget
 
 
@@ -233,7 +234,7 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
     for kind in (PureDP, ZCDP, ApproxDP):
         if kind.notion == notion:
             return kind(**_checked(notion, parameters, tuple(part.name for part in fields(kind))))
-    raise InvalidInput(f"notion must be 'pure', 'zcdp' or 'approx', got notion={notion!r}")
+    raise broken("notion", "'pure', 'zcdp' or 'approx'", notion)
 
 
 def gaussian_budget_from(notion: str, parameters: object) -> GaussianBudget:
@@ -264,10 +265,7 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
     if neighbors == "replace_one":
         if n_public is None:
             return None
-        raise InvalidInput(
-            "n_public must be None with neighbors='replace_one', because the number of records is public, got "
-            f"n_public={n_public!r}"
-        )
+        raise broken("n_public", "None with neighbors='replace_one', because the number of records is public", n_public)
     if n_public is None:
         raise InvalidInput(
             "n_public must be given with neighbors='add_remove', because the number of records is private, got "

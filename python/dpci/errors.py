@@ -38,11 +38,21 @@ class _Described(Exception):
 class DpciError(_Described):
     """Base class of every error that dpci raises.
 
-    ``code`` names the broken rule. Releases that fail for reasons of the machine or of the noise have the codes
-    ``"no_entropy"``, ``"no_resources"``, ``"noise_tail"``, ``"not_positive_definite"`` and ``"release_not_finite"``.
+    Attributes
+    ----------
+    code
+        The broken rule. Releases that fail for reasons of the machine or of the noise have the codes ``"no_entropy"``,
+        ``"no_resources"``, ``"noise_tail"``, ``"not_positive_definite"`` and ``"release_not_finite"``; a Dask cluster
+        without workers ``"no_workers"``, and a distribution function that could not be computed ``"not_converged"``.
+    name
+        The argument or the released matrix that breaks the rule, where it is one.
+    value
+        Its value, where that is a number, a string or a flag.
     """
 
     code = "error"
+    name: str | None = None
+    value: float | int | str | None = None
 
 
 class InvalidInput(DpciError, ValueError):
@@ -56,18 +66,38 @@ class InvalidInput(DpciError, ValueError):
         ``"target_not_allowed"``, ``"weight_not_allowed"``, ``"too_many_records"``,
         ``"too_many_rows"``, ``"unsupported"``, ``"invalid_loss"``.
     name
-        The argument, where one argument breaks the rule.
+        The argument, where the message begins with one.
     value
-        Its value, where that is a number, a string or a flag; for ``"wrong_length"`` its length.
+        Its value, where that is a number, a string or a flag; for ``"wrong_length"`` its length, for ``"row_too_long"``
+        and ``"row_too_short"`` the norm of the row, for ``"too_many_rows"`` the number of rows.
+    rule
+        What the argument must be, in words: of ``"out_of_range"`` and ``"target_not_allowed"``.
     row, column
         Where in the table the value stands, from 0.
+    bound
+        What it may be at most: of ``"weight_not_allowed"`` and ``"too_many_rows"``.
+    expected
+        The length that it must have: of ``"wrong_length"``.
+    shape
+        Numbers of rows and of parameters: of ``"no_data"``.
+    n_records
+        The number of records: of ``"too_many_records"``.
     """
 
     code = "invalid_input"
-    name: str | None = None
-    value: float | int | str | None = None
+    rule: str | None = None
     row: int | None = None
     column: int | None = None
+    bound: float | int | None = None
+    expected: int | None = None
+    shape: tuple[int, int] | None = None
+    n_records: float | None = None
+
+    def __init__(self, message: str = "", **values: object) -> None:
+        # Messages begin with the argument that breaks the rule, if it is one.
+        name, must, _ = message.partition(" must ")
+        found: dict[str, object] = {"name": name} if must and name.isidentifier() else {}
+        super().__init__(message, **found | values)
 
 
 class RowNormViolation(DpciError, ValueError):
@@ -83,8 +113,8 @@ class RowNormViolation(DpciError, ValueError):
         Its norm, or the sum of the block's absolute values.
     bound
         The public bound.
-    column
-        The first column of the block.
+    column, size
+        The first column of the block, and the number of its columns.
     """
 
     code = "row_norm_exceeded"
@@ -92,6 +122,7 @@ class RowNormViolation(DpciError, ValueError):
     norm: float | None = None
     bound: float | None = None
     column: int | None = None
+    size: int | None = None
 
 
 class RegularizationTooSmall(DpciError, ValueError):
@@ -105,11 +136,20 @@ class RegularizationTooSmall(DpciError, ValueError):
         The least ``l2_strength``; None for ``"too_few_digits"``.
     value
         The ``l2_strength`` given.
+    epsilon
+        The part of epsilon that limits it: of ``"regularization_too_small"``.
+    tolerance, certificate
+        The distance to the minimiser that has to be certified, and the least that can be certified for every data set:
+        of ``"too_few_digits"``.
     """
 
     code = "regularization_too_small"
+    name = "l2_strength"
     least: float | None = None
     value: float | None = None
+    epsilon: float | None = None
+    tolerance: float | None = None
+    certificate: float | None = None
 
 
 class NotConverged(DpciError):
@@ -125,16 +165,19 @@ class NotConverged(DpciError):
         The distance that was certified.
     iterations
         The number of iterations.
+    reason
+        Why there were no more, in words.
     """
 
     code = "not_converged"
     tolerance: float | None = None
     certificate: float | None = None
     iterations: int | None = None
+    reason: str | None = None
 
 
 class BudgetExceeded(DpciError):
-    """The requested spend exceeds the remaining budget. Nothing was computed.
+    """The requested spend exceeds the remaining budget. Nothing was computed, and nothing is spent.
 
     Attributes
     ----------
@@ -144,11 +187,14 @@ class BudgetExceeded(DpciError):
         The budget that was asked for, as one of ``dpci.Budget``.
     remaining
         What remains of the ledger's total; None if nothing does.
+    total
+        The ledger's total.
     """
 
     code = "budget_exceeded"
     requested: Any = None
     remaining: Any = None
+    total: Any = None
 
 
 class ReleaseFailed(DpciError):
@@ -158,21 +204,51 @@ class ReleaseFailed(DpciError):
 
 
 class LedgerError(DpciError):
-    """A ledger cannot be read or written: its file is damaged, foreign, locked or full. Nothing was released."""
+    """A ledger cannot be read or written: its file is damaged, foreign, locked or full. Nothing was released.
+
+    Attributes
+    ----------
+    code
+        ``"ledger"``, or more precisely ``"ledger_damaged"``, ``"ledger_foreign"`` for a file that is no ledger or
+        another one, and ``"ledger_closed"``.
+    path
+        The file; None of a ledger in memory.
+    """
 
     code = "ledger"
+    path: str | None = None
 
 
 class MissingExtra(DpciError, ImportError):
-    """A package that dpci works without is missing or too old: ``name``; the message says what to install."""
+    """A package that dpci works without is missing or too old; the message says what to install.
+
+    Attributes
+    ----------
+    code
+        ``"missing_extra"``.
+    name
+        The package, by the name under which it is imported.
+    extra
+        The extra of dpci that installs it.
+    """
 
     code = "missing_extra"
+    extra: str | None = None
 
 
 class DpciWarning(_Described, UserWarning):
-    """Base class of the warnings of dpci; each has a stable ``code``."""
+    """Base class of the warnings of dpci; each has a stable ``code``.
+
+    Attributes
+    ----------
+    code
+        ``"model_not_kept"`` of the one that is of no further kind: a ledger could not note the hash of a model.
+    entry
+        The number of the ledger's entry that paid for that model.
+    """
 
     code = "warning"
+    entry: int | None = None
 
 
 class PrivacyLeakWarning(DpciWarning):
@@ -182,15 +258,38 @@ class PrivacyLeakWarning(DpciWarning):
 
 
 class DpciDeprecationWarning(DpciWarning, FutureWarning):
-    """Something that a later version will not have; the message says since when, until when, and what to use."""
+    """Something that a later version will not have; the message says since when, until when, and what to use.
+
+    Attributes
+    ----------
+    code
+        ``"deprecated"``.
+    what, instead
+        What goes, and what to use.
+    since, removal
+        Versions, "major.minor": the first that warns, and the first without it.
+    """
 
     code = "deprecated"
+    what: str | None = None
+    instead: str | None = None
+    since: str | None = None
+    removal: str | None = None
 
 
 class SeededNoiseWarning(DpciWarning):
-    """The noise came from the caller's seed: whoever knows the seed can subtract it."""
+    """The noise came from the caller's seed: whoever knows the seed can subtract it.
+
+    Attributes
+    ----------
+    code
+        ``"seeded_noise"``.
+    what
+        What is not private: "result", "counts" and the like.
+    """
 
     code = "seeded_noise"
+    what: str | None = None
 
 
 class MomentNoiseWarning(DpciWarning):
@@ -200,8 +299,10 @@ class MomentNoiseWarning(DpciWarning):
 
     Attributes
     ----------
+    code
+        ``"moment_noise"``, or ``"hidden_by_noise"`` of moment matrices.
     ratio
-        The noise over the least eigenvalue, as the message states it.
+        The noise over the least eigenvalue, as the message states it; None of moment matrices.
     """
 
     code = "moment_noise"
@@ -215,6 +316,8 @@ class CurvatureWarning(DpciWarning):
 
     Attributes
     ----------
+    code
+        ``"curvature"``.
     room
         ``result.curvature_room``.
     """

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.base.validation import check_flag, check_not_negative, check_positive, check_reals
+from dpci.base.validation import broken, check_flag, check_not_negative, check_positive, check_reals
 from dpci.errors import InvalidInput
 
 __all__ = [
@@ -266,7 +266,7 @@ class Custom:
     def __post_init__(self) -> None:
         for part in ("value", "slope", "curvature"):
             if not callable(getattr(self, part)):
-                raise InvalidInput(f"{part} must be callable, got {part}={getattr(self, part)!r}")
+                raise broken(part, "callable", getattr(self, part))
         object.__setattr__(self, "slope_bound", check_positive("slope_bound", self.slope_bound))
         object.__setattr__(self, "curvature_bound", check_positive("curvature_bound", self.curvature_bound))
         object.__setattr__(self, "one_signed", check_flag("one_signed", self.one_signed))

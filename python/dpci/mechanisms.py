@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from dpci.base.validation import check_choice, check_flag
-from dpci.errors import InvalidInput
+from dpci.base.validation import broken, check_choice, check_flag
 
 __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
@@ -73,9 +72,8 @@ def check_mechanism(mechanism: object) -> Mechanism:
         return mechanism
     if isinstance(mechanism, str) and mechanism in _BY_NAME:
         return _BY_NAME[mechanism]()
-    raise InvalidInput(
-        "mechanism must be 'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation(), "
-        f"got mechanism={mechanism!r}"
+    raise broken(
+        "mechanism", "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()", mechanism
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpci import _core
-from dpci.base.validation import check_count, check_positive
+from dpci.base.validation import broken, check_count, check_positive
 from dpci.errors import InvalidInput
 
 __all__ = ["Ball", "Blocks"]
@@ -170,7 +170,7 @@ RowDomain: TypeAlias = Ball | Blocks
 def check_rows(rows: object) -> RowDomain:
     """Return a domain of rows."""
     if not isinstance(rows, Ball | Blocks):
-        raise InvalidInput(f"rows must be dpci.rows.Ball(norm) or dpci.rows.Blocks(bounds), got rows={rows!r}")
+        raise broken("rows", "dpci.rows.Ball(norm) or dpci.rows.Blocks(bounds)", rows)
     return rows
 
 
@@ -209,7 +209,7 @@ def core_blocks(rows: RowDomain, intercept: float | None) -> _core.RowDomain | N
 def _items(name: str, values: object) -> list[Any]:
     """Return the entries of any sequence but a text."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
-        raise InvalidInput(f"{name} must be a sequence, got {name}={values!r}")
+        raise broken(name, "a sequence", values)
     return list(values)
 
 

@@ -5,7 +5,7 @@ from os import PathLike
 
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
-from dpci.errors import InvalidInput
+from dpci.base.validation import broken
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 
@@ -29,7 +29,7 @@ def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") 
         For a file that is missing, damaged or no ledger.
     """
     if not isinstance(ledger, Ledger | str | PathLike | None):
-        raise InvalidInput(f"ledger must be a dpci.Ledger, the path of one or None, got ledger={ledger!r}")
+        raise broken("ledger", "a dpci.Ledger, the path of one or None", ledger)
     if claim.paid is None:
         return [Finding("not checked" if ledger is None else "FAILED", "that a ledger paid: the model names none")]
     where = f"entry {claim.paid['entry']} of ledger {claim.paid['ledger']}, {claim.paid['time']}"

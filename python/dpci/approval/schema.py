@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from dpci.approval.findings import Finding
-from dpci.errors import InvalidInput
+from dpci.base.validation import broken
 from dpci.schema.columns import Column
 from dpci.schema.table import Schema
 
@@ -18,7 +18,7 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
         For anything but a schema.
     """
     if not isinstance(given, Schema | None):
-        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={given!r}")
+        raise broken("schema", "a dpci.schema.Schema or None", given)
     if known is None:
         what = "the schema: the model was fitted to encoded rows and holds none"
         yield Finding("not checked" if given is None else "FAILED", what)

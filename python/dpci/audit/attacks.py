@@ -8,7 +8,15 @@ from dpci.audit.cases import WorstCase, delta_of
 from dpci.audit.catalogue import MECHANISMS, all_cases, make_case
 from dpci.audit.outputs import Draw, attempt, tables
 from dpci.audit.table import AuditReport
-from dpci.base.validation import check_count, check_fraction, check_not_negative, check_real, check_seed, check_threads
+from dpci.base.validation import (
+    broken,
+    check_count,
+    check_fraction,
+    check_not_negative,
+    check_real,
+    check_seed,
+    check_threads,
+)
 from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, check_budget
 from dpci.errors import InvalidInput
 
@@ -243,7 +251,7 @@ def report(
     given: dict[str, object] = {"budgets": budgets, "mechanisms": mechanisms}
     for name, value in given.items():
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-            raise InvalidInput(f"{name} must be a sequence, got {name}={value!r}")
+            raise broken(name, "a sequence", value)
     by_notion: dict[str, Budget] = {check_budget(budget).notion: budget for budget in budgets}
     if not by_notion or len(by_notion) != len(budgets):
         raise InvalidInput(
@@ -298,11 +306,9 @@ class _Runs:
             self._outputs = draw.simulate(n_runs=n_runs, seed=_fresh_seed(seed), n_threads=threads)
             return
         if not callable(draw):
-            raise InvalidInput(f"draw must be a function or a case of worst_case, got draw={draw!r}")
+            raise broken("draw", "a function or a case of worst_case", draw)
         if seed is not None:
-            raise InvalidInput(
-                f"seed must be None with a function as draw, which has its own randomness, got seed={seed!r}"
-            )
+            raise broken("seed", "None with a function as draw, which has its own randomness", seed)
         # In turns, so that whatever drifts does so on both.
         outputs = [(attempt(draw, first), attempt(draw, second)) for _ in range(n_runs)]
         self._outputs = tables([a for a, _ in outputs], [b for _, b in outputs])

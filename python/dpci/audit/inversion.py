@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.tables import format_facts
-from dpci.base.validation import check_not_negative, check_positive
+from dpci.base.validation import broken, check_not_negative, check_positive
 from dpci.data.arrays import Table, as_matrix, as_vector, check_finite
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
@@ -228,7 +228,7 @@ def _scored(guesses: NDArray[np.int64], truth: NDArray[np.int64], hidden: _Attri
 
 def _checked_prior(prior: object) -> dict[Hashable, float]:
     if not isinstance(prior, Mapping) or not prior:
-        raise InvalidInput(f"prior must be a mapping of levels to probabilities, got prior={prior!r}")
+        raise broken("prior", "a mapping of levels to probabilities", prior)
     shares = {level: check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
     total = sum(shares.values())
     if not (abs(total - 1.0) <= _PRIOR_SLACK):
@@ -279,7 +279,7 @@ def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
         return int(column)
     if isinstance(column, str) and column in names:
         return names.index(column)
-    raise InvalidInput(f"column must be an index below {n_columns} or a name of {list(names)}, got column={column!r}")
+    raise broken("column", f"an index below {n_columns} or a name of {list(names)}", column)
 
 
 def _indicators(columns: Sequence[int], keys: tuple[Hashable, ...], levels: tuple[Hashable, ...], on: object) -> _F64:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from dpci._core import __version__
+from dpci.base.validation import broken
 from dpci.errors import DpciDeprecationWarning, InvalidInput
 
 _Arguments = ParamSpec("_Arguments")
@@ -41,9 +42,11 @@ class Deprecation:
         # From 1.0 only a major version breaks anything; it may follow any minor one, so the notice has no least length.
         major = removal[0] > since[0] and removal[1] == 0
         if not major and (since[0] > 0 or removal[0] > 0 or removal[1] < since[1] + LEAST_NOTICE):
-            raise InvalidInput(
-                f"removal must be a later major version or, before 1.0, at least {LEAST_NOTICE} minor versions after "
-                f"since={self.since!r}, got removal={self.removal!r}"
+            raise broken(
+                "removal",
+                f"a later major version or, before 1.0, at least {LEAST_NOTICE} minor versions after "
+                f"since={self.since!r}",
+                self.removal,
             )
         DEPRECATIONS.append(self)
 
@@ -62,7 +65,7 @@ class Deprecation:
 
     def warn(self, *, stacklevel: int) -> None:
         """Warn; 2 points at the caller of the function that calls this."""
-        warnings.warn(self.message, DpciDeprecationWarning, stacklevel=stacklevel + 1)
+        warnings.warn(DpciDeprecationWarning(self.message, **vars(self)), stacklevel=stacklevel + 1)
 
 
 def minor_version(text: str) -> tuple[int, int]:

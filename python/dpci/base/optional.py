@@ -9,6 +9,9 @@ from dpci.errors import DpciError, MissingExtra
 class MissingModule(DpciError, AttributeError):
     """A module of dpci that needs such a package was asked for as an attribute, which ``hasattr`` has to understand."""
 
+    code = MissingExtra.code
+    extra: str | None = None
+
 
 @contextmanager
 def optional(package: str, *, extra: str, what: str, name: str | None = None) -> Iterator[None]:
@@ -36,4 +39,4 @@ def optional(package: str, *, extra: str, what: str, name: str | None = None) ->
         if (error.name or "").partition(".")[0] != package:
             raise
         message = f"{what} needs {name or package}: pip install 'dpci[{extra}]'"
-        raise MissingExtra(message, name=package) from error
+        raise MissingExtra(message, name=package, extra=extra) from error

@@ -81,12 +81,11 @@ def check_seed(value: object) -> int | None:
 def warn_of_seed(what: str, stacklevel: int) -> None:
     """Warn that ``what`` is not private because its noise was seeded, ``stacklevel`` frames up: 2 is the caller."""
     verb = "are" if what.endswith("s") else "is"
-    warnings.warn(
+    message = (
         f"the {what} {verb} NOT PRIVATE, because the noise comes from the caller's seed (pass seed=None for a private "
-        "release)",
-        SeededNoiseWarning,
-        stacklevel=stacklevel,
+        "release)"
     )
+    warnings.warn(SeededNoiseWarning(message, what=what), stacklevel=stacklevel)
 
 
 def check_threads(value: object) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_count, check_flag, check_positive, check_real
+from dpci.base.validation import broken, check_count, check_flag, check_positive, check_real
 from dpci.errors import InvalidInput
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -172,7 +172,7 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
 def check_axes(axes: object) -> tuple[Axis, ...]:
     """Return the axes as a tuple; that they cover the columns is checked by the core."""
     if not isinstance(axes, Sequence) or not all(isinstance(axis, Bins | OneHot | Levels) for axis in axes):
-        raise InvalidInput(f"axes must be a sequence of Bins, OneHot and Levels, got axes={axes!r}")
+        raise broken("axes", "a sequence of Bins, OneHot and Levels", axes)
     return tuple(axes)
 
 
@@ -196,5 +196,5 @@ def _checked_columns(columns: object) -> tuple[int, ...]:
         or getattr(columns, "ndim", 1) != 1
         or not len(columns)
     ):
-        raise InvalidInput(f"columns must be a sequence of at least one column index, got columns={columns!r}")
+        raise broken("columns", "a sequence of at least one column index", columns)
     return tuple(check_count("every one of columns", column, least=0) for column in columns)

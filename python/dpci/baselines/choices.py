@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.base.validation import check_choice, check_flag, check_positive, check_seed, check_threads, warn_of_seed
+from dpci.base.validation import (
+    broken,
+    check_choice,
+    check_flag,
+    check_positive,
+    check_seed,
+    check_threads,
+    warn_of_seed,
+)
 from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
@@ -158,5 +166,5 @@ def unbounded_loss(loss: LossLike, *, kinks: bool) -> Loss:
     core_loss = checked.to_core()
     if core_loss.predictor_bound is not None or (core_loss.kinked and not kinks):
         smooth = "" if kinks else "smooth and "
-        raise InvalidInput(f"loss must be {smooth}defined for every predictor in this baseline, got loss={loss!r}")
+        raise broken("loss", f"{smooth}defined for every predictor in this baseline", loss)
     return checked

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import Seal
 from dpci.accounting.steps import Step
-from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
+from dpci.base.validation import broken, check_count, check_flag, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import Classes
 from dpci.errors import InvalidInput
@@ -134,7 +134,7 @@ class BaselineRecord:
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
+        raise broken(name, "an object", value)
     bounds = optional(check_interval)(f"{name}.target_bounds", value["target_bounds"])
     built_in = from_declaration(value)
     if built_in is None:

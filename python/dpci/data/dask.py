@@ -273,7 +273,8 @@ def _wait(client: Any, future: Any, distributed: Any) -> None:  # noqa: ANN401  
                 seen = now
             elif now - seen > limit:
                 raise DpciError(
-                    f"a Dask cluster must have workers, got none for {limit:g} s (the setting {_NO_WORKERS})"
+                    f"a Dask cluster must have workers, got none for {limit:g} s (the setting {_NO_WORKERS})",
+                    code="no_workers",
                 ) from None
         else:
             return

@@ -213,7 +213,8 @@ def _keyed_request() -> _core.Request:
         key = os.urandom(32)
     except (OSError, NotImplementedError) as error:
         raise DpciError(
-            f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}"
+            f"the operating system must provide entropy for the key of a fit in parts, got the error: {error}",
+            code="no_entropy",
         ) from error
     return _core.Request("lengths", np.empty(0), key)
 

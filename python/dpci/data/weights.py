@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_positive
+from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import as_numbers
 from dpci.data.frames import same_index
 from dpci.errors import InvalidInput
@@ -86,9 +86,11 @@ class ClassWeights:
             For weights that would be read from the labels, and anything but one positive weight for each class.
         """
         if isinstance(weights, str):
-            raise InvalidInput(
-                "class_weight must be a mapping from classes to public weights, because weights that are computed from "
-                f"the labels are not private, got class_weight={weights!r}"
+            raise broken(
+                "class_weight",
+                "a mapping from classes to public weights, because weights that are computed from the labels are not "
+                "private",
+                weights,
             )
         if not isinstance(weights, Mapping):
             raise InvalidInput(f"class_weight must be a mapping from classes to weights or None, got {weights!r}")

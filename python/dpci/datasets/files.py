@@ -19,7 +19,18 @@ from dpci.errors import DpciError, InvalidInput
 
 
 class DatasetUnavailable(DpciError):  # named like the other exceptions of dpci
-    """A public data file is not available, or is not the published one; the message says what to do."""
+    """A public data file is not available, or is not the published one; the message says what to do.
+
+    Attributes
+    ----------
+    code
+        ``"dataset_unavailable"``.
+    file
+        The published file's name; None of one that the caller named.
+    """
+
+    code = "dataset_unavailable"
+    file: str | None = None
 
 
 class Found(NamedTuple):
@@ -72,13 +83,13 @@ def read(file: PublicFile, *, download: bool = True) -> bytes:
             msg = (
                 f"{found.path} must be the published file with sha256 {file.sha256}, got {got}; delete it or replace it"
             )
-            raise DatasetUnavailable(msg)
+            raise DatasetUnavailable(msg, file=file.path)
         return content
     _check_allowed(file, download=download)
     content = _download(file)
     if (got := file.digest(content)) != file.sha256:
         msg = f"the file at {file.url} must have sha256 {file.sha256}, got {got}"
-        raise DatasetUnavailable(msg)
+        raise DatasetUnavailable(msg, file=file.path)
     _store(file, content)
     return content
 
@@ -99,19 +110,19 @@ def stream(file: PublicFile, *, download: bool = True) -> Iterator[io.BufferedIO
             f"{path} must be the published archive {path.name}.gz, got an uncompressed file: only the checksum of the "
             "archive is known; put the archive beside it"
         )
-        raise DatasetUnavailable(msg)
+        raise DatasetUnavailable(msg, file=file.path)
     # One handle for both passes: what is parsed is what was verified.
     with path.open("rb") as archive:
         if (got := _digest(archive)) != file.sha256:
             msg = f"{path} must be the published archive with sha256 {file.sha256}, got {got}; delete it or replace it"
-            raise DatasetUnavailable(msg)
+            raise DatasetUnavailable(msg, file=file.path)
         archive.seek(0)
         try:
             with gzip.GzipFile(fileobj=archive) as content:
                 yield content
         except (OSError, EOFError, zlib.error) as error:
             msg = f"{path} must be a whole gzip archive, got a damaged one: {error}"
-            raise DatasetUnavailable(msg) from error
+            raise DatasetUnavailable(msg, file=file.path) from error
 
 
 def _digest(archive: io.BufferedIOBase) -> str:
@@ -164,15 +175,17 @@ def _fetch(file: PublicFile, target: Path) -> None:
 def _check_allowed(file: PublicFile, *, download: bool) -> None:
     if not download or file.url is None:
         msg = _not_here(file) if file.url is None else f"{_not_here(file)}; downloading was not allowed"
-        raise DatasetUnavailable(msg)
+        raise DatasetUnavailable(msg, file=file.path)
 
 
 def _no_pooch(file: PublicFile) -> DatasetUnavailable:
-    return DatasetUnavailable(f"{_not_here(file)}; a download needs pooch: pip install 'dpci[datasets]'")
+    return DatasetUnavailable(
+        f"{_not_here(file)}; a download needs pooch: pip install 'dpci[datasets]'", file=file.path
+    )
 
 
 def _download_failed(file: PublicFile, error: Exception) -> DatasetUnavailable:
-    return DatasetUnavailable(f"{_not_here(file)}; the download failed: {error}")
+    return DatasetUnavailable(f"{_not_here(file)}; the download failed: {error}", file=file.path)
 
 
 def _download(file: PublicFile) -> bytes:
@@ -205,7 +218,7 @@ def _download_archive(file: PublicFile, *, download: bool) -> Path:
                 got = _digest(archive)
             if got != file.sha256:
                 msg = f"the file at {file.url} must have sha256 {file.sha256}, got {got}"
-                raise DatasetUnavailable(msg)
+                raise DatasetUnavailable(msg, file=file.path)
             part.replace(path)
     except OSError as error:
         raise _download_failed(file, error) from error

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpci.errors import DpciError
+from dpci.errors import DpciError, NotConverged
 
 _F64 = NDArray[np.float64]
 
@@ -66,7 +66,8 @@ def _unit_tails(weights: _F64, q: _F64) -> _F64:
         if np.all(np.abs(after - before) <= TOLERANCE * np.abs(after)):
             return np.asarray(np.clip(np.where(upper, after, 1.0 - after), 0.0, 1.0))
         before = after
-    raise DpciError(f"the tail of a quadratic form must converge within {_MOST_NODES} nodes, got one that does not")
+    message = f"the tail of a quadratic form must converge within {_MOST_NODES} nodes, got one that does not"
+    raise DpciError(message, code=NotConverged.code)
 
 
 def _crossing(weights: _F64, q: _F64, upper: NDArray[np.bool_]) -> _F64:

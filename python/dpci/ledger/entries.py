@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from dpci.base.validation import check_count
+from dpci.base.validation import broken, check_count
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.ledger.composition import Reserve
@@ -80,7 +80,7 @@ Next: TypeAlias = Callable[[Sequence[Entry]], Entry]
 def check_text(name: str, value: object) -> str:
     """Return a text that an entry may hold."""
     if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
-        raise InvalidInput(f"{name} must be printable text of at most {_LONGEST_TEXT} characters, got {name}={value!r}")
+        raise broken(name, f"printable text of at most {_LONGEST_TEXT} characters", value)
     return value
 
 
@@ -94,10 +94,7 @@ def check_n_public(n_public: int | None, neighbors: str, errors: str) -> int | N
             )
         return check_count("n_public", n_public)
     if n_public is not None:
-        raise InvalidInput(
-            "n_public must be None unless a ledger has errors='private' and neighbors='add_remove', "
-            f"got n_public={n_public!r}"
-        )
+        raise broken("n_public", "None unless a ledger has errors='private' and neighbors='add_remove'", n_public)
     return None
 
 

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dpci.base.tables import format_table
-from dpci.base.validation import check_choice
+from dpci.base.validation import broken, check_choice
 from dpci.budgets import Budget, Neighbors, check_budget
-from dpci.errors import BudgetExceeded, InvalidInput, LedgerError
+from dpci.errors import BudgetExceeded, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
 from dpci.ledger.places import check_path
@@ -123,9 +123,7 @@ class Ledger:
         for name, given in {"total": total, **fixed}.items():
             found = getattr(store.identity, name)
             if found != given:
-                raise InvalidInput(
-                    f"{name} must be {found!r}, the value in the ledger file {str(file)!r}, got {name}={given!r}"
-                )
+                raise broken(name, f"{found!r}, the value in the ledger file {str(file)!r}", given)
         self._store = store
 
     @classmethod
@@ -364,9 +362,7 @@ class Ledger:
         neighbors = check_choice("neighbors", neighbors, _RELATIONS)
         check_accepted(self.total, budget)
         if neighbors != self.neighbors:
-            raise InvalidInput(
-                f"neighbors must be {self.neighbors!r}, the relation of the ledger, got neighbors={neighbors!r}"
-            )
+            raise broken("neighbors", f"{self.neighbors!r}, the relation of the ledger", neighbors)
         return budget
 
     def _check_covered(self, account: Account, budget: Budget) -> None:
@@ -377,6 +373,7 @@ class Ledger:
                 f"the ledger cannot pay for this release: requested {budget!r}, remaining {left}, total {self.total!r}",
                 requested=budget,
                 remaining=remaining,
+                total=self.total,
             )
 
     def _account(self, entries: Sequence[Entry] | None = None) -> Account:

@@ -173,7 +173,7 @@ class FileStore:
                 fresh.unlink(missing_ok=True)
         except OSError as error:
             raise LedgerError(
-                f"the file of a ledger must be writable, got {str(path)!r}: {error.strerror or error}"
+                f"the file of a ledger must be writable, got {str(path)!r}: {error.strerror or error}", path=str(path)
             ) from error
 
     @classmethod
@@ -262,7 +262,9 @@ class FileStore:
         identity, written = _read_identity(connection, self.path)
         if identity != self.identity:
             raise LedgerError(
-                f"the ledger file must not be replaced while it is open, got another ledger in {str(self.path)!r}"
+                f"the ledger file must not be replaced while it is open, got another ledger in {str(self.path)!r}",
+                code="ledger_foreign",
+                path=str(self.path),
             )
         entries, head = self._known
         fresh = _read_entries(connection, self.path, after=len(entries))
@@ -293,7 +295,8 @@ def _connection(path: Path, mode: str) -> Iterator["sqlite3.Connection"]:
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes damaged bytes
             raise LedgerError(
                 f"the file of a ledger must be a ledger of dpci that can be read and written, got {str(path)!r}: "
-                f"{error}"
+                f"{error}",
+                path=str(path),
             ) from error
 
 
@@ -301,9 +304,9 @@ def _check_kind(connection: "sqlite3.Connection", path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
-        raise LedgerError(f"the file of a ledger must be a ledger of dpci, got another file in {str(path)!r}")
+        raise _foreign(path, f"a ledger of dpci, got another file in {str(path)!r}")
     if version != _FORMAT:
-        raise LedgerError(f"the file of a ledger must have format {_FORMAT}, got format {version} in {str(path)!r}")
+        raise _foreign(path, f"of format {_FORMAT}, got format {version} in {str(path)!r}")
 
 
 def _read_identity(connection: "sqlite3.Connection", path: Path) -> tuple[Identity, str]:
@@ -375,9 +378,14 @@ def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON
 
 
 def _damaged(path: Path, reason: str) -> LedgerError:
-    return LedgerError(f"the ledger file must be undamaged, got {str(path)!r}: {reason}")
+    message = f"the ledger file must be undamaged, got {str(path)!r}: {reason}"
+    return LedgerError(message, code="ledger_damaged", path=str(path))
+
+
+def _foreign(path: Path, rule: str) -> LedgerError:
+    return LedgerError(f"the file of a ledger must be {rule}", code="ledger_foreign", path=str(path))
 
 
 def _check_open(closed: bool) -> None:  # noqa: FBT001  # its only argument
     if closed:
-        raise LedgerError("the ledger must be open, got a closed one")
+        raise LedgerError("the ledger must be open, got a closed one", code="ledger_closed")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from dpci.base.validation import check_flag, warn_of_seed
+from dpci.base.validation import broken, check_flag, warn_of_seed
 from dpci.budgets import Neighbors
 from dpci.data.persons import check_contribution, person_rule
 from dpci.data.rows import check_source
@@ -119,8 +119,10 @@ def fit_moments(
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
         warnings.warn(
-            f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
-            MomentNoiseWarning,
+            MomentNoiseWarning(
+                f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
+                code="hidden_by_noise",
+            ),
             stacklevel=3,
         )
     return result
@@ -168,7 +170,7 @@ def _choices(
 ) -> tuple[MatrixChoices, Callable[[MatrixChoices, tuple[str, ...]], Model]]:
     """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
-        raise InvalidInput(f"loss must be 'squared' with mechanism='moments', got loss={loss!r}")
+        raise broken("loss", "'squared' with mechanism='moments'", loss)
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)
@@ -210,9 +212,11 @@ def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Re
         For a private ridge, which is not known before the matrix, and without an intercept.
     """
     if isinstance(l2_strength, str):
-        raise InvalidInput(
-            "l2_strength must be a number with persons and with weights, because their standard errors are planned "
-            f"before the matrix is released, got l2_strength={l2_strength!r}"
+        raise broken(
+            "l2_strength",
+            "a number with persons and with weights, because their standard errors are planned before the matrix is "
+            "released",
+            l2_strength,
         )
     if not fit_intercept:
         raise InvalidInput(

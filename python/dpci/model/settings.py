@@ -12,6 +12,7 @@ from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import (
+    broken,
     check_choice,
     check_flag,
     check_not_negative,
@@ -176,7 +177,7 @@ class DerivedFacts:
     def check_targets(self) -> None:
         """Refuse classes for a loss that has none."""
         if self.classes is not None and not self.two_classes:
-            raise InvalidInput(f"classes must be None for a loss with real targets, got classes={self.classes!r}")
+            raise broken("classes", "None for a loss with real targets", self.classes)
 
     def public_n(self, n_samples: int) -> int:
         """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""

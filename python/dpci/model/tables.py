@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dpci.base.validation import broken
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
@@ -41,7 +42,7 @@ class Source(NamedTuple):
 def check_schema(schema: object) -> Schema:
     """Return a public schema that a result can be saved with."""
     if not isinstance(schema, Schema):
-        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+        raise broken("schema", "a dpci.schema.Schema or None", schema)
     try:
         kept = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True), allow_nan=False)))
     except (TypeError, ValueError) as error:  # found before anything is spent

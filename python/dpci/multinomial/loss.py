@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpci import _core
-from dpci.errors import InvalidInput
+from dpci.base.validation import broken
 from dpci.losses import SEVERAL, declaration
 
 
@@ -34,5 +34,5 @@ def check_declared(value: object, n_classes: int) -> dict[str, Any]:
     loss: Any = Multinomial(n_classes)
     expected = declaration(loss, loss.to_core())
     if value != expected:
-        raise InvalidInput(f"loss must be that of {n_classes} classes, {expected}, got loss={value!r}")
+        raise broken("loss", f"that of {n_classes} classes, {expected}", value)
     return expected

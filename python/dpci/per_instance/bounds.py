@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.tables import format_facts, format_table
-from dpci.base.validation import check_threads
+from dpci.base.validation import broken, check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Features, Table, as_features, check_columns
 from dpci.data.frames import check_same_index
@@ -287,7 +287,7 @@ class Report(SavedReport):
         saved = from_declaration(record.fit.loss)
         if saved is not None:
             if loss is not None and loss != saved:
-                raise InvalidInput(f"loss must be the loss of the report, {saved!r}, got loss={loss!r}")
+                raise broken("loss", f"the loss of the report, {saved!r}", loss)
             return cls(record, saved)
         if loss is None:
             raise InvalidInput("loss must be given for a report with a custom loss, got loss=None")

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_flag, check_real, warn_of_seed
+from dpci.base.validation import broken, check_choice, check_flag, check_real, warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
 from dpci.errors import InvalidInput
@@ -150,10 +150,7 @@ def report(
     (1,)
     """
     if not isinstance(budget, ApproxDP):
-        raise InvalidInput(
-            "budget must be dpci.ApproxDP for a per-instance report, because its noise is Gaussian, got "
-            f"budget={budget!r}"
-        )
+        raise broken("budget", "dpci.ApproxDP for a per-instance report, because its noise is Gaussian", budget)
     settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_facts, printable
-from dpci.base.validation import check_choice, check_flag, check_fraction
+from dpci.base.validation import broken, check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
@@ -303,7 +303,7 @@ def _only_target(record: MomentRecord) -> str:
 
 def _chosen(name: str, values: object, known: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name} must be a sequence of names, got {name}={values!r}")
+        raise broken(name, "a sequence of names", values)
     return tuple(_column(name, value, known) for value in values)
 
 

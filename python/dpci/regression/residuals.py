@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_positive
+from dpci.base.validation import broken, check_positive
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
 from dpci.released.rules import check_array, check_names, check_text
@@ -126,14 +126,14 @@ class Refinement:
 def check_refined(name: str, value: object) -> tuple[Refinement, ...]:
     """Return the refined regressions that a saved record has."""
     if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+        raise broken(name, "a list", value)
     return tuple(map(Refinement.from_dict, value))
 
 
 def check_residuals(name: str, value: object) -> tuple[ResidualMoments, ...]:
     """Return the residuals that a saved record has."""
     if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+        raise broken(name, "a list", value)
     return tuple(map(ResidualMoments.from_dict, value))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.validation import broken
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
@@ -215,7 +216,7 @@ def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, sche
     """
     known = record.table
     if schema is not None and not isinstance(schema, Schema):
-        raise InvalidInput(f"schema must be a dpci.schema.Schema or None, got schema={schema!r}")
+        raise broken("schema", "a dpci.schema.Schema or None", schema)
     if schema is not None and (known is None or not same_columns(known, schema)):
         rule = "None for a model without a schema" if known is None else "that of the fit, or one of equal columns"
         raise InvalidInput(f"schema must be {rule}, got another one, with the columns {', '.join(schema.names)}")

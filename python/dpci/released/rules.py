@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import Seal
 from dpci.accounting.steps import Step
-from dpci.base.validation import check_choice, check_count, check_positive, check_real, check_reals
+from dpci.base.validation import broken, check_choice, check_count, check_positive, check_real, check_reals
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
@@ -121,7 +121,7 @@ def steps_by(rules: Mapping[str, Rule], *, least: int = 0) -> Rule:
     def check(name: str, value: object) -> tuple[Step, ...]:
         if not isinstance(value, list) or len(value) < least:
             at_least = " of at least one step" if least else ""
-            raise InvalidInput(f"{name} must be a list{at_least}, got {name}={value!r}")
+            raise broken(name, f"a list{at_least}", value)
         steps = tuple(Step.from_mapping(step) for step in value)
         for step in steps:
             for part, rule in rules.items():
@@ -181,7 +181,7 @@ def optional(rule: Rule) -> Rule:
 def check_text(name: str, value: object) -> str:
     """Return a text."""
     if not isinstance(value, str):
-        raise InvalidInput(f"{name} must be text, got {name}={value!r}")
+        raise broken(name, "text", value)
     return value
 
 
@@ -193,7 +193,7 @@ def check_array(name: str, value: object) -> NDArray[np.float64]:
 def check_names(name: str, value: object) -> tuple[str, ...]:
     """Return texts."""
     if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list of texts, got {name}={value!r}")
+        raise broken(name, "a list of texts", value)
     return tuple(check_text(name, entry) for entry in value)
 
 
@@ -201,7 +201,7 @@ def check_interval(name: str, value: object) -> tuple[float, float]:
     """Return (lower, upper), finite and increasing."""
     lower, upper = check_reals(name, value, 2)
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise InvalidInput(f"{name} must be finite and increasing, got {name}={value!r}")
+        raise broken(name, "finite and increasing", value)
     return lower, upper
 
 
@@ -227,7 +227,7 @@ def check_seals(name: str, value: object) -> tuple[Seal, ...]:
         For anything that no seal is.
     """
     if not isinstance(value, list):
-        raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+        raise broken(name, "a list", value)
     seals = tuple(Seal.from_mapping(seal) for seal in value)
     for seal in seals:
         for part, rule in _RULES.items():

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from dpci.base.validation import check_count, check_flag, check_not_negative, check_positive
+from dpci.base.validation import broken, check_count, check_flag, check_not_negative, check_positive
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
@@ -62,7 +62,7 @@ def read_record(text: str | bytes, *, selected: bool = False, rules: Mapping[str
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name} must be an object, got {name}={value!r}")
+        raise broken(name, "an object", value)
     for key, rule in _LOSS_RULES.items():
         if key not in value:
             raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_flag, check_seed, check_threads
+from dpci.base.validation import broken, check_choice, check_flag, check_seed, check_threads
 from dpci.data.arrays import Table, read_only
 from dpci.data.persons import person_rule
 from dpci.data.rows import read
@@ -62,7 +62,7 @@ class Execution:
         if number is None:
             raise InvalidInput("seed must be an integer in [0, 2**64), got seed=None")
         if not isinstance(checkpoint, str | os.PathLike | None):
-            raise InvalidInput(f"checkpoint must be None or a path, got checkpoint={checkpoint!r}")
+            raise broken("checkpoint", "None or a path", checkpoint)
         if parallel is not None:
             check_choice("parallel", parallel, ("joblib",))
         return cls(
@@ -173,7 +173,7 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
         return (_complete(kind, keywords),)
     scalar = isinstance(configs, str | bytes | Mapping) or getattr(configs, "ndim", 1) == 0
     if scalar or not isinstance(configs, Iterable):
-        raise InvalidInput(f"configs must be a sequence of dictionaries, got configs={configs!r}")
+        raise broken("configs", "a sequence of dictionaries", configs)
     merged = []
     for i, config in enumerate(configs):
         if not isinstance(config, Mapping):

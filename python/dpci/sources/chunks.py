@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_count
+from dpci.base.validation import broken, check_count
 from dpci.data.arrays import as_numbers
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable
@@ -247,7 +247,7 @@ class Chunks:
         cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str, beside: Sequence[str]
     ) -> "Chunks":
         if not isinstance(schema, Schema):
-            raise InvalidInput(f"schema must be a dpci.schema.Schema, got schema={schema!r}")
+            raise broken("schema", "a dpci.schema.Schema", schema)
         paths = _as_paths(path)
         beside = _check_beside(beside)
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_choice, check_count, check_fraction
+from dpci.base.validation import broken, check_choice, check_count, check_fraction
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.interchange import named_columns
@@ -168,10 +168,7 @@ def fit_strata(
     counted = isinstance(n_public, str) and n_public == "private"
     of_fit, noise = check_budget(budget), None
     if not counted and count_share is not None:
-        raise InvalidInput(
-            "count_share must be None unless n_public is 'private', because no counts are released, got "
-            f"count_share={count_share!r}"
-        )
+        raise broken("count_share", "None unless n_public is 'private', because no counts are released", count_share)
     if counted:
         count_share = _COUNT_SHARE if count_share is None else count_share
         # A ledger counts decimals, below which the sum of both parts has to stay.
@@ -243,7 +240,7 @@ def fit_strata(
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:
     """Return the column of strata with its public categories, and the schema of the models without it."""
     if not isinstance(by, str):
-        raise InvalidInput(f"by must be the name of a column, got by={by!r}")
+        raise broken("by", "the name of a column", by)
     if by == schema.target.column:
         raise InvalidInput(f"by must not be the target, got by={by!r}")
     found = next((column for column in schema.columns if column.name == by), None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import format_facts, format_percent, format_table, number_format, printable
-from dpci.base.validation import check_choice, check_fraction
+from dpci.base.validation import broken, check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import Comparison, compare
@@ -206,7 +206,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             If the file cannot be written.
         """
         if title is not None and not isinstance(title, str):
-            raise InvalidInput(f"title must be a string or None, got title={title!r}")
+            raise broken("title", "a string or None", title)
         content: list[Html] = [tag("p", _lead(self), class_="lead")]
         for i, name in enumerate(self.parameters):
             figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level))]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from dpci.base.validation import check_real
+from dpci.base.validation import broken, check_real
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss
@@ -60,9 +60,7 @@ def check_candidates(candidates: Candidates | None) -> list[dict[str, Any]]:
     """Return the candidates as dictionaries of keywords of a fit."""
     scalar = isinstance(candidates, Mapping | str | bytes) or getattr(candidates, "ndim", 1) == 0
     if scalar or not isinstance(candidates, Iterable):
-        raise InvalidInput(
-            f"candidates must be a list of dictionaries of keywords of fit, got candidates={candidates!r}"
-        )
+        raise broken("candidates", "a list of dictionaries of keywords of fit", candidates)
     grid = []
     for candidate in candidates:
         if not isinstance(candidate, Mapping):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpci.accounting.seals import seal_facts
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import format_facts, number_format
+from dpci.base.validation import broken
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, describe
@@ -290,7 +291,7 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
         raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {fit.budget}")
     params = values["params"]
     if not isinstance(params, dict):
-        raise InvalidInput(f"params must be an object, got params={params!r}")
+        raise broken("params", "an object", params)
     _check_params(params, record)
     return kind(params=params, result=fit, budget=budget, selection=selection)
 

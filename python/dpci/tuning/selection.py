@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from dpci import _core
 from dpci.accounting.seals import seals_from
-from dpci.base.validation import check_choice, check_count, check_not_negative, check_positive
+from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, declaration, from_declaration
@@ -86,7 +86,7 @@ def _check_seal(name: str, value: object) -> list[dict[str, Any]]:
 def _list_of(rule: Rule) -> Rule:
     def check(name: str, value: object) -> list[Any]:
         if not isinstance(value, list):
-            raise InvalidInput(f"{name} must be a list, got {name}={value!r}")
+            raise broken(name, "a list", value)
         return [rule(name, entry) for entry in value]
 
     return check

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.validation import check_count, check_seed, check_threads
+from dpci.base.validation import broken, check_count, check_seed, check_threads
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
 from dpci.data.rows import read
@@ -158,7 +158,7 @@ def curve(
 def _settings(at: object, keywords: CurveKeywords) -> Settings:
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
-        raise InvalidInput(f"at must be dpci.PureDP, dpci.ZCDP or dpci.ApproxDP, got at={at!r}")
+        raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)
     # A split speaks of moments.
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}

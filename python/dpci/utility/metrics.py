@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import check_positive
+from dpci.base.validation import broken, check_positive
 from dpci.errors import InvalidInput
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -60,9 +60,9 @@ class Metric:
     def __post_init__(self) -> None:
         for name in ("value", "gradient"):
             if not callable(getattr(self, name)):
-                raise InvalidInput(f"{name} must be callable, got {name}={getattr(self, name)!r}")
+                raise broken(name, "callable", getattr(self, name))
         if self.hessian is not None and not callable(self.hessian):
-            raise InvalidInput(f"hessian must be None or callable, got hessian={self.hessian!r}")
+            raise broken("hessian", "None or callable", self.hessian)
 
 
 MetricLike: TypeAlias = Literal["loss", "smoothed_accuracy"] | SmoothedAccuracy | Metric
@@ -140,9 +140,8 @@ def check_metric(metric: object) -> SmoothedAccuracy | Metric | None:
         return None
     if isinstance(metric, str) and metric == "smoothed_accuracy":
         return SmoothedAccuracy()
-    raise InvalidInput(
-        "metric must be 'loss', 'smoothed_accuracy', dpci.utility.SmoothedAccuracy() or dpci.utility.Metric(), "
-        f"got metric={metric!r}"
+    raise broken(
+        "metric", "'loss', 'smoothed_accuracy', dpci.utility.SmoothedAccuracy() or dpci.utility.Metric()", metric
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.optional import optional
 from dpci.base.tables import format_facts, format_table
-from dpci.base.validation import check_choice, check_positive, check_real, check_reals
+from dpci.base.validation import broken, check_choice, check_positive, check_real, check_reals
 from dpci.budgets import Budget
 from dpci.data.arrays import as_numbers, read_only
 from dpci.errors import InvalidInput
@@ -373,7 +373,7 @@ class UtilityCurve:
         else:
             least, greatest = (check_positive("within", end) for end in check_reals("within", within, 2))
             if not least < greatest:
-                raise InvalidInput(f"within must be (least, greatest), got within={within!r}")
+                raise broken("within", "(least, greatest)", within)
         return self.path.least_offered(least, greatest), greatest
 
     def _out_of_reach(self, target: float, reached: _F64, within: tuple[float, float]) -> InvalidInput:

@@ -44,11 +44,12 @@ fn exception(error: &Error) -> PyErr {
 fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
     let number = |name: &str, value: f64| raised.setattr(name, value);
     let count = |name: &str, value: usize| raised.setattr(name, value);
-    raised.setattr("code", error.code())?;
+    let text = |name: &str, value: &str| raised.setattr(name, value);
+    text("code", error.code())?;
     match *error {
         Error::OutOfRange { name, rule, value } => {
-            raised.setattr("name", name)?;
-            raised.setattr("rule", rule)?;
+            text("name", name)?;
+            text("rule", rule)?;
             number("value", value)
         }
         Error::Length {
@@ -56,11 +57,13 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
             expected,
             got,
         } => {
-            raised.setattr("name", name)?;
+            text("name", name)?;
             count("expected", expected)?;
             count("value", got)
         }
+        Error::Empty { rows, params } => raised.setattr("shape", (rows, params)),
         Error::NonFiniteRow { row, column, value } => {
+            text("name", "X")?;
             count("row", row)?;
             count("column", column)?;
             number("value", value)
@@ -70,11 +73,13 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
             row,
             value,
         } => {
-            raised.setattr("rule", rule)?;
+            text("name", "y")?;
+            text("rule", rule)?;
             count("row", row)?;
             number("value", value)
         }
         Error::Weight { row, value, bound } => {
+            text("name", "weights")?;
             count("row", row)?;
             number("value", value)?;
             number("bound", bound)
@@ -87,32 +92,72 @@ fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
         Error::RowBlock {
             row,
             column,
+            size,
             sum,
             bound,
-            ..
         } => {
             count("row", row)?;
             count("column", column)?;
+            count("size", size)?;
             number("norm", sum)?;
             number("bound", bound)
         }
-        Error::RegularizationTooSmall { least, value, .. }
-        | Error::RidgeBelowNoise { least, value }
-        | Error::IllConditioned { least, value } => {
+        Error::RowTooLong { norm } | Error::RowTooShort { norm } => {
+            text("name", "X")?;
+            number("value", norm)
+        }
+        Error::TooManyRecords {
+            n_public,
+            n_records,
+        } => {
+            text("name", "n_public")?;
+            number("value", n_public)?;
+            number("n_records", n_records)
+        }
+        Error::TooManyRows { greatest, got } => {
+            text("name", "X")?;
+            count("value", got)?;
+            count("bound", greatest)
+        }
+        Error::RegularizationTooSmall {
+            least,
+            value,
+            epsilon,
+        } => {
+            number("least", least)?;
+            number("value", value)?;
+            number("epsilon", epsilon)
+        }
+        Error::RidgeBelowNoise { least, value } | Error::IllConditioned { least, value } => {
             number("least", least)?;
             number("value", value)
         }
-        Error::TooFewDigits { value, .. } => number("value", value),
+        Error::TooFewDigits {
+            least,
+            tolerance,
+            value,
+        } => {
+            number("value", value)?;
+            number("tolerance", tolerance)?;
+            number("certificate", least)
+        }
         Error::NotConverged {
             tolerance,
             certificate,
             iterations,
-            ..
+            reason,
         } => {
             number("tolerance", tolerance)?;
             number("certificate", certificate)?;
-            count("iterations", iterations)
+            count("iterations", iterations)?;
+            text("reason", reason)
         }
+        Error::NotPositiveDefinite(name) => text("name", name),
+        Error::NonFiniteRelease { name, value } => {
+            text("name", name)?;
+            number("value", value)
+        }
+        // What is left is told in words, or has no values.
         _ => Ok(()),
     }
 }

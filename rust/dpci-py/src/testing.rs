@@ -1,5 +1,5 @@
 //! What only tests ask for: release samplers on a simulation generator and the words they drew, to compute the same draws with
-//! more digits; words of the release generator; the elementary functions; the sums that releases add noise to.
+//! more digits; words of the release generator; the elementary functions; the sums that releases add noise to; an error of each kind.
 
 use std::sync::Arc;
 
@@ -63,6 +63,90 @@ fn law(
         }
         other => return Err(unknown(other)),
     })
+}
+
+/// One error of each variant but the interrupt, as releases raise them.
+fn samples() -> Vec<Error> {
+    let (least, value, tolerance) = (0.5, 0.25, 1e-9);
+    vec![
+        Error::OutOfRange {
+            name: "epsilon",
+            rule: "finite and > 0",
+            value: -1.0,
+        },
+        Error::Length {
+            name: "weights",
+            expected: 3,
+            got: 2,
+        },
+        Error::Empty { rows: 0, params: 2 },
+        Error::NonFiniteRow {
+            row: 1,
+            column: 2,
+            value: f64::INFINITY,
+        },
+        Error::Target {
+            rule: "-1 or 1".into(),
+            row: 1,
+            value: 3.0,
+        },
+        Error::Weight {
+            row: 1,
+            value: 3.0,
+            bound: 2.0,
+        },
+        Error::RowNorm {
+            row: 1,
+            norm: 3.0,
+            bound: 2.0,
+        },
+        Error::RowBlock {
+            row: 1,
+            column: 2,
+            size: 4,
+            sum: 3.0,
+            bound: 2.0,
+        },
+        Error::RowTooLong { norm: 1e200 },
+        Error::RowTooShort { norm: 0.5 },
+        Error::RowsChanged("fewer".into()),
+        Error::TooManyRecords {
+            n_public: 10.0,
+            n_records: 200.0,
+        },
+        Error::TooManyRows {
+            greatest: 10,
+            got: 11,
+        },
+        Error::RegularizationTooSmall {
+            least,
+            value,
+            epsilon: 1.5,
+        },
+        Error::RidgeBelowNoise { least, value },
+        Error::IllConditioned { least, value },
+        Error::TooFewDigits {
+            least: 1e-7,
+            tolerance,
+            value,
+        },
+        Error::Unsupported("the hinge has no second derivative".into()),
+        Error::NotConverged {
+            tolerance,
+            certificate: 1e-7,
+            iterations: 12,
+            reason: "no progress",
+        },
+        Error::Loss("nan".into()),
+        Error::NotPositiveDefinite("the Hessian"),
+        Error::NonFiniteRelease {
+            name: "params",
+            value: f64::INFINITY,
+        },
+        Error::NoiseTail,
+        Error::Entropy("no device".into()),
+        Error::Resource("no thread".into()),
+    ]
 }
 
 /// What only tests ask for; the package names none of it.
@@ -171,6 +255,14 @@ impl Testing {
             Ok([risk.gradient, moments.curvature, moments.squared_slope])
         })?;
         Ok(found.map(|values: Vec<f64>| PyArray1::from_vec(py, values)))
+    }
+
+    #[staticmethod]
+    fn errors(py: Python<'_>) -> Vec<Bound<'_, PyAny>> {
+        let raised = samples().into_iter().map(to_python);
+        raised
+            .map(|e| e.into_value(py).into_bound(py).into_any())
+            .collect()
     }
 
     #[staticmethod]

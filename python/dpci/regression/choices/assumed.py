@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.validation import check_not_negative, check_positive
+from dpci.base.validation import broken, check_not_negative, check_positive
 from dpci.data.arrays import as_vector
 from dpci.errors import InvalidInput
 from dpci.regression.choices.matrix import MatrixChoices
@@ -69,10 +69,7 @@ def assumed(
                 f"column_std_dev must be a number, or one for each of {n_columns} columns, got {len(given)} numbers"
             )
         if not np.all((given > 0.0) & (given <= reach)):
-            raise InvalidInput(
-                "column_std_dev must be above 0 and at most half the width of a column's bounds, got "
-                f"column_std_dev={column_std_dev!r}"
-            )
+            raise broken("column_std_dev", "above 0 and at most half the width of a column's bounds", column_std_dev)
         factor = given / scale / np.sqrt(np.diag(covariance))
         covariance = factor[:, None] * covariance * factor
     unit = _target_unit(choices.schema)
@@ -84,7 +81,7 @@ def assumed(
         )
     explained = check_not_negative("r_squared", r_squared)
     if not explained < 1.0:
-        raise InvalidInput(f"r_squared must be at least 0 and below 1, got r_squared={r_squared!r}")
+        raise broken("r_squared", "at least 0 and below 1", r_squared)
     stated = Assumptions(
         column_std_dev is None, tuple((np.sqrt(np.diag(covariance)) * scale).tolist()), float(spread), explained
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import check_real
+from dpci.base.validation import broken, check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions
@@ -71,7 +71,7 @@ class Bounds:
             Unless both are finite numbers, or one for each column, and increasing.
         """
         if not isinstance(value, tuple | list) or len(value) != 2:
-            raise InvalidInput(f"bounds must be a pair (lower, upper), got bounds={value!r}")
+            raise broken("bounds", "a pair (lower, upper)", value)
         lower, upper = (_numbers(f"bounds[{i}]", part) for i, part in enumerate(value))
         shapes = {part.shape for part in (lower, upper)} - {()}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
@@ -81,7 +81,7 @@ class Bounds:
         with np.errstate(over="ignore"):
             width = upper - lower
         if not (np.all(width > 0.0) and np.all(np.isfinite(width))):
-            raise InvalidInput(f"bounds must be increasing, got bounds={value!r}")
+            raise broken("bounds", "increasing", value)
         return cls(lower, upper)
 
     def placed(self, n_columns: int) -> tuple[_F64, _F64]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dpci.base.validation import broken
 from dpci.errors import InvalidInput
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds
@@ -87,5 +88,5 @@ def _place(
         return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
     for name, value in (("row_norm", row_norm), ("rows", rows)):
         if value is not None:
-            raise InvalidInput(f"{name} must be None with bounds of the columns, got {name}={value!r}")
+            raise broken(name, "None with bounds of the columns", value)
     return Bounds.checked(bounds), None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpci.base.validation import check_flag, check_not_negative
+from dpci.base.validation import broken, check_flag, check_not_negative
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import Model
 
@@ -35,10 +35,10 @@ class Regression:
 
     def __post_init__(self) -> None:
         if not (self.target is None or isinstance(self.target, str)):
-            raise InvalidInput(f"target must be the name of a column or None, got target={self.target!r}")
+            raise broken("target", "the name of a column or None", self.target)
         if self.features is not None:
             if isinstance(self.features, str) or not isinstance(self.features, Iterable):
-                raise InvalidInput(f"features must be a sequence of names, got features={self.features!r}")
+                raise broken("features", "a sequence of names", self.features)
             features = tuple(self.features)
             if not all(isinstance(name, str) for name in features) or len(set(features)) < len(features):
                 raise InvalidInput(f"features must be names that differ from each other, got {features!r}")
@@ -80,9 +80,11 @@ def check_planned(name: str, value: object, *, needed: bool = False) -> tuple[Re
     """
     planned = (Regression(),) if value is None and needed else _planned(name, value)
     if needed and not planned:
-        raise InvalidInput(
-            f"{name} must be True or a list of regression.Regression with persons and with weights, because "
-            f"regressions have no other standard errors there, got {name}={value!r}"
+        raise broken(
+            name,
+            "True or a list of regression.Regression with persons and with weights, because regressions have no other "
+            "standard errors there",
+            value,
         )
     return planned
 

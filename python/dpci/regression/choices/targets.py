@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import check_positive, check_real
+from dpci.base.validation import broken, check_positive, check_real
 from dpci.data.frames import column_labels
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import INTERCEPT
@@ -133,9 +133,9 @@ def _interval(value: Any) -> tuple[float, float]:  # noqa: ANN401  # whatever th
     if not isinstance(value, tuple | list):
         return 0.0, check_positive("target_bound", value)
     if len(value) != 2:
-        raise InvalidInput(f"target_bound must be a number or a pair (lower, upper), got target_bound={value!r}")
+        raise broken("target_bound", "a number or a pair (lower, upper)", value)
     lower, upper = (check_real(f"target_bound[{i}]", part) for i, part in enumerate(value))
     if not (lower < upper and np.isfinite(upper - lower)):
-        raise InvalidInput(f"target_bound must be finite and increasing, got target_bound={value!r}")
+        raise broken("target_bound", "finite and increasing", value)
     middle = lower + 0.5 * (upper - lower)
     return middle, max(upper - middle, middle - lower)

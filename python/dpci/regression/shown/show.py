@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_percent, format_pvalue, number_format
-from dpci.base.validation import check_fraction
+from dpci.base.validation import broken, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
@@ -191,7 +191,7 @@ def regression_page(
     """
     level = check_fraction("level", level)
     if title is not None and not isinstance(title, str):
-        raise InvalidInput(f"title must be a string or None, got title={title!r}")
+        raise broken("title", "a string or None", title)
     kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
     percent = format_percent(level)
     header, rows = coefficient_table(record, model, solution, level)

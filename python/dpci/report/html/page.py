@@ -4,8 +4,8 @@ import numpy as np
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
+from dpci.base.validation import broken
 from dpci.budgets import GaussianBudget
-from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.units import ERROR_DIGITS
@@ -61,7 +61,7 @@ def html_report(result: Inference, view: View, *, title: str | None, digest: str
         For arguments out of range.
     """
     if title is not None and not isinstance(title, str):
-        raise InvalidInput(f"title must be a string or None, got title={title!r}")
+        raise broken("title", "a string or None", title)
     kind = "A private model" if result.private else "A model with seeded noise"
     heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
     content = [
