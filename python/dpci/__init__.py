@@ -5,6 +5,7 @@ from dpci.base import startup as _startup  # isort: skip  # noqa: F401  # first:
 import importlib
 from typing import TYPE_CHECKING
 
+from dpci.base.locks import lock_across_forks
 from dpci.base.optional import MissingModule
 from dpci.errors import MissingExtra
 
@@ -93,6 +94,8 @@ else:
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
     _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "StrataFit"}
     _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table"}
+    # One thread at a time: one that imports a package and one that imports a file of it would wait for each other.
+    _LOADING = lock_across_forks()
 
     def __getattr__(name: str) -> object:
         """Load a public module when it is asked for; functions and classes with those that are used together."""
@@ -102,14 +105,17 @@ else:
             from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
 
             return version
-        try:
-            if name in _MODULES:  # scikit-learn, which one of them needs, is optional
-                return importlib.import_module(f"dpci.{name}")
-        except MissingExtra as error:
-            raise MissingModule(str(error), **vars(error)) from error
-        public = importlib.import_module("dpci.further" if name in _FURTHER else "dpci.public")
-        globals().update({each: getattr(public, each) for each in public.__all__})
-        return globals()[name]
+        if name == "papers":  # whose modules ask for public names while they are loaded
+            return importlib.import_module("dpci.papers")
+        with _LOADING:
+            try:
+                if name in _MODULES:  # scikit-learn, which one of them needs, is optional
+                    return importlib.import_module(f"dpci.{name}")
+            except MissingExtra as error:
+                raise MissingModule(str(error), **vars(error)) from error
+            public = importlib.import_module("dpci.further" if name in _FURTHER else "dpci.public")
+            globals().update({each: getattr(public, each) for each in public.__all__})
+            return globals()[name]
 
     def __dir__() -> list[str]:
         """Name what is public; the module that needs an extra, which ``import *`` must not import, once it is there."""

@@ -6,6 +6,7 @@ With private errors the spend is recorded on entry, before any data are read, an
 the same error.
 """
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from dpci import _core
 from dpci.base.startup import EndedBySignal
+from dpci.base.validation import broken
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
@@ -84,7 +86,7 @@ class Payment:
         budget = check_budget(budget)
         if ledger is not None:
             if not isinstance(ledger, Ledger):
-                raise InvalidInput(f"ledger must be a dpci.Ledger or None, got ledger={ledger!r}")
+                raise broken("ledger", "a dpci.Ledger or None", ledger)
             if seed is not None:
                 raise InvalidInput(
                     f"seed must be None with a ledger, because a ledger pays for private releases only, got seed={seed}"
@@ -121,11 +123,8 @@ class Payment:
         try:
             keep_model(self.ledger, entry, digest())
         except LedgerError as error:
-            warnings.warn(
-                f"the ledger must hold the hash of the model of entry {entry.number}, got none: {error}",
-                DpciWarning,
-                stacklevel=stacklevel,
-            )
+            message = f"the ledger must hold the hash of the model of entry {entry.number}, got none: {error}"
+            warnings.warn(DpciWarning(message, code="model_not_kept", entry=entry.number), stacklevel=stacklevel)
 
     def release(
         self,
@@ -286,7 +285,7 @@ class Till(Generic[_Resolved]):
         if choices.two_classes and choices.classes is None:
             raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
         if choices.on_violation != "clip":
-            raise InvalidInput(f"on_violation must be 'clip' {rule}, got on_violation={choices.on_violation!r}")
+            raise broken("on_violation", f"'clip' {rule}", choices.on_violation)
         if choices.n_public != ledger.n_public:
             raise InvalidInput(
                 f"n_public must equal the ledger's n_public={ledger.n_public} {rule}, got n_public={choices.n_public}"
@@ -307,29 +306,42 @@ class Till(Generic[_Resolved]):
         self._is_paid = True
 
 
+class _OfProcess:
+    """How many releases with private errors run, and the filters of warnings that they replaced."""
+
+    running = 0
+    filters: "warnings.catch_warnings[None] | None" = None
+
+
+class _OfThread(_OfProcess, threading.local):
+    """The same for each thread."""
+
+
 class _Silence:
     """Suppresses warnings of other libraries about the data while releases with private errors run.
 
-    Filters belong to the process, so those of threads that overlap are one: the last to end restores them.
+    Filters belong to the process, so those of threads that overlap are one: the last to end restores them. Since Python
+    3.14 they can belong to the thread, and do without the interpreter's lock.
     """
 
     _lock: ClassVar = threading.Lock()
-    _running: ClassVar[int] = 0
-    _filters: ClassVar["warnings.catch_warnings[None] | None"] = None
+    _now: ClassVar = _OfThread() if getattr(sys.flags, "context_aware_warnings", False) else _OfProcess()
 
     @classmethod
     def begin(cls) -> None:
         with cls._lock:
-            cls._running += 1
-            if cls._running == 1:
-                cls._filters = warnings.catch_warnings()
-                cls._filters.__enter__()
+            now = cls._now
+            now.running += 1
+            if now.running == 1:
+                now.filters = warnings.catch_warnings()
+                now.filters.__enter__()
                 warnings.simplefilter("ignore")
 
     @classmethod
     def end(cls) -> None:
         with cls._lock:
-            cls._running -= 1
-            if cls._running == 0 and cls._filters is not None:
-                cls._filters.__exit__(None, None, None)
-                cls._filters = None
+            now = cls._now
+            now.running -= 1
+            if now.running == 0 and now.filters is not None:
+                now.filters.__exit__(None, None, None)
+                now.filters = None

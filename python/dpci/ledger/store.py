@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dpci.base.locks import lock_across_forks
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError
@@ -115,12 +116,8 @@ class MemoryStore:
             yield
 
 
-_IN_PROCESS = threading.RLock()
+_IN_PROCESS = lock_across_forks()
 """Held while a file of this process is open, and across a fork: a child must not inherit locks half-taken."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_IN_PROCESS.acquire, after_in_parent=_IN_PROCESS.release, after_in_child=_IN_PROCESS.release
-    )
 
 
 class FileStore:

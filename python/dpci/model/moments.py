@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_flag, warn_of_seed
 from dpci.budgets import Neighbors
 from dpci.data.persons import check_contribution, person_rule

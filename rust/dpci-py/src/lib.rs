@@ -24,7 +24,8 @@ mod utility;
 
 use pyo3::prelude::*;
 
-#[pymodule(gil_used = true)]
+// Every class is frozen, and nothing that can change is shared between calls: no call needs the interpreter's lock.
+#[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
     use super::audit::{moment_steps, simulate, simulate_seals};
