@@ -264,6 +264,12 @@ impl<'a> Design<'a> {
         )
     }
 
+    /// Numbers stored: what one pass reads.
+    #[must_use]
+    pub(crate) fn n_entries(&self) -> usize {
+        self.rows.n_entries()
+    }
+
     /// Writes `xᵢᵀθ` for a range of rows.
     pub fn linear_predictor(&self, range: Range<usize>, params: &[f64], out: &mut [f64]) {
         let (coefficients, constant) = self.split_intercept(params);

@@ -117,7 +117,7 @@ pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<KinkSpl
 }
 
 /// `-n` times the linear term.
-fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
+pub(super) fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
     (0..objective.records.n_params())
         .map(|j| {
             let linear = objective.linear_term.map_or(0.0, |a| a[j]);
@@ -127,7 +127,7 @@ fn linear_pull(objective: &Objective<'_>) -> Vec<Doubled> {
 }
 
 /// The rows at whose kinks the hinge is polished.
-fn rows_of<'a>(objective: &Objective<'a>) -> Result<&'a Design<'a>> {
+pub(super) fn rows_of<'a>(objective: &Objective<'a>) -> Result<&'a Design<'a>> {
     let design = rows_in_memory(
         objective.records,
         "the hinge loss (unlike huber_hinge and smooth_hinge, which round its kink)",

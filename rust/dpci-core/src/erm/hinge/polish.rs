@@ -33,7 +33,7 @@ const SOFT: f64 = 1e12;
 const SOFT_UPDATES: usize = 3;
 
 /// Rows whose kink lies farther than this share of the point's length are settled before polishing.
-const SHARE_NEAR: f64 = 1e-7;
+pub(super) const SHARE_NEAR: f64 = 1e-7;
 
 /// Growth of that distance where the point moved farther.
 const WIDEN: f64 = 1e3;

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::approach::{Limit, Limits, approach};
 use super::certify::Polished;
 use super::kink_split::split;
 use super::multipliers::NearRisk;
 use super::polish::{Polish, Terms};
+use super::settle;
 use super::smoothed::Factor;
-use super::{Limit, Limits, approach, settle};
 use crate::Error;
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
@@ -25,7 +26,7 @@ const BOUNDS: RowBounds = RowBounds {
 };
 
 /// Rows of three features, of which the first half is repeated, and their targets.
-fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
     let entry = |i: usize| (i as f64 * 0.73 + (i * i % 17) as f64).sin();
     let mut rows: Vec<f64> = (0..3 * n).map(entry).collect();
     let mut targets: Vec<f64> = (0..n).map(|i| entry(5 * i + 1).signum()).collect();
@@ -35,7 +36,11 @@ fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The objective of a design, handed to a test.
-fn with_objective(design: &Design<'_>, l2_strength: f64, test: impl FnOnce(&Objective<'_>)) {
+pub(super) fn with_objective(
+    design: &Design<'_>,
+    l2_strength: f64,
+    test: impl FnOnce(&Objective<'_>),
+) {
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     test(&Objective {
@@ -50,13 +55,13 @@ fn with_objective(design: &Design<'_>, l2_strength: f64, test: impl FnOnce(&Obje
     });
 }
 
-fn design<'a>(rows: &'a [f64], targets: &'a [f64]) -> Design<'a> {
+pub(super) fn design<'a>(rows: &'a [f64], targets: &'a [f64]) -> Design<'a> {
     let cancel = AtomicBool::new(false);
     let exec = Executor::sequential(&cancel);
     Design::new(Rows::dense(rows, 3), targets, None, &BOUNDS, &exec).unwrap()
 }
 
-fn options(radius: Option<f64>) -> Options {
+pub(super) fn options(radius: Option<f64>) -> Options {
     Options {
         method: Method::Auto,
         tolerance: 1e-10,
@@ -149,6 +154,7 @@ fn samples_and_smoothed_risks_lead_to_the_same_minimiser() {
                 let limits = Limits {
                     direct: limit(direct),
                     near: limit(near),
+                    copied: 0,
                 };
                 approach(objective, &[0.0; 3], &options, limits).unwrap()
             };
