@@ -4,8 +4,8 @@
 //! call: a process-wide pool would hang in a forked child.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -188,6 +188,40 @@ impl<'c> Executor<'c> {
         } else {
             Ok(())
         }
+    }
+
+    /// Threads that share the work. Results must not depend on it.
+    #[must_use]
+    pub fn n_threads(&self) -> usize {
+        self.pool
+            .as_ref()
+            .map_or(1, ThreadPool::current_num_threads)
+    }
+
+    /// Applies `work` to every chunk and its part of `out`, which the chunks cover in order.
+    ///
+    /// # Errors
+    /// As [`Self::map`].
+    ///
+    /// # Panics
+    /// Where `out` is shorter than the chunks are together.
+    pub fn map_into<V: Send, T: Send>(
+        &self,
+        chunks: &[Range<usize>],
+        mut out: &mut [V],
+        work: impl Fn(usize, &mut [V]) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let mut parts = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let (part, rest) = out.split_at_mut(chunk.len());
+            parts.push(Mutex::new(part));
+            out = rest;
+        }
+        // Each is locked once: a lock only says so to the compiler.
+        self.map(chunks.len(), |c| {
+            let mut part = parts[c].lock().unwrap_or_else(PoisonError::into_inner);
+            work(c, &mut part)
+        })
     }
 
     /// Applies `work` to the chunks `0..n_chunks`; results come in chunk order, the first error by chunk order wins.

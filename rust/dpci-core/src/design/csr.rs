@@ -196,6 +196,23 @@ impl<'a> Csr<'a> {
         }
     }
 
+    /// As of the design.
+    pub(super) fn scatter_weighted(
+        &self,
+        range: Range<usize>,
+        weights: &[f64],
+        places: &[(usize, usize)],
+        out: &mut [f64],
+    ) {
+        let block = self.block(range.clone());
+        for &(i, place) in places {
+            let weight = weights[i] * self.scale(range.start + i);
+            for (c, v) in block.entries(i).iter() {
+                out[place + c] += weight * v;
+            }
+        }
+    }
+
     /// Whether Gram matrices are cheaper from pairs of entries than from dense blocks, which use vector instructions.
     pub(super) fn prefers_pairs(&self) -> bool {
         let mean = self.n_entries() as f64 / self.n_rows() as f64;

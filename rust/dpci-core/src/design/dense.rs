@@ -138,4 +138,24 @@ impl<'a> Dense<'a> {
         }
         vector::add_weighted_rows(rows, weights, out);
     }
+
+    /// As of the design.
+    pub(super) fn scatter_weighted(
+        &self,
+        range: Range<usize>,
+        weights: &[f64],
+        places: &[(usize, usize)],
+        out: &mut [f64],
+    ) {
+        let rows = self.rows(&range);
+        let scaled: Cow<'_, [f64]> = match &self.scales {
+            Some(scales) => weights
+                .iter()
+                .zip(&scales[range])
+                .map(|(w, s)| w * s)
+                .collect(),
+            None => weights.into(),
+        };
+        vector::scatter_weighted_rows(&rows, self.n_columns, &scaled, places, out);
+    }
 }

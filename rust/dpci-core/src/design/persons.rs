@@ -1,28 +1,41 @@
 //! Which rows are whose, and how much each counts: the rows of a person may be anywhere in the table.
 
-use super::Design;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::{Design, Rows};
 use crate::error::check_length;
 use crate::linalg::vector;
 use crate::unit::Unit;
 use crate::{Error, Result};
 
-/// Rows by person: a number a row, and two more a person.
+/// Rows by person: two numbers a row and two a person.
 #[derive(Debug, Clone)]
 pub struct Persons {
     unit: Unit,
-    /// The rows that count, person by person, in the order of the table.
-    rows: Vec<usize>,
-    /// Where each person's begin, and where the last one's end.
-    starts: Vec<usize>,
+    /// The person of each row of the table.
+    owners: Vec<u32>,
+    /// How many rows of each person count.
+    kept: Vec<usize>,
     /// How much each row of the table counts; 0 for those beyond `max_rows`.
     shares: Vec<f64>,
+    /// The rows that count, person by person, once somebody asks for them.
+    grouped: OnceLock<Grouped>,
+}
+
+/// Rows person by person, in the order of the table, and where each person's begin and the last one's end.
+#[derive(Debug, Clone)]
+struct Grouped {
+    rows: Vec<usize>,
+    starts: Vec<usize>,
 }
 
 impl Persons {
     /// From the person of each row, by numbers from 0 of which none may be left out.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a unit without persons, and for numbers that are no such ones; no message shows a number.
+    /// [`Error::Unsupported`] for a unit without persons, for numbers that are no such ones, and for 2³² persons or more; no message
+    /// shows a number.
     pub fn new(persons: &[i64], unit: Unit) -> Result<Self> {
         if unit == Unit::Row {
             return Err(Error::Unsupported(
@@ -34,44 +47,40 @@ impl Persons {
                 "persons must be numbered 0, 1, 2 and so on without gaps, got other numbers".into(),
             )
         };
-        let n_rows = persons.len();
-        let mut counts: Vec<usize> = Vec::new();
+        // The greatest number is below the number of rows, where none is left out.
+        let greatest = persons.iter().max().map_or(-1, |greatest| *greatest);
+        if greatest >= i64::try_from(persons.len()).unwrap_or(i64::MAX) {
+            return Err(malformed());
+        }
+        let mut counts = vec![0_usize; usize::try_from(greatest + 1).map_err(|_| malformed())?];
+        let mut owners = Vec::with_capacity(persons.len());
         for person in persons {
-            let person = usize::try_from(*person).map_err(|_| malformed())?;
-            if person >= n_rows {
-                return Err(malformed());
-            }
-            if person >= counts.len() {
-                counts.resize(person + 1, 0);
-            }
-            counts[person] += 1;
+            let owner = u32::try_from(*person).map_err(|_| malformed())?;
+            counts[owner as usize] += 1;
+            owners.push(owner);
         }
         if counts.contains(&0) {
             return Err(malformed());
         }
-        let each: Vec<(f64, usize)> = counts.iter().map(|n| unit.share(*n)).collect();
-        let mut starts = vec![0; counts.len() + 1];
-        for (p, (_, kept)) in each.iter().enumerate() {
-            starts[p + 1] = starts[p] + kept;
-        }
-        let mut rows = vec![0; starts[counts.len()]];
-        let mut shares = vec![0.0; n_rows];
-        // How many rows of each person were met.
-        counts.fill(0);
-        for (i, person) in persons.iter().enumerate() {
-            let p = usize::try_from(*person).map_err(|_| malformed())?;
-            let (share, kept) = each[p];
-            if counts[p] < kept {
-                rows[starts[p] + counts[p]] = i;
-                shares[i] = share;
-                counts[p] += 1;
-            }
-        }
+        let (each, kept): (Vec<f64>, Vec<usize>) = counts.iter().map(|n| unit.share(*n)).unzip();
+        let shares = if kept == counts {
+            owners.iter().map(|owner| each[*owner as usize]).collect()
+        } else {
+            let mut left = kept.clone();
+            let share = |owner: &u32| {
+                let left = &mut left[*owner as usize];
+                let counts = *left > 0;
+                *left -= usize::from(counts);
+                if counts { each[*owner as usize] } else { 0.0 }
+            };
+            owners.iter().map(share).collect()
+        };
         Ok(Self {
             unit,
-            rows,
-            starts,
+            owners,
+            kept,
             shares,
+            grouped: OnceLock::new(),
         })
     }
 
@@ -84,7 +93,7 @@ impl Persons {
     /// Number of persons.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.kept.len()
     }
 
     /// Whether there are none.
@@ -93,10 +102,41 @@ impl Persons {
         self.len() == 0
     }
 
+    /// The person of each row of the table.
+    #[must_use]
+    pub fn owners(&self) -> &[u32] {
+        &self.owners
+    }
+
+    /// How many rows of each person count.
+    #[must_use]
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
     /// The rows of a person that count.
     #[must_use]
     pub fn rows_of(&self, person: usize) -> &[usize] {
-        &self.rows[self.starts[person]..self.starts[person + 1]]
+        let Grouped { rows, starts } = self.grouped.get_or_init(|| self.group());
+        &rows[starts[person]..starts[person + 1]]
+    }
+
+    fn group(&self) -> Grouped {
+        let mut starts = Vec::with_capacity(self.len() + 1);
+        starts.push(0);
+        for kept in &self.kept {
+            starts.push(starts[starts.len() - 1] + kept);
+        }
+        let mut rows = vec![0; starts[self.len()]];
+        let mut next = starts.clone();
+        for (row, owner) in self.owners.iter().enumerate() {
+            let person = *owner as usize;
+            if next[person] < starts[person + 1] {
+                rows[next[person]] = row;
+                next[person] += 1;
+            }
+        }
+        Grouped { rows, starts }
     }
 
     /// How much each row counts.
@@ -107,16 +147,19 @@ impl Persons {
 
     /// Some of the persons: their rows that count, person by person, and whose these are.
     pub(super) fn subset(&self, persons: &[usize]) -> (Vec<usize>, Self) {
-        let (mut rows, mut starts) = (Vec::new(), vec![0]);
-        for &person in persons {
-            rows.extend_from_slice(self.rows_of(person));
-            starts.push(rows.len());
+        let (mut rows, mut owners, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        for (owner, &person) in (0_u32..).zip(persons) {
+            let theirs = self.rows_of(person);
+            rows.extend_from_slice(theirs);
+            owners.extend(std::iter::repeat_n(owner, theirs.len()));
+            kept.push(theirs.len());
         }
         let subset = Self {
             unit: self.unit,
-            rows: (0..rows.len()).collect(),
-            starts,
+            owners,
+            kept,
             shares: rows.iter().map(|&i| self.shares[i]).collect(),
+            grouped: OnceLock::new(),
         };
         (rows, subset)
     }
@@ -149,6 +192,29 @@ impl Design<'_> {
     #[must_use]
     pub fn persons(&self) -> Option<&Persons> {
         self.persons.as_ref()
+    }
+
+    /// Adds `weights[i]·xᵢ` to the numbers at the place of the row: `places` are pairs (i, place) of the rows of a range that have one.
+    pub fn scatter_weighted_rows(
+        &self,
+        range: Range<usize>,
+        weights: &[f64],
+        places: &[(usize, usize)],
+        out: &mut [f64],
+    ) {
+        // The numbers of all places are loaded before the first sum waits for its own: they may be anywhere.
+        let loaded: f64 = places.iter().map(|&(_, place)| out[place]).sum();
+        std::hint::black_box(loaded);
+        if let Some(scale) = self.intercept {
+            let last = self.rows.n_columns();
+            for &(i, place) in places {
+                out[place + last] += scale * weights[i];
+            }
+        }
+        match &self.rows {
+            Rows::Dense(dense) => dense.scatter_weighted(range, weights, places, out),
+            Rows::Csr(csr) => csr.scatter_weighted(range, weights, places, out),
+        }
     }
 
     /// What is protected: the unit by which the records are counted.

@@ -190,6 +190,38 @@ pub fn add_weighted_rows(rows: &[f64], weights: &[f64], out: &mut [f64]) {
     }
 }
 
+/// `out[place..] += weights[i]·rows[i]` for the contiguous rows of `width` entries that have a place; `places` are pairs (i, place).
+pub fn scatter_weighted_rows(
+    rows: &[f64],
+    width: usize,
+    weights: &[f64],
+    places: &[(usize, usize)],
+    out: &mut [f64],
+) {
+    struct Op<'a>(
+        &'a [f64],
+        usize,
+        &'a [f64],
+        &'a [(usize, usize)],
+        &'a mut [f64],
+    );
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _simd: S) {
+            let Op(rows, width, weights, places, out) = self;
+            for &(i, place) in places {
+                let row = &rows[i * width..][..width];
+                let weight = weights[i];
+                for (o, x) in out[place..][..width].iter_mut().zip(row) {
+                    *o += weight * x;
+                }
+            }
+        }
+    }
+    arch().dispatch(Op(rows, width, weights, places, out));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +250,18 @@ mod tests {
                         .for_each(|(e, r)| *e += weights[i] * r);
                 }
                 assert!(g.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13));
+                // All in one place, from the last row to the first: the same sum; the entry before it stays.
+                let places: Vec<_> = (0..n).rev().map(|i| (i, 1)).collect();
+                let mut scattered = vec![0.5];
+                scattered.extend(wave(width, 0.1));
+                scatter_weighted_rows(&rows, width, &weights, &places, &mut scattered);
+                assert!((scattered[0] - 0.5).abs() < f64::MIN_POSITIVE);
+                assert!(
+                    scattered[1..]
+                        .iter()
+                        .zip(&expected)
+                        .all(|(a, b)| (a - b).abs() < 1e-13)
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The moments of persons: the Hessian is a sum over rows, the gradient covariance one over persons, each with the gradient of its rows.
 //!
-//! One pass in the order of the table keeps the slope of every row; then the gradients of a group of persons are summed from their rows, again in
-//! the order of the table. Beside the table this takes a number a row.
+//! One pass in the order of the table keeps the slope of every row; then the gradients of a group of persons are summed, again in the order of the
+//! table. Beside the table this takes a number a row.
 
 use std::ops::Range;
 
@@ -22,14 +22,13 @@ impl Pass<'_> {
         limits: [f64; 2],
         persons: &Persons,
     ) -> Result<Sums> {
-        let parts = self.exec.map(chunks.len(), |c| {
-            self.curvatures(chunks[c].clone(), params, limits, persons.shares())
+        let mut slopes = vec![0.0; self.design.n_rows()];
+        let grams = self.exec.map_into(chunks, &mut slopes, |c, slopes| {
+            self.curvatures(chunks[c].clone(), params, limits, persons.shares(), slopes)
         })?;
         let mut curvature = GramAccumulator::new(params.len());
-        let mut slopes = Vec::with_capacity(self.design.n_rows());
-        for (gram, part) in parts {
+        for gram in grams {
             curvature.merge(&gram);
-            slopes.extend(part);
         }
         let covariance = gradient_squares(
             self.design,
@@ -45,18 +44,18 @@ impl Pass<'_> {
         })
     }
 
-    /// The Hessian over a chunk of rows, and how much of its slope each row adds to its person.
+    /// The Hessian over a chunk of rows; writes how much of its slope each row adds to its person.
     fn curvatures(
         &self,
         chunk: Range<usize>,
         params: &[f64],
         [steepest, most_curved]: [f64; 2],
         shares: &[f64],
-    ) -> Result<(GramAccumulator, Vec<f64>)> {
+        slopes: &mut [f64],
+    ) -> Result<GramAccumulator> {
         let dim = params.len();
         let mut gram = [GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut slopes = vec![0.0; chunk.len()];
         let mut buffers = [[0.0; BLOCK]; 2];
         let first = chunk.start;
         for range in blocks(chunk) {
@@ -81,7 +80,7 @@ impl Pass<'_> {
                 .add_grams(range, [curvature], &mut gram, &mut packed);
         }
         let [gram] = gram;
-        Ok((gram, slopes))
+        Ok(gram)
     }
 }
 
@@ -97,21 +96,22 @@ pub(super) fn gradient_squares(
     let dim = slopes.len() * design.n_params();
     let size = (GROUP_NUMBERS / dim).max(1).next_multiple_of(BLOCK);
     let mut total = GramAccumulator::new(dim);
+    let mut gradients = vec![0.0; size.min(persons.len()) * dim];
     for start in (0..persons.len()).step_by(size) {
         let group = start..(start + size).min(persons.len());
+        let gradients = &mut gradients[..group.len() * dim];
+        gradients.fill(0.0);
         // A gradient depends neither on the group nor on the task: each adds a person's rows in their order.
-        let step = group.len().div_ceil(TASKS);
-        let gradients = exec.map(group.len().div_ceil(step), |task| {
-            let first = group.start + task * step;
-            gradients_of(
-                design,
-                persons,
-                first..(first + step).min(group.end),
-                slopes,
-                exec,
-            )
+        let step = group.len().div_ceil(exec.n_threads());
+        let tasks: Vec<_> = group.clone().step_by(step).collect();
+        let places: Vec<_> = (0..gradients.len())
+            .step_by(step * dim)
+            .map(|first| first..(first + step * dim).min(gradients.len()))
+            .collect();
+        exec.map_into(&places, gradients, |task, gradients| {
+            let some = tasks[task]..(tasks[task] + step).min(group.end);
+            add_gradients(design, persons, some, slopes, gradients, exec)
         })?;
-        let gradients = gradients.concat();
         let chunks = matrix_chunks(group.len(), dim);
         let parts = exec.map(chunks.len(), |c| {
             let mut gram = GramAccumulator::new(dim);
@@ -138,70 +138,51 @@ pub(super) fn gradient_squares(
     Ok(total)
 }
 
-/// The gradients of some persons, one after the other. Their rows are read in the order of the table, wherever they are.
-fn gradients_of(
+/// Numbers of the gradients of a group: 16 MB. For the next group the table is read again.
+const GROUP_NUMBERS: usize = 1 << 21;
+
+/// Adds the gradients of some persons, one after the other, to zeros. The table is read row after row, wherever the rows of a person are.
+fn add_gradients(
     design: &Design<'_>,
     persons: &Persons,
     some: Range<usize>,
     slopes: &[Vec<f64>],
+    gradients: &mut [f64],
     exec: &Executor<'_>,
-) -> Result<Vec<f64>> {
+) -> Result<()> {
     let width = design.n_params();
     let dim = slopes.len() * width;
-    let mut gradients = vec![0.0; some.len() * dim];
-    // Rows and persons in one number: fewer persons than there are numbers in a group.
-    let mut rows: Vec<u64> = Vec::new();
-    for (k, person) in some.enumerate() {
-        let theirs = persons.rows_of(person);
-        if theirs.len() <= BLOCK {
-            rows.extend(
-                theirs
-                    .iter()
-                    .map(|row| ((*row as u64) << PERSON_BITS) | k as u64),
-            );
-        } else {
-            let blocks = gradients[k * dim..][..dim].chunks_exact_mut(width);
-            for (slopes, gradient) in slopes.iter().zip(blocks) {
-                add_gradient(design, theirs, slopes, gradient);
+    let mut places = [(0, 0); BLOCK];
+    for range in blocks(0..design.n_rows()) {
+        exec.check()?;
+        let mut found = 0;
+        for (row, owner) in persons.owners()[range.clone()].iter().enumerate() {
+            // Without a branch, which nobody could predict.
+            let k = (*owner as usize).wrapping_sub(some.start);
+            places[found] = (row, k.wrapping_mul(dim));
+            found += usize::from(k < some.len());
+        }
+        let places = &mut places[..found];
+        for slopes in slopes {
+            design.scatter_weighted_rows(range.clone(), &slopes[range.clone()], places, gradients);
+            for (_, place) in &mut *places {
+                *place += width;
             }
         }
     }
-    if !rows.is_sorted() {
-        rows.sort_unstable();
-    }
-    let mut scratch = [0.0; BLOCK];
-    let runs = rows.chunk_by(|a, b| a + (1 << PERSON_BITS) == *b);
-    for (number, run) in runs.enumerate() {
-        if number % BLOCK == 0 {
-            exec.check()?;
-        }
-        let (first, k) = (run[0] >> PERSON_BITS, run[0] & (GROUP_NUMBERS as u64 - 1));
-        #[expect(clippy::cast_possible_truncation, reason = "both were indexes")]
-        let (first, k) = (first as usize, k as usize);
-        let weights = &mut scratch[..run.len()];
-        let blocks = gradients[k * dim..][..dim].chunks_exact_mut(width);
-        for (slopes, gradient) in slopes.iter().zip(blocks) {
-            weights.copy_from_slice(&slopes[first..first + run.len()]);
-            design.add_weighted_rows(first..first + run.len(), weights, gradient);
+    for (k, person) in some.enumerate() {
+        if persons.kept()[person] > BLOCK {
+            let blocks = gradients[k * dim..][..dim].chunks_exact_mut(width);
+            for (slopes, gradient) in slopes.iter().zip(blocks) {
+                compensate(design, persons.rows_of(person), slopes, gradient);
+            }
         }
     }
-    Ok(gradients)
+    Ok(())
 }
 
-/// Bits of the number of a person in a group.
-const PERSON_BITS: u32 = 21;
-
-/// Numbers of the gradients of a group: 16 MB. In the next group the rows of other persons are read, from as far apart.
-const GROUP_NUMBERS: usize = 1 << PERSON_BITS;
-
-/// Tasks that share a group: few, so that each reads the table nearly row after row.
-const TASKS: usize = 2;
-
-/// Adds `Σ sᵢxᵢ` over a person's rows, in blocks whose sums are added with compensation.
-fn add_gradient(design: &Design<'_>, rows: &[usize], slopes: &[f64], gradient: &mut [f64]) {
-    if rows.len() <= BLOCK {
-        return add_block(design, rows, slopes, gradient);
-    }
+/// Writes `Σ sᵢxᵢ` over the rows of a person who has more than a block, in blocks whose sums are added with compensation.
+fn compensate(design: &Design<'_>, rows: &[usize], slopes: &[f64], gradient: &mut [f64]) {
     let mut sum = CompensatedSum::default();
     let mut block_sum = vec![0.0; gradient.len()];
     for rows in rows.chunks(BLOCK) {

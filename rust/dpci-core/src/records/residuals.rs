@@ -111,18 +111,18 @@ impl Pass<'_> {
         held: (f64, bool),
         persons: &Persons,
     ) -> Result<Sums> {
-        let parts = self.exec.map(chunks.len(), |c| {
+        let mut slopes = vec![0.0; self.design.n_rows()];
+        self.exec.map_into(chunks, &mut slopes, |c, slopes| {
             let chunk = chunks[c].clone();
-            let mut slopes = vec![0.0; chunk.len()];
             for range in blocks(chunk.clone()) {
                 self.exec.check()?;
                 let slope = &mut slopes[range.start - chunk.start..][..range.len()];
                 self.held_slopes(&range, params, held, slope)?;
                 vector::multiply(slope, &persons.shares()[range]);
             }
-            Ok(slopes)
+            Ok(())
         })?;
-        let squares = gradient_squares(self.design, persons, &[parts.concat()], None, self.exec)?;
+        let squares = gradient_squares(self.design, persons, &[slopes], None, self.exec)?;
         Ok(Sums {
             n_rows: self.design.n_rows(),
             grams: vec![squares],
