@@ -850,7 +850,15 @@ class ReportSpec:
         """Of the coefficients and, where they are released, the gradient and the Hessian."""
 
 def release_report(
-    spec: ReportSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: ReportSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> ReportDict:
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
@@ -863,7 +871,7 @@ class RecordBounds:
         *,
         loss: Loss,
         params: _F64,
-        n_public: float,
+        n_public: int,
         l2_strength: float,
         std_dev: float,
         delta: float,
@@ -874,12 +882,24 @@ class RecordBounds:
         failure_probability: float,
         simultaneous: bool,
         bound: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> RecordBounds:
         """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
     hessian_radius: float | None
     """What the greatest eigenvalue of the Hessian's noise is taken to be at most."""
-    def evaluate(self, x: _Features, y: _F64, *, n_threads: int | None) -> tuple[_F64, _F64, _F64]:
-        """(eps1, eps2, eps3) by record."""
+    def evaluate(
+        self,
+        x: _Features,
+        y: _F64,
+        *,
+        n_threads: int | None,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> tuple[_F64, _F64, _F64]:
+        """(eps1, eps2, eps3) by record: by row, or by person."""
     def ex_post_losses_not_private(
         self,
         x: _Features,
@@ -889,8 +909,10 @@ class RecordBounds:
         member: NDArray[np.bool_],
         *,
         n_threads: int | None,
+        persons: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
+        weights: tuple[_F64 | None, _F64 | None] = (None, None),
     ) -> _F64:
-        """Exact signed losses by record; reads the training data."""
+        """Exact signed losses by record; reads the training data. Persons and weights: of the data, the records."""
 
 # Studies; never private.
 @final

@@ -120,7 +120,7 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
     bounds = _core.RecordBounds(
         loss=_core.Loss.logistic(),
         params=np.zeros(dim),
-        n_public=1.0,
+        n_public=1,
         l2_strength=ridge,
         std_dev=1e14,
         delta=1e-6,

@@ -134,6 +134,15 @@ def numbers_of(cells: NDArray[Any]) -> _I64:
     return _told_apart(cells.tolist())
 
 
+def by_appearance(numbers: _I64) -> _I64:
+    """Return the numbers of the same persons in the order of their first rows."""
+    firsts = np.unique(numbers, return_index=True)[1]
+    ranks = np.empty(len(firsts), dtype=np.int64)
+    ranks[np.argsort(firsts)] = np.arange(len(firsts))
+    in_order: _I64 = ranks[numbers]
+    return in_order
+
+
 def check_columns_of_counts(known: str | None, persons: object, weights: object) -> None:
     """Refuse another column of persons than that of the schema, and one column for ids and weights.
 
@@ -184,6 +193,8 @@ def _cells(ids: object) -> NDArray[Any]:
 def _counted(offsets: NDArray[Any]) -> _I64:
     present = np.zeros(int(offsets.max()) + 1, dtype=bool)
     present[offsets] = True
+    if present.all():
+        return offsets
     numbers: _I64 = (np.cumsum(present, dtype=np.int64) - 1)[offsets]
     return numbers
 

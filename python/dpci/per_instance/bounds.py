@@ -3,7 +3,7 @@
 import math
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,50 +12,24 @@ from dpci import _core
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import broken, check_threads
 from dpci.budgets import Budget
-from dpci.data.arrays import Features, Table, as_features, check_columns
+from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.frames import check_same_index
 from dpci.data.labels import encode
+from dpci.data.persons import by_appearance, numbered
+from dpci.data.weights import weight_values
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
 from dpci.model.result import PrivateFit
 from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord, SavedReport
+from dpci.per_instance.records import Encoded, RecordLosses
 from dpci.report.style import facts_of_release
-from dpci.rows import core_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _F64 = NDArray[np.float64]
-
-
-class RecordLosses(NamedTuple):
-    """Bounds on the privacy losses of records, each of shape (n_records,).
-
-    Attributes
-    ----------
-    eps1 : numpy.ndarray
-        Bound on the absolute ex-post loss of the released parameters: how much likelier they are with the record than
-        without it, or the other way round, as a logarithm.
-    eps2 : numpy.ndarray
-        Epsilon of the released gradient for this record, at half of ``delta``; 0 for a data-independent report.
-    eps3 : numpy.ndarray
-        Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
-    delta : numpy.ndarray
-        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
-        data-independent report hold without it.
-    """
-
-    eps1: _F64
-    eps2: _F64
-    eps3: _F64
-    delta: _F64
-
-    @property
-    def total(self) -> _F64:
-        """The sum eps1 + eps2 + eps3, shape (n_records,)."""
-        return np.asarray(self.eps1 + self.eps2 + self.eps3)
 
 
 class Report(SavedReport):
@@ -71,19 +45,32 @@ class Report(SavedReport):
     def __init__(self, record: ReportRecord, loss: Loss) -> None:
         super().__init__(record)
         self._loss = loss
-        self._bounds = _core_bounds(record, loss)
+        self._bounds = record.core_bounds(loss)
 
-    def __call__(self, X: Table, y: ArrayLike, *, n_threads: int | None = None) -> RecordLosses:
+    def __call__(
+        self,
+        X: Table,
+        y: ArrayLike,
+        *,
+        persons: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> RecordLosses:
         """Bound the privacy losses of records, in the training data or not.
 
         Not private: the values are as private as the records that are given.
 
         Parameters
         ----------
-        X : array-like of shape (n_records, n_features)
+        X : array-like of shape (n_rows, n_features)
             Records as for the fit: the same columns, the same bounds, the same ``on_violation``. May have no rows.
-        y : array-like of shape (n_records,)
+        y : array-like of shape (n_rows,)
             Their targets, classes as in the fit.
+        persons : array-like of shape (n_rows,), optional
+            For a report of persons, and only there: the person to whom each row belongs. A bound is for all rows of
+            one.
+        weights : array-like of shape (n_rows,), optional
+            For a report of weighted rows, and only there: their weights.
         n_threads : int, optional
             Threads; None: all cores. The result does not depend on it.
 
@@ -102,21 +89,34 @@ class Report(SavedReport):
             For a record beyond its bounds with ``on_violation="error"``.
         """
         n_threads = check_threads(n_threads)
-        features, targets = self.encoded(X, y)
-        n_records = features.shape[0]
-        delta = np.full(n_records, self._record.fit.budget["delta"])
-        if n_records == 0:
+        given = self.encoded(X, y, persons=persons, weights=weights)
+        delta = np.full(given.n_records, self._record.fit.budget["delta"])
+        if given.n_records == 0:
             return RecordLosses(np.empty(0), np.empty(0), np.empty(0), delta)
-        eps1, eps2, eps3 = self._bounds.evaluate(features.values, targets, n_threads=n_threads)
+        eps1, eps2, eps3 = self._bounds.evaluate(
+            given.rows, given.targets, n_threads=n_threads, persons=given.persons, weights=given.weights
+        )
         return RecordLosses(eps1, eps2, eps3, delta)
 
-    def encoded(self, X: Table, y: ArrayLike) -> tuple[Features, _F64]:
+    def encoded(
+        self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> Encoded:
         """Return records as the core takes them. Not private; raises as a call does."""
         fit = self._record.fit
+        for name, rule, given in (("persons", fit.persons, persons), ("weights", fit.weights, weights)):
+            if (rule is None) != (given is None):
+                wanted, got = ("None", type(given).__name__) if rule is None else ("given", "None")
+                raise InvalidInput(f"{name} must be {wanted} as they were for the report, got {name} of type {got}")
         features = check_columns(as_features(X), fit.columns, named=fit.named_columns)
         two_classes = fit.classes is not None
         check_same_index(X, y)
-        return features, encode(y, features.shape[0], two_classes=two_classes, classes=fit.classes).values
+        n_rows = features.shape[0]
+        return Encoded(
+            features.values,
+            encode(y, n_rows, two_classes=two_classes, classes=fit.classes).values,
+            None if persons is None else by_appearance(numbered(persons, n_rows, X)),
+            None if weights is None else weight_values(weights, n_rows, X),
+        )
 
     @property
     def result(self) -> PrivateFit:
@@ -190,18 +190,21 @@ class Report(SavedReport):
             [step.step.removeprefix("report_"), f"{step.cost:.4g}", f"{step.sensitivity:.4g}", f"{step.scale:.4g}"]
             for step in self._record.fit.steps
         ]
-        whom = "all records at once" if self.simultaneous else "each record fixed beforehand"
         fit = self._record.fit
+        record = "record" if fit.persons is None else "person"
+        whom = f"all {record}s at once" if self.simultaneous else f"each {record} fixed beforehand"
         facts = [
             ("kind", self.kind.replace("_", " ")),
             ("budget", str(self.budget)),
-            ("neighbours", "add or remove one record"),
+            ("neighbours", f"add or remove one {record}"),
+            *((name, str(rule)) for name, rule in (("persons", fit.persons), ("weights", fit.weights)) if rule),
             ("n (public), lambda", f"{fit.n_samples:,}, {fit.l2_strength:g}"),
             ("loss", describe(fit.loss)),
             ("bounds", f"eps1 fails with probability at most {self.failure_probability:g} for {whom}"),
         ]
         if self.hessian_radius is not None:
-            ridge = fit.n_samples * fit.l2_strength
+            n = fit.n_samples if fit.weights is None else fit.weights.divisor(fit.n_samples)
+            ridge = n * fit.l2_strength
             facts.append(("Hessian", f"{self.bound}, noise radius {self.hessian_radius:.4g}, ridge {ridge:.4g}"))
         parts = [
             format_table(["release", unit, "sensitivity", "std dev"], rows),
@@ -212,7 +215,15 @@ class Report(SavedReport):
             parts = ["NOT PRIVATE (seeded)", *parts, "NOT PRIVATE (seeded)"]
         return "\n\n".join(parts)
 
-    def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+    def histogram(
+        self,
+        X: Table,
+        y: ArrayLike,
+        *,
+        persons: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+    ) -> "Axes":
         """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.
 
         Warns
@@ -220,7 +231,7 @@ class Report(SavedReport):
         PrivacyLeakWarning
             Always.
         """
-        losses = self(X, y)
+        losses = self(X, y, persons=persons, weights=weights)
         warnings.warn(
             "a histogram of privacy losses is NOT PRIVATE: it depends on the records without noise",
             PrivacyLeakWarning,
@@ -229,12 +240,20 @@ class Report(SavedReport):
         total = losses.total if self._record.data_dependent else None
         return draw_histogram(losses.eps1, total, self._facts(len(losses.eps1)), ax=ax)
 
-    def plot_bound_against_truth_not_private(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+    def plot_bound_against_truth_not_private(
+        self,
+        X: Table,
+        y: ArrayLike,
+        *,
+        persons: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+    ) -> "Axes":
         """Scatter of eps1 against the exact loss over the training data; needs matplotlib. Not private.
 
         Parameters
         ----------
-        X, y
+        X, y, persons, weights
             The training data.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
@@ -249,15 +268,17 @@ class Report(SavedReport):
         InvalidInput
             For fewer records than half of ``n_public``: without the others the exact losses belong to another model.
         """
-        bounds = self(X, y).eps1
+        counts: dict[str, Any] = {"persons": persons, "weights": weights}
+        bounds = self(X, y, **counts).eps1
         n_public = self._record.fit.n_samples
         if 2 * len(bounds) < n_public:
             msg = (
                 "X must hold all training data, because exact losses on a subset belong to a different model, got "
-                f"{len(bounds):,} rows for n_public={n_public:,}"
+                f"{len(bounds):,} {'rows' if persons is None else 'persons'} for n_public={n_public:,}"
             )
             raise InvalidInput(msg)
-        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, stacklevel=3)
+        of_records: dict[str, Any] = {"record_persons": persons, "record_weights": weights}
+        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, **counts, **of_records, stacklevel=3)
         return draw_against_truth(truth.absolute, bounds, self._facts(len(bounds)), ax=ax)
 
     def _facts(self, n_records: int) -> list[str]:
@@ -313,6 +334,10 @@ def ex_post_losses_not_private(
     targets: ArrayLike,
     *,
     member: ArrayLike,
+    persons: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    record_persons: ArrayLike | None = None,
+    record_weights: ArrayLike | None = None,
     n_threads: int | None = None,
     stacklevel: int = 2,
 ) -> ExPostLosses:
@@ -324,12 +349,17 @@ def ex_post_losses_not_private(
         Made from ``X`` and ``y`` by :func:`dpci.per_instance.report`.
     X, y
         The training data, as for the report.
-    records : array-like of shape (n_records, n_features)
-        The records whose losses are wanted.
-    targets : array-like of shape (n_records,)
+    records : array-like of shape (n_rows, n_features)
+        The rows of the records whose losses are wanted.
+    targets : array-like of shape (n_rows,)
         Their targets.
     member : bool or array-like of bool of shape (n_records,)
         Whether each record is in the training data: it is then compared with being removed, otherwise with being added.
+        Persons come in the order of their first rows.
+    persons, weights : array-like of shape (n_samples,), optional
+        Persons and weights of the training data, as for the report.
+    record_persons, record_weights : array-like of shape (n_rows,), optional
+        Persons and weights of the records.
     n_threads : int, optional
         Threads; None: all cores.
     stacklevel : int
@@ -355,35 +385,12 @@ def ex_post_losses_not_private(
     if not isinstance(bounds, _core.RecordBounds):
         raise InvalidInput(f"report must be a Report of dpci.per_instance, got {report!r}")
     n_threads = check_threads(n_threads)
-    data = report.encoded(X, y)
-    encoded = report.encoded(records, targets)
-    inside = check_member(member, len(encoded[1]))
+    data = report.encoded(X, y, persons=persons, weights=weights)
+    encoded = report.encoded(records, targets, persons=record_persons, weights=record_weights)
+    inside = check_member(member, encoded.n_records)
     warnings.warn(
         "exact privacy losses are NOT PRIVATE: they depend on the training data without noise",
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )
     return ex_post_losses(bounds, data, encoded, inside, n_threads)
-
-
-def _core_bounds(record: ReportRecord, loss: Loss) -> "_core.RecordBounds":
-    fit = record.fit
-    derivatives = None
-    if record.gradient is not None and record.hessian is not None:
-        scales = (record.step("report_gradient").scale, record.step("report_hessian").scale)
-        derivatives = (record.gradient, scales[0], record.hessian, scales[1])
-    return _core.RecordBounds(
-        loss=loss.to_core(),
-        params=fit.params,
-        n_public=fit.n_samples,
-        l2_strength=fit.l2_strength,
-        std_dev=fit.noise_scale,
-        delta=fit.budget["delta"],
-        row_norm=core_rows(fit.rows),
-        intercept=fit.intercept_scale,
-        clip=fit.on_violation == "clip",
-        derivatives=derivatives,
-        failure_probability=record.failure_probability,
-        simultaneous=record.simultaneous,
-        bound=record.bound,
-    )

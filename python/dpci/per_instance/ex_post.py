@@ -1,17 +1,14 @@
 """The exact ex-post privacy losses of a released model, by which its bounds are judged. Never private."""
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
-
-Encoded: TypeAlias = tuple[Features, NDArray[np.float64]]
-"""Rows and targets as the core takes them."""
+from dpci.per_instance.records import Encoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +42,17 @@ def ex_post_losses(
     n_threads: int | None,
 ) -> ExPostLosses:
     """Compute the exact losses of records from encoded rows. NOT PRIVATE: reads the training data."""
-    if len(records[1]) == 0:
+    if records.n_records == 0:
         return ExPostLosses(np.empty(0), member)
     signed = bounds.ex_post_losses_not_private(
-        rows[0].values, rows[1], records[0].values, records[1], member, n_threads=n_threads
+        rows.rows,
+        rows.targets,
+        records.rows,
+        records.targets,
+        member,
+        n_threads=n_threads,
+        persons=(rows.persons, records.persons),
+        weights=(rows.weights, records.weights),
     )
     return ExPostLosses(signed, member)
 

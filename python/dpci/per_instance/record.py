@@ -13,9 +13,11 @@ from dpci.approval.approvable import Approvable, approval_of
 from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
 from dpci.data.arrays import check_finite
 from dpci.errors import InvalidInput
+from dpci.losses import Loss
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
+from dpci.rows import core_rows
 
 if TYPE_CHECKING:
     from dpci.approval.facts import Approval
@@ -90,6 +92,33 @@ class ReportRecord(Approvable):
     def step(self, name: str) -> Step:
         """Return the step of a release by its name; every release of the kind has one."""
         return next(step for step in self.fit.steps if step.step == name)
+
+    def core_bounds(self, loss: Loss) -> "_core.RecordBounds":
+        """Return the compiled function from records to bounds."""
+        fit = self.fit
+        derivatives = None
+        if self.gradient is not None and self.hessian is not None:
+            scales = (self.step("report_gradient").scale, self.step("report_hessian").scale)
+            derivatives = (self.gradient, scales[0], self.hessian, scales[1])
+        return _core.RecordBounds(
+            loss=loss.to_core(),
+            params=fit.params,
+            n_public=fit.n_samples,
+            l2_strength=fit.l2_strength,
+            std_dev=fit.noise_scale,
+            delta=fit.budget["delta"],
+            row_norm=core_rows(fit.rows),
+            intercept=fit.intercept_scale,
+            clip=fit.on_violation == "clip",
+            derivatives=derivatives,
+            failure_probability=self.failure_probability,
+            simultaneous=self.simultaneous,
+            bound=self.bound,
+            persons=fit.persons is not None,
+            max_rows=None if fit.persons is None else fit.persons.max_rows,
+            weight_bound=None if fit.weights is None else fit.weights.bound,
+            weight_total=None if fit.weights is None else fit.weights.total,
+        )
 
     def _approval(self) -> "Approval":
         from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document

@@ -6,7 +6,7 @@ docs/per_instance.md.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +14,8 @@ from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real, warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.persons import person_rule
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -46,15 +48,21 @@ def report(
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
+    persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> Report:
     """Fit a model by Gaussian objective perturbation, and release with it bounds on its privacy loss for each record.
 
-    Everything in the report is differentially private at the budget, for one record added or removed. The report is a
-    function: ``report(X, y)`` says how much the released model tells about given records. The function may be
-    published; its values at private records may not.
+    Everything in the report is differentially private at the budget, for one record added or removed, or one person
+    with all rows. The report is a function: ``report(X, y)`` says how much the released model tells about given
+    records. The function may be published; its values at private records may not.
 
     Parameters
     ----------
@@ -67,7 +75,7 @@ def report(
     l2_strength : float
         Regularisation λ > 0 of the mean objective; the sum objective has the ridge n_public * l2_strength.
     n_public : int
-        Public stand-in for the number of rows, which is private under this relation.
+        Public stand-in for the number of rows, or of persons, which is private under this relation.
     shares : sequence of three floats
         Shares of (coefficients, gradient, Hessian), each at least 1e-12, with sum 1. With ``calibration="tight"`` they
         divide the squared ratios (sensitivity / standard deviation)**2, as everywhere under ApproxDP; with "paper" they
@@ -102,6 +110,19 @@ def report(
         Public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
         What to do with rows beyond their bounds and real targets out of their bounds, here and in later calls.
+    persons : array-like of shape (n_samples,), optional
+        The person to whom each row belongs, as for :func:`dpci.fit`. The bounds are then those of persons, each with
+        all rows (docs/per_instance.md, "Persons and weights").
+    contribution : {"mean"}, optional
+        How much the rows of a person count, as for :func:`dpci.fit`.
+    max_rows : int, optional
+        As for :func:`dpci.fit`.
+    weights : array-like of shape (n_samples,), optional
+        How much each row counts, as for :func:`dpci.fit`.
+    weight_bound : float, optional
+        The greatest weight, which is public; required with ``weights``.
+    weight_total : float, optional
+        The public number that divides weighted sums; None: ``n_public``.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
@@ -165,15 +186,28 @@ def report(
         on_violation=on_violation,
         neighbors="add_remove",
         n_public=n_public,
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
+        weight_bound=weight_bound,
+        weight_total=weight_total,
         n_threads=n_threads,
         seed=seed,
     )
+    check_weighted(weights, weight_bound, weight_total)
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
             f"loss={settings.loss!r}"
         )
-    payment = Payment.due("dpci.per_instance.report", ledger, budget=budget, neighbors="add_remove", seed=settings.seed)
+    of_persons = persons is not None
+    payment = Payment.due(
+        "dpci.per_instance.report",
+        ledger,
+        budget=budget,
+        neighbors="add_remove",
+        seed=settings.seed,
+        persons=of_persons,
+    )
     kind = check_choice("kind", kind, KINDS)
     checked_shares = check_shares(shares)
     public: dict[str, Any] = {
@@ -187,12 +221,14 @@ def report(
         spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
-    with payment.release(X, y, settings, resolve) as till:
-        records, (spec_of_fit, spec) = till.read(X, y, stacklevel=3)
+    with payment.release(X, y, settings, resolve, persons=of_persons) as till:
+        records, (spec_of_fit, spec) = till.read(X, y, persons=persons, weights=weights, stacklevel=3)
         release = _core.release_report(
             spec,
             records.values,
             records.targets,
+            persons=records.persons,
+            weights=records.weights,
             clip=settings.on_violation == "clip",
             n_threads=settings.n_threads,
             seed=settings.seed,

@@ -10,17 +10,18 @@ use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
+use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{seals, steps};
-use crate::data::{Data, Features, on_violation};
+use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::rows::Rows;
-use crate::spec::Spec;
+use crate::spec::{Spec, unit_of, weighting_of};
 use crate::task;
 
 /// Validated public choices of a model with its report; holds no data.
@@ -58,7 +59,8 @@ impl ReportSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn release_report<'py>(
     py: Python<'py>,
     spec: &Bound<'py, ReportSpec>,
@@ -67,11 +69,15 @@ pub(crate) fn release_report<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let release: ReportRelease = task::run_over(py, &data, n_threads, |exec| {
-        let design = data.design(&spec.fit, clip, exec)?.compacted(exec)?;
+        let design = data.design(&spec.fit, clip, exec)?;
+        let design = counts.on(design, spec.fit.inner.choices(), exec)?;
         match seed {
             None => core::release_report(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => {
@@ -117,20 +123,24 @@ type Triple<'py> = (
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct RecordBounds {
     inner: per_instance::RecordBounds,
-    n_public: f64,
+    /// What divides sums over the records.
+    divisor: f64,
     intercept: Option<f64>,
     row_bounds: RowBounds,
+    unit: Unit,
+    weighting: Option<Weighting>,
 }
 
 impl RecordBounds {
-    fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
-        Design::new(
-            data.rows(),
-            data.targets(),
-            self.intercept,
-            &self.row_bounds,
-            exec,
-        )
+    fn design<'a>(
+        &self,
+        data: &Data<'a>,
+        counts: &Counts<'_>,
+        exec: &Executor<'_>,
+    ) -> Result<Design<'a>> {
+        let (rows, targets) = (data.rows(), data.targets());
+        let design = Design::new(rows, targets, self.intercept, &self.row_bounds, exec)?;
+        counts.of(design, self.unit, self.weighting)
     }
 }
 
@@ -138,7 +148,7 @@ impl RecordBounds {
 impl RecordBounds {
     #[new]
     #[pyo3(signature = (*, loss, params, n_public, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
-        failure_probability, simultaneous, bound))]
+        failure_probability, simultaneous, bound, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per released value or public constant"
@@ -146,7 +156,7 @@ impl RecordBounds {
     fn new(
         loss: &Loss,
         params: PyReadonlyArray1<'_, f64>,
-        n_public: f64,
+        n_public: usize,
         l2_strength: f64,
         std_dev: f64,
         delta: f64,
@@ -157,11 +167,17 @@ impl RecordBounds {
         failure_probability: f64,
         simultaneous: bool,
         bound: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
     ) -> PyResult<Self> {
+        let weighting = weighting_of(weight_bound, weight_total, n_public)?;
+        let divisor = weighting.map_or(n_public as f64, Weighting::divisor);
         let model = Model {
             loss: Arc::clone(&loss.inner),
             params: params.as_slice()?.to_vec(),
-            ridge: n_public * l2_strength,
+            ridge: divisor * l2_strength,
             std_dev,
             row_norm: row_norm_bound(row_norm.domain().norm(), intercept),
         };
@@ -183,9 +199,11 @@ impl RecordBounds {
         let inner = per_instance::RecordBounds::new(model, derivatives, &claim, delta);
         Ok(Self {
             inner: inner.map_err(to_python)?,
-            n_public,
+            divisor,
             intercept,
             row_bounds,
+            unit: unit_of(persons, max_rows)?,
+            weighting,
         })
     }
 
@@ -194,18 +212,22 @@ impl RecordBounds {
         self.inner.hessian_radius()
     }
 
-    /// (eps1, eps2, eps3) by record.
-    #[pyo3(signature = (x, y, *, n_threads))]
+    /// (eps1, eps2, eps3) by record: by row, or by person.
+    #[pyo3(signature = (x, y, *, n_threads, persons=None, weights=None))]
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
         x: Features<'py>,
         y: PyReadonlyArray1<'py, f64>,
         n_threads: Option<usize>,
+        persons: Option<PyReadonlyArray1<'py, i64>>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Triple<'py>> {
         let data = Data::new(&x, &y)?;
+        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
         let found = task::run_over(py, &data, n_threads, |exec| {
-            self.inner.evaluate(&self.design(&data, exec)?, exec)
+            let records = self.design(&data, &counts, exec)?;
+            self.inner.evaluate(&records, exec)
         })?;
         Ok((
             PyArray1::from_vec(py, found.params),
@@ -214,8 +236,8 @@ impl RecordBounds {
         ))
     }
 
-    /// Exact signed losses by record; not private.
-    #[pyo3(signature = (x, y, records, targets, member, *, n_threads))]
+    /// Exact signed losses by record; not private. Persons and weights are those of the data and of the records.
+    #[pyo3(signature = (x, y, records, targets, member, *, n_threads, persons=(None, None), weights=(None, None)))]
     #[expect(
         clippy::too_many_arguments,
         reason = "two data sets of two arrays each"
@@ -229,23 +251,28 @@ impl RecordBounds {
         targets: PyReadonlyArray1<'py, f64>,
         member: PyReadonlyArray1<'py, bool>,
         n_threads: Option<usize>,
+        persons: Both<'py, i64>,
+        weights: Both<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let (data, records) = (Data::new(&x, &y)?, Data::new(&records, &targets)?);
+        let in_data = Counts::new(persons.0.as_ref(), weights.0.as_ref())?;
+        let in_records = Counts::new(persons.1.as_ref(), weights.1.as_ref())?;
         let member = member.as_slice()?;
         let losses = task::run_over(py, &data, n_threads, |exec| {
-            let (data, records) = (self.design(&data, exec)?, self.design(&records, exec)?);
-            ex_post_losses(
-                self.inner.model(),
-                self.n_public,
-                &data,
-                &records,
-                member,
-                exec,
-            )
+            let data = self.design(&data, &in_data, exec)?;
+            let records = self.design(&records, &in_records, exec)?;
+            let model = self.inner.model();
+            ex_post_losses(model, self.divisor, &data, &records, member, exec)
         })?;
         Ok(PyArray1::from_vec(py, losses))
     }
 }
+
+/// Of the data, and of the records.
+type Both<'py, T> = (
+    Option<PyReadonlyArray1<'py, T>>,
+    Option<PyReadonlyArray1<'py, T>>,
+);
 
 fn claim(failure_probability: f64, simultaneous: bool, bound: &str) -> PyResult<Claim> {
     let hessian_bound = match bound {

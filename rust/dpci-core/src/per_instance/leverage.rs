@@ -87,8 +87,8 @@ impl LeverageBound {
         })
     }
 
-    /// Writes the bound of each row of a block. `squares` holds `(vⱼᵀx)²` by eigenvector, then by row.
-    pub(super) fn fill(&self, squares: &[f64], out: &mut [f64]) {
+    /// Writes the bound of each row of a block, and the share at which it holds. `squares` holds `(vⱼᵀx)²` by eigenvector, then by row.
+    pub(super) fn fill(&self, squares: &[f64], out: &mut [f64], shares: &mut [f64]) {
         let n = out.len();
         let mut nearest = [0_usize; BLOCK];
         out.fill(f64::INFINITY);
@@ -105,14 +105,30 @@ impl LeverageBound {
                 }
             }
         }
-        if self.refine {
-            self.refine(squares, &nearest[..n], out);
+        for (share, k) in shares.iter_mut().zip(nearest) {
+            *share = self.grid[k].0;
         }
+        if self.refine {
+            self.refine(squares, &nearest[..n], out, shares);
+        }
+    }
+
+    /// The weights w of a share that [`Self::fill`] wrote.
+    pub(super) fn weights(&self, share: f64) -> Vec<f64> {
+        let known = self
+            .grid
+            .iter()
+            .find(|(known, _)| known.to_bits() == share.to_bits());
+        let between = |gap: &f64| 1.0 / (self.ridge + share * gap);
+        known.map_or_else(
+            || self.gaps.iter().map(between).collect(),
+            |(_, weights)| weights.clone(),
+        )
     }
 
     /// Newton's method from the best share of the grid on `Σ qⱼ/(ridge + s·gapⱼ)`, in the logarithm of the odds of s, in which the
     /// poles beyond the ends become exponentials. Every share that it visits gives a bound.
-    fn refine(&self, squares: &[f64], nearest: &[usize], out: &mut [f64]) {
+    fn refine(&self, squares: &[f64], nearest: &[usize], out: &mut [f64], best: &mut [f64]) {
         let n = out.len();
         let last = self.grid.len() - 1;
         let end = self.grid[last].0;
@@ -135,7 +151,7 @@ impl LeverageBound {
             }
             for i in 0..n {
                 if values[i] < out[i] {
-                    out[i] = values[i];
+                    (out[i], best[i]) = (values[i], shares[i]);
                 }
                 let part = shares[i] / end;
                 // The derivative of s in the log-odds is s(1 - s/end), and its own has the factor 1 - 2s/end.
@@ -170,7 +186,7 @@ fn decomposed(noisy: &[f64], dim: usize) -> Result<Eigen> {
 }
 
 /// Generous bound on the error of the computed eigenvalues.
-fn decomposition_error(eigen: &Eigen) -> f64 {
+pub(super) fn decomposition_error(eigen: &Eigen) -> f64 {
     let greatest = eigen.values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
     16.0 * eigen.values.len() as f64 * f64::EPSILON * greatest
 }
@@ -191,7 +207,13 @@ mod tests {
             })
             .collect();
         let mut out = vec![0.0; rows.len()];
-        bound.fill(&squares, &mut out);
+        let mut shares = vec![0.0; rows.len()];
+        bound.fill(&squares, &mut out, &mut shares);
+        for (i, (found, share)) in out.iter().zip(shares).enumerate() {
+            let terms = squares.chunks(rows.len()).zip(bound.weights(share));
+            let at_share: f64 = terms.map(|(squares, weight)| weight * squares[i]).sum();
+            assert!((at_share - found).abs() <= 1e-14 * found);
+        }
         out
     }
 

@@ -5,19 +5,20 @@
 //! these.
 
 mod leverage;
+mod persons;
 mod rows;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::design::Design;
 use crate::error::check_length;
-use crate::exec::{BLOCK, Executor, blocks};
+use crate::exec::Executor;
 use crate::loss::Loss;
 use crate::privacy::EpsilonTable;
 use crate::spec::{Claim, HessianBound, check_row_norm};
 use crate::{Error, Result};
 use leverage::LeverageBound;
+pub(crate) use persons::{PersonTerms, log_det_plus};
 pub(crate) use rows::{slopes_and_curvatures, squared_coordinates};
 
 /// Relative margin of the bounds that covers the rounding of their computation.
@@ -55,8 +56,9 @@ pub struct Derivatives {
 #[derive(Debug, Clone)]
 pub struct RecordBounds {
     model: Model,
-    /// What `|bᵀg|` is at most, over `σ‖g‖`.
-    reach: f64,
+    claim: Claim,
+    /// The probability with which the bound on `|bᵀg|` may fail.
+    failure: f64,
     extra: Option<Extra>,
 }
 
@@ -109,8 +111,9 @@ impl RecordBounds {
         let phi = claim.failure_probability();
         let Some(released) = derivatives else {
             return Ok(Self {
-                reach: claim.reach(dim, phi),
                 model,
+                claim: *claim,
+                failure: phi,
                 extra: None,
             });
         };
@@ -119,7 +122,7 @@ impl RecordBounds {
         check_positive("gradient_std_dev", released.gradient_std_dev)?;
         check_positive("hessian_std_dev", released.hessian_std_dev)?;
         // Half of the probability for the gradient, half of that for each of its two bounds.
-        let reach = claim.reach(dim, 0.25 * phi);
+        let failure = 0.25 * phi;
         let radius = claim.hessian_radius(dim, released.hessian_std_dev);
         let leverage = match claim.hessian_bound() {
             HessianBound::Interpolated => {
@@ -139,10 +142,11 @@ impl RecordBounds {
         check_reached(name, value, epsilons.at(slope.max(curvature) * ROUNDING))?;
         Ok(Self {
             model,
-            reach,
+            claim: *claim,
+            failure,
             extra: Some(Extra {
                 released,
-                reach,
+                reach: claim.reach(1, dim, failure),
                 radius,
                 leverage,
                 epsilons,
@@ -162,22 +166,16 @@ impl RecordBounds {
         self.extra.as_ref().map(|extra| extra.radius)
     }
 
-    /// The bounds of each record of a design.
+    /// The bounds of each record of a design: of every row, or of every person.
     ///
     /// # Errors
     /// [`Error::Length`] for another number of parameters, [`Error::Loss`], [`Error::Interrupted`].
     pub fn evaluate(&self, records: &Design<'_>, exec: &Executor<'_>) -> Result<RecordEpsilons> {
         check_length("each row of X", self.model.params.len(), records.n_params())?;
-        let chunks = records.chunks();
-        let parts = exec.map(chunks.len(), |c| {
-            let mut part = RecordEpsilons::default();
-            let mut squares = Vec::new();
-            for range in blocks(chunks[c].clone()) {
-                exec.check()?;
-                self.append_block(records, range, &mut squares, &mut part)?;
-            }
-            Ok(part)
-        })?;
+        let parts = match records.persons() {
+            Some(persons) => self.of_persons(records, persons, exec)?,
+            None => self.of_rows(records, exec)?,
+        };
         let join = |field: fn(&RecordEpsilons) -> &[f64]| {
             parts.iter().map(field).collect::<Vec<_>>().concat()
         };
@@ -188,72 +186,46 @@ impl RecordBounds {
         })
     }
 
-    fn append_block(
-        &self,
-        records: &Design<'_>,
-        range: Range<usize>,
-        squares: &mut Vec<f64>,
-        part: &mut RecordEpsilons,
-    ) -> Result<()> {
-        let n = range.len();
-        let model = &self.model;
-        let mut buffers = [[0.0; BLOCK]; 5];
-        let [slope, curvature, norm, leverage, along] = &mut buffers;
-        let (slope, curvature) = (&mut slope[..n], &mut curvature[..n]);
-        slopes_and_curvatures(
-            records,
-            &*model.loss,
-            &model.params,
-            range.clone(),
-            slope,
-            curvature,
-        )?;
-        let (norm, leverage, along) = (&mut norm[..n], &mut leverage[..n], &mut along[..n]);
-        records.squared_norms(range.clone(), norm);
-        if let Some(extra) = &self.extra {
-            squared_coordinates(records, range.clone(), &extra.leverage.vectors, squares);
-            extra.leverage.fill(squares, leverage);
-            records.linear_predictor(range, &extra.released.gradient, along);
-        } else {
-            for (leverage, square) in leverage.iter_mut().zip(&*norm) {
-                *leverage = square / model.ridge;
-            }
-        }
-        for i in 0..n {
-            let (slope, square) = (slope[i].abs(), norm[i]);
-            // A declared curvature may round below 0.
-            let curvature = curvature[i].max(0.0);
-            let gradient_norm = slope * square.sqrt();
-            let ridge_term = curvature * square;
-            // -ln(1 - l''m) covers a record of the data and, being greater than ln(1 + l''m), any other. The ridge alone
-            // bounds both by ln(1 + l''‖x‖²/Λ): the Hessian of data that hold the record is at least ΛI + l''xxᵀ.
-            let leveraged = (curvature * leverage[i]).min(1.0);
-            let log_det = (-(-leveraged).ln_1p()).min((ridge_term / model.ridge).ln_1p());
-            let ratio = gradient_norm / model.std_dev;
-            let mut cross = ratio * self.reach;
-            if let Some(extra) = &self.extra {
-                let noise = extra.released.gradient_std_dev * gradient_norm * extra.reach;
-                let estimated = ((slope * along[i]).abs() + noise) / model.std_dev / model.std_dev;
-                cross = cross.min(estimated);
-                part.gradient.push(
-                    extra
-                        .epsilons
-                        .at(gradient_norm / extra.released.gradient_std_dev * ROUNDING),
-                );
-                part.hessian.push(
-                    extra
-                        .epsilons
-                        .at(ridge_term / extra.released.hessian_std_dev * ROUNDING),
-                );
-            } else {
-                part.gradient.push(0.0);
-                part.hessian.push(0.0);
-            }
-            part.params
-                .push((log_det + 0.5 * ratio * ratio + cross) * ROUNDING);
-        }
-        Ok(())
+    /// What `|bᵀg|` is at most, over `σ‖g‖`, for a record whose gradient lies in a space of this dimension, whatever the parameters.
+    fn reach(&self, rank: usize) -> f64 {
+        self.claim
+            .reach(rank, self.model.params.len(), self.failure)
     }
+
+    /// Appends the bounds that follow from the facts of a record.
+    fn append(&self, facts: &RecordFacts, part: &mut RecordEpsilons) {
+        let model = &self.model;
+        let ratio = facts.gradient_norm / model.std_dev;
+        let mut cross = ratio * facts.reach;
+        let [mut gradient, mut hessian] = [0.0; 2];
+        if let Some(extra) = &self.extra {
+            let noise = extra.released.gradient_std_dev * facts.gradient_norm * extra.reach;
+            let estimated = (facts.along + noise) / model.std_dev / model.std_dev;
+            cross = cross.min(estimated);
+            let slope = facts.gradient_norm / extra.released.gradient_std_dev;
+            gradient = extra.epsilons.at(slope * ROUNDING);
+            let curvature = facts.hessian_norm / extra.released.hessian_std_dev;
+            hessian = extra.epsilons.at(curvature * ROUNDING);
+        }
+        part.gradient.push(gradient);
+        part.hessian.push(hessian);
+        part.params
+            .push((facts.log_det + 0.5 * ratio * ratio + cross) * ROUNDING);
+    }
+}
+
+/// What a bound rests on, of one record: its gradient g and its Hessian P at the released parameters.
+struct RecordFacts {
+    /// `‖g‖`.
+    gradient_norm: f64,
+    /// `|ĝᵀg|`, ĝ the released gradient; 0 without one.
+    along: f64,
+    /// `‖P‖_F`.
+    hessian_norm: f64,
+    /// How far the record moves the logarithm of the determinant, at most.
+    log_det: f64,
+    /// What `|bᵀg|` is at most, over `σ‖g‖`.
+    reach: f64,
 }
 
 /// Refuses a constant so small that what it divides is not finite for the greatest record.

@@ -67,12 +67,12 @@ impl Claim {
         SEAL_ROOM * reach::greatest_eigenvalue(dim, std_dev, 0.5 * self.failure_probability)
     }
 
-    /// How many standard deviations a normal vector reaches along one fixed direction, or along all at once.
-    pub(crate) fn reach(&self, dim: usize, p: f64) -> f64 {
-        let quantile = if self.simultaneous {
-            reach::normal_norm(dim, p)
-        } else {
-            reach::normal(p)
+    /// How many standard deviations a normal vector on `R^dim` reaches within one fixed space of dimension `rank`, or within all at once.
+    pub(crate) fn reach(&self, rank: usize, dim: usize, p: f64) -> f64 {
+        let quantile = match (self.simultaneous, rank) {
+            (true, _) => reach::normal_norm(dim, p),
+            (false, 1) => reach::normal(p),
+            (false, _) => reach::normal_norm(rank, p),
         };
         SEAL_ROOM * quantile
     }

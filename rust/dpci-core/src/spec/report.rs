@@ -12,7 +12,6 @@ use crate::noise::{Family, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Perturbation, gaussian_mu, gaussian_std_dev,
 };
-use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Rounding in three shares of a caller may move their sum this far from 1.
@@ -225,8 +224,6 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
             "mechanism=\"output\"",
         ),
         (c.moments == Moments::None, "released moments"),
-        (c.unit == Unit::Row, "persons"),
-        (c.weighting.is_none(), "weights"),
         (
             c.noise != Some(NoiseKind::ShapedGaussian),
             "noise=\"shaped_gaussian\"",
@@ -239,8 +236,8 @@ fn check_supported(c: &Choices) -> Result<(f64, f64)> {
         _ => "another budget",
     };
     Err(Error::Unsupported(format!(
-        "a per-instance report requires ApproxDP, mechanism=\"objective\", neighbors=\"add_remove\", moments=\"none\", one row for each record \
-         without weights, and noise with the same spread in every direction, got {got}"
+        "a per-instance report requires ApproxDP, mechanism=\"objective\", neighbors=\"add_remove\", moments=\"none\" and \
+         noise with the same spread in every direction, got {got}"
     )))
 }
 

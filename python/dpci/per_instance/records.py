@@ -1,0 +1,57 @@
+"""The records that a report is asked about, and the bounds that it gives."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.data.arrays import Csr, Floats
+
+_F64 = NDArray[np.float64]
+
+
+class Encoded(NamedTuple):
+    """Records as the core takes them."""
+
+    rows: Floats | Csr
+    targets: _F64
+    persons: NDArray[np.int64] | None
+    """The number of the person of each row."""
+    weights: _F64 | None
+
+    @property
+    def n_records(self) -> int:
+        """Number of rows, or of persons."""
+        if self.persons is None or not len(self.persons):
+            return len(self.targets)
+        return int(self.persons.max()) + 1
+
+
+class RecordLosses(NamedTuple):
+    """Bounds on the privacy losses of records, each of shape (n_records,).
+
+    A record is a row or, in a report of persons, a person; persons come in the order of their first rows.
+
+    Attributes
+    ----------
+    eps1 : numpy.ndarray
+        Bound on the absolute ex-post loss of the released parameters: how much likelier they are with the record than
+        without it, or the other way round, as a logarithm.
+    eps2 : numpy.ndarray
+        Epsilon of the released gradient for this record, at half of ``delta``; 0 for a data-independent report.
+    eps3 : numpy.ndarray
+        Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
+    delta : numpy.ndarray
+        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
+        data-independent report hold without it.
+    """
+
+    eps1: _F64
+    eps2: _F64
+    eps3: _F64
+    delta: _F64
+
+    @property
+    def total(self) -> _F64:
+        """The sum eps1 + eps2 + eps3, shape (n_records,)."""
+        return np.asarray(self.eps1 + self.eps2 + self.eps3)
