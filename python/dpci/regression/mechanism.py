@@ -13,10 +13,11 @@ from dpci.accounting.steps import steps_from
 from dpci.base.validation import warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.dask import is_dask
 from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
-from dpci.data.rows import Rows, as_partitions, check_in_memory, known_names, name_beside
+from dpci.data.rows import Rows, as_partitions, check_counts_in_parts, is_in_parts, known_names, name_beside
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
@@ -48,10 +49,10 @@ def release(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | None = None,
+    persons: ArrayLike | str | None = None,
     contribution: Literal["mean"] | None = None,
     max_rows: int | None = None,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | str | None = None,
     weight_bound: float | None = None,
     weight_total: float | None = None,
     ledger: Ledger | None = None,
@@ -104,9 +105,9 @@ def release(
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows
         As in :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
-        mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md). For rows in memory.
+        mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md).
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`: how much each row counts, with the public bound and total. For rows in memory.
+        As in :func:`dpci.fit`: how much each row counts, with the public bound and total.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -167,7 +168,7 @@ def release(
     )
     check_weighted(weights, weight_bound, weight_total)
     for name, values in (("persons", persons), ("weights", weights)):
-        if isinstance(values, str):
+        if isinstance(values, str) and not is_in_parts(X):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
 
@@ -223,7 +224,7 @@ def release_matrix(
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
     """
-    _check_table(X, choices)
+    _check_table(X, choices, counts)
     if choices.schema is None:
         choices = dataclasses.replace(choices, targets=choices.targets.named(y))
     encoded = None if choices.schema is None else choices.schema.names
@@ -231,7 +232,10 @@ def release_matrix(
     names = (encoded or known_names(X)) if plans else None
     # Frames in parts have names that no one knows before they are read.
     unnamed = plans and names is None and isinstance(X, Partitions)
-    first = dataclasses.replace(choices, robust=(), refine=()) if unnamed else choices
+    # With persons and weights something must be planned: y on all columns stands for it.
+    counted = choices.persons is not None or choices.weights is not None
+    stand_in = (Regression(),) if counted else ()
+    first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     # Before they are read the rows lack further targets.
     lacking = choices.targets.further
 
@@ -241,7 +245,7 @@ def release_matrix(
         case = Case(made, columns, n_samples, payment.budget)
         # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
         if not (is_open and payment.private):
-            _check_case(case, whole)
+            _check_case(case, whole, planned=made is choices)
             reason = case.hopeless() if warn and made is choices else None
             if reason is not None:
                 warnings.warn(MomentNoiseWarning(reason, code="hidden_by_noise"), stacklevel=stacklevel + level)
@@ -259,14 +263,14 @@ def release_matrix(
     is_of_persons = choices.persons is not None
     with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
         is_open = True
-        counted = {} if counts is None else counts(X)
+        beside = {} if counts is None else counts(X)
         if prepare is not None:
             X, y = prepare(X, y)
-        X, y, counted = _standardised(X, y, counted, choices)
+        X, y, beside = _standardised(X, y, beside, choices)
         lacking = 0
         try:
             named = by_name if unnamed else None
-            rows, spec = till.read(X, y, **counted, by_name=named, stacklevel=stacklevel + 1)
+            rows, spec = till.read(X, y, **beside, by_name=named, stacklevel=stacklevel + 1)
             released = _released(rows, spec, choices)
         except RowNormViolation:
             choices.standardise().explain(X)
@@ -277,9 +281,14 @@ def release_matrix(
     return matrix
 
 
-def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # whatever the caller has
-    """Refuse rows in parts with persons or weights, and sparse rows with bounds."""
-    check_in_memory(X, choices.persons, choices.weights)
+def _check_table(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    choices: MatrixChoices,
+    counts: Callable[[Any], dict[str, Any]] | None,
+) -> None:
+    """Refuse persons and weights that rows in parts do not have as columns, and sparse rows with bounds."""
+    if counts is not None and (is_in_parts(X) or is_dask(X)):
+        check_counts_in_parts(X, **counts(X))
     schema = getattr(X, "schema", None) if isinstance(X, Partitions) else None
     if isinstance(schema, Schema) and schema.persons and choices.persons is None:
         raise InvalidInput(
@@ -290,10 +299,11 @@ def _check_table(X: Any, choices: MatrixChoices) -> None:  # noqa: ANN401  # wha
         raise InvalidInput(SPARSE)
 
 
-def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None) -> None:
+def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None, *, planned: bool) -> None:
+    """Refuse regressions that cannot be clear of the noise; those that are ``planned`` only where they are known."""
     k = len(case.columns)
-    planned = (*case.choices.planned(case.columns, k), *case.choices.refined(case.columns, k))
-    models = [planned_model(regression) for regression in planned]
+    known = (*case.choices.planned(case.columns, k), *case.choices.refined(case.columns, k)) if planned else ()
+    models = [planned_model(regression) for regression in known]
     for model in [*models, *([] if whole is None else [whole(case.choices, case.columns)])]:
         case.check_possible(model)
 
