@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.cli.commands import fit
 from dpci.cli.main import main
 from dpci.schema import ClassTarget, NumericColumn, Schema
 
@@ -59,13 +60,85 @@ def test_a_table_of_persons(files, capsys):
         (("--persons", "a"), "named.json", "the column of persons that the schema names, 'who'"),
         (("--persons", "who", "--weights", "who", "--weight-bound", "9"), "visits.json", "must be two columns"),
         (("--max-rows", "2"), "visits.json", "--max-rows must go with --persons"),
-        (("--persons", "who", "--chunk-rows", "10"), "visits.json", "the table is held in memory"),
+        (("--persons", "who", "--chunk-rows", "10"), "visits.json", "all of their rows in one part"),
         (("--persons", "whom"), "visits.json", "'whom'"),
     ],
 )
 def test_refusals(files, capsys, more, schema, message):
     assert command(files, *more, schema=schema) != 0
     assert message in capsys.readouterr().err
+
+
+def sort_by_person(files):
+    """Put the rows of a person together in the file, with a weight each."""
+    header, *lines = (files / "visits.csv").read_text().splitlines()
+    lines = sorted(lines, key=lambda line: line.split(",")[2])
+    weighted = [f"{line},{1 + k % 3}.5" for k, line in enumerate(lines)]
+    (files / "visits.csv").write_text("\n".join([f"{header},w", *weighted]) + "\n")
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 10, 100_000])
+@pytest.mark.parametrize("weights", [(), ("--weights", "w", "--weight-bound", "4")], ids=["", "weighted"])
+def test_chunks_of_a_sorted_file_are_the_whole(files, capsys, chunk_rows, weights):
+    sort_by_person(files)
+    found = []
+    for more in (("--chunk-rows", str(chunk_rows)), ()):
+        assert command(files, "--persons", "who", *weights, *more) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    estimates = [[row["estimate"] for row in one["parameters"]] for one in found]
+    np.testing.assert_allclose(*estimates, atol=0.01)
+    assert found[0]["n_samples"] == found[1]["n_samples"] == 300
+
+
+def test_tables_beyond_memory_are_read_in_chunks(files, capsys, monkeypatch):
+    monkeypatch.setattr(fit, "MOST_BYTES", 100)
+    assert command(files, "--persons", "who") != 0
+    assert "sort the rows by person" in capsys.readouterr().err
+    sort_by_person(files)
+    assert command(files, "--persons", "who") == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 300
+
+
+def test_private_errors_read_persons_in_chunks(files, capsys):
+    sort_by_person(files)
+    ledger = str(files / "l.ledger")
+    create = ["ledger", "create", ledger, "--epsilon", "200000", "--errors", "private", "--neighbors", "add_remove"]
+    assert main([*create, "--n-public", "300"]) == 0
+    private = ("--ledger", ledger, "--neighbors", "add_remove", "--n-public", "300", "--on-violation", "clip")
+    private = (*private, "--persons", "who")
+    assert command(files, *private, "--weights", "w", "--weight-bound", "4") == 0
+    # Nothing of the ids is said, but that the release failed.
+    (files / "visits.csv").write_text((files / "visits.csv").read_text().replace("secret-1,", ",", 1))
+    capsys.readouterr()
+    assert command(files, *private) == 4
+    assert "secret" not in capsys.readouterr().err
+    assert [entry.unit for entry in dpci.Ledger.open(ledger).history] == ["person", "person"]
+
+
+def test_a_person_in_two_files_is_refused(files, capsys):
+    sort_by_person(files)
+    header, *lines = (files / "visits.csv").read_text().splitlines()
+    for k, part in enumerate((lines[:3], lines[1:])):
+        (files / f"part{k}.csv").write_text("\n".join([header, *part]) + "\n")
+    (files / "visits.csv").unlink()
+    found = main([
+        "fit", str(files / "part*.csv"), "--schema", str(files / "visits.json"), "--epsilon", "9", "--chunk-rows", "50",
+        "--l2-strength", "0.1", "--persons", "who",
+    ])  # fmt: skip
+    assert found != 0
+    assert "all of their rows in one part" in capsys.readouterr().err
+
+
+def test_studies_and_tuning_take_persons(files, capsys):
+    common = ["--schema", str(files / "visits.json"), "--epsilon", "100000", "--json", "--persons", "who"]
+    study = ["--l2-strength", "0.1", "--replicates", "2", "--variability", "0"]
+    assert main(["coverage", str(files / "visits.csv"), *common, *study]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(["coverage", "adult_sample", "--epsilon", "1", *study, "--persons", "age"]) != 0
+    assert "columns of a table of yours" in capsys.readouterr().err
+    candidates = ["--candidate", "l2_strength=.1", "--candidate", "l2_strength=.2", "--validation-radius", "3"]
+    assert main(["tune", str(files / "visits.csv"), *common, *candidates]) == 0
+    assert json.loads(capsys.readouterr().out)["n_samples"] == 300
 
 
 def test_a_line_without_an_id_is_refused(files, capsys):

@@ -48,6 +48,16 @@ def test_a_table_with_weights(files, capsys):
     assert [row["estimate"] for row in printed["parameters"]] == pytest.approx(found.params, abs=0.01)
 
 
+def test_chunks_with_weights(files, capsys):
+    """Weights of CSV files are texts, one by one."""
+    folder, _ = files
+    found = []
+    for more in (("--chunk-rows", "7"), ()):
+        assert command(folder, "--weights", "w", "--weight-bound", "3", *more) == 0
+        found.append([row["estimate"] for row in json.loads(capsys.readouterr().out)["parameters"]])
+    np.testing.assert_allclose(*found, atol=0.01)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -56,7 +66,7 @@ def test_a_table_with_weights(files, capsys):
         (("--weights", "w", "--weight-bound", "1"), "at most weight_bound=1"),
         (("--weights", "v", "--weight-bound", "3"), "'v'"),
         (("--weights", "ill", "--weight-bound", "3"), "must have a number in every row"),
-        (("--weights", "w", "--weight-bound", "3", "--chunk-rows", "10"), "--weights holds the table in memory"),
+        (("--weights", "ill", "--weight-bound", "3", "--chunk-rows", "10"), "must have a number in every row"),
     ],
 )
 def test_refusals(files, capsys, more, message):

@@ -80,6 +80,7 @@ SITES = {
         "Chunks._from_files": (1, ()),
         "Chunks.__array__": (1, ()),
         "_check_names": (1, ()),
+        "_check_together": (1, ()),
         "_as_paths": (2, ()),
         "_check_files": (1, ("file",)),
         "_without_gaps": (1, ("missing",)),
@@ -115,8 +116,7 @@ SITES = {
         "_tables": (1, ("file",)),
         "TableRows.__post_init__": (1, ()),
         "TableRows._chunks": (1, ("schema_value",)),
-        "Counts.check": (3, ()),
-        "_numbers": (1, ("form",)),
+        "Counts.check": (2, ()),
     },
     "schema/cells": {
         "as_cells": (1, ("table_columns",)),

@@ -359,7 +359,7 @@ def test_the_command(tmp_path, capsys):
     assert main(command) != 0
     assert "--persons who must be given" in capsys.readouterr().err
     assert main([*command, "--persons", "who", "--chunk-rows", "10"]) != 0
-    assert "the table is held in memory" in capsys.readouterr().err
+    assert "all of their rows in one part" in capsys.readouterr().err
     ledger, model = str(tmp_path / "l.ledger"), str(tmp_path / "model.json")
     assert main(["ledger", "create", ledger, "--rho", "2e6"]) == 0
     paid = ["--persons", "who", "--max-rows", "4", "--ledger", ledger, "--output", model]

@@ -98,7 +98,7 @@ Neighbors = Annotated[
 ]
 Persons = Annotated[
     str | None,
-    _option(BUDGET, "Column of ids: protect persons, who may have several rows. The table is held in memory."),
+    _option(BUDGET, "Column of ids: protect persons, who may have several rows."),
 ]
 PlannedPersons = Annotated[
     str | None, _option(BUDGET, "Column of ids as for fit: the records are persons. The plan does not read it.")
@@ -109,7 +109,7 @@ MaxRows = Annotated[
 ]
 Weights = Annotated[
     str | None,
-    _option(BUDGET, "Column of weights of the rows; requires --weight-bound. The table is held in memory."),
+    _option(BUDGET, "Column of weights of the rows; requires --weight-bound."),
 ]
 WeightBound = Annotated[
     float | None, _option(BUDGET, "Public bound on the weight of any row. The noise grows with it.")

@@ -3,12 +3,11 @@
 import contextlib
 import dataclasses
 import glob
-import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +15,34 @@ from numpy.typing import NDArray
 from dpci.base.optional import optional
 from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_counts
-from dpci.data.weights import check_weighted
+from dpci.data.weights import check_weighted, weights_of_cells
 from dpci.errors import InvalidInput
-from dpci.schema.table import Encoded, Schema
-from dpci.sources.files import ENDINGS, STDIN, Columns, check_delimiter, check_named_once, first_pair, read_batches
+from dpci.schema.table import Schema
+from dpci.sources.chunks import Chunks, given_cells
+from dpci.sources.files import (
+    ENDINGS,
+    STDIN,
+    Columns,
+    check_delimiter,
+    check_named_once,
+    first_pair,
+    read_batches,
+    uncut,
+)
 
 CHUNK_ROWS: Final = 65_536
 """Rows that are read at a time where no number is given: some megabytes of text."""
+
+MOST_BYTES: Final = 512 * 2**20
+"""Rows that take more are not held in memory: each pass of the solver reads the files again."""
 
 _TAB: Final = {"\\t": "\t", "tab": "\t"}
 """How a shell, which passes no tabulator easily, may spell it."""
 
 _Rows = TypeVar("_Rows")
+
+Chunk: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], dict[str, list[Any]]]
+"""Rows, targets, and columns beside them."""
 
 
 def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
@@ -95,11 +110,6 @@ class TableRows:
     def _separator(self) -> str:
         return _TAB.get(self.delimiter, self.delimiter)
 
-    def encoded(self) -> Iterator[Encoded]:
-        """Yield rows and targets of each chunk."""
-        target = (self.schema.target.column,)
-        return (rows for _, rows in self._chunks(self.schema.transform, target))
-
     def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
@@ -109,45 +119,24 @@ class TableRows:
         parts = [table for table, _ in self._chunks(lambda _: None, (self.schema.target.column,))]
         return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
 
-    def whole(self, *, progress: bool = False) -> Encoded:
-        """Return all rows and targets at once."""
-        rows = self.held(math.inf, progress=progress)
-        assert rows is not None  # noqa: S101  # for the type checker: nothing is more than infinity
-        return rows
+    def beside(self, counts: "Counts") -> Iterator[Chunk]:
+        """Yield rows and targets of each chunk with the columns that say how much they count.
 
-    def beside(
-        self, columns: Sequence[str | None]
-    ) -> tuple[tuple[NamedRows, NDArray[np.float64]], list[list[Any] | None]]:
-        """Return all rows and targets at once, and the cells of other columns as they are written; None for no name."""
-        names = tuple(name for name in columns if name is not None)
-        cells: dict[str, list[Any]] = {name: [] for name in names}
-        parts: list[Encoded] = []
-        for table, rows in self._chunks(self.schema.transform, (self.schema.target.column, *names), exact=names):
-            for name in names:
-                # Nothing is how a file of text writes a missing cell.
-                cells[name] += [None if cell == "" else cell for cell in table[name]]
-            parts.append(rows)
-        X, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        return (NamedRows(X, self.schema.names), y), [None if name is None else cells[name] for name in columns]
-
-    def held(self, most_bytes: float, *, progress: bool = False) -> Encoded | None:
-        """Return all rows and targets at once, or None where the rows take more memory than that."""
-        parts: list[Encoded] = []
-        n_bytes = 0
-        with progress_bar("read", None, wanted=progress) as advance:
-            for part in self.encoded():
-                n_bytes += part.X.nbytes
-                if n_bytes > most_bytes:
-                    return None
-                parts.append(part)
-                advance(len(part.X))
-        if len(parts) == 1:
-            return parts[0]
-        rows, targets = ([part[i] for part in parts] for i in range(2))
-        return Encoded(np.concatenate(rows), np.concatenate(targets), self.schema.names)
+        Chunks are cut between persons whose rows follow each other.
+        """
+        names = counts.columns
+        for table, (X, y, _) in self._chunks(
+            self.schema.transform, (self.schema.target.column, *names), exact=names, together=counts.persons
+        ):
+            yield X, y, {name: list(given_cells(table[name])) for name in names}
 
     def _chunks(
-        self, encode: Callable[[Any], _Rows], more: Sequence[str], *, exact: Sequence[str] = ()
+        self,
+        encode: Callable[[Any], _Rows],
+        more: Sequence[str],
+        *,
+        exact: Sequence[str] = (),
+        together: str | None = None,
     ) -> Iterator[tuple[Columns, _Rows]]:
         columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
         for file in self.files:
@@ -155,7 +144,7 @@ class TableRows:
             batches = read_batches(
                 file, delimiter=self._separator, n_rows=self.chunk_rows, columns=columns, exact=exact
             )
-            for table in batches:
+            for table in batches if together is None else uncut(batches, together):
                 try:
                     rows = encode(table)
                 except InvalidInput as error:
@@ -165,6 +154,23 @@ class TableRows:
                     raise InvalidInput(msg) from error
                 yield table, rows
                 start += len(next(iter(table.values())))
+
+
+def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = False) -> Chunk | None:
+    """Return all chunks as one, or None where their rows take more memory than that."""
+    parts: list[Chunk] = []
+    n_bytes = 0
+    with progress_bar("read", None, wanted=progress) as advance:
+        for part in chunks:
+            n_bytes += part[0].nbytes
+            if n_bytes > most_bytes:
+                return None
+            parts.append(part)
+            advance(len(part[0]))
+    if len(parts) == 1:
+        return parts[0]
+    beside = {name: [cell for _, _, cells in parts for cell in cells[name]] for name in parts[0][2]}
+    return np.concatenate([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,18 +184,17 @@ class Counts:
     weight_total: float | None
 
     @property
-    def beside(self) -> bool:
-        """Whether a column beside those of the schema is read."""
-        return self.persons is not None or self.weights is not None
+    def columns(self) -> tuple[str, ...]:
+        """The columns beside those of the schema that are read."""
+        return tuple(name for name in (self.persons, self.weights) if name is not None)
 
-    def check(self, schema: Schema, *, in_parts: bool) -> None:
+    def check(self, schema: Schema) -> None:
         """Refuse what the options rule out, before anything is read.
 
         Raises
         ------
         InvalidInput
-            For one option without another that it needs, another column of persons than that of the schema, and for a
-            table that is not held in memory.
+            For one option without another that it needs, and another column of persons than that of the schema.
         """
         if self.persons is None and schema.persons:
             msg = (
@@ -202,34 +207,29 @@ class Counts:
             msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
             raise InvalidInput(msg)
         check_weighted(self.weights, self.weight_bound, self.weight_total)
-        if self.beside and in_parts:
-            msg = (
-                f"--{'weights' if self.persons is None else 'persons'} must be given without --chunk-rows and with a "
-                "ledger that has detailed errors, because the table is held in memory and read before the budget is "
-                "spent, got --chunk-rows or errors='private'"
-            )
-            raise InvalidInput(msg)
 
-    def read(self, rows: TableRows) -> tuple[tuple[NamedRows, NDArray[np.float64]], dict[str, Any]]:
-        """Return all rows and targets at once, and the keywords of a fit that say how much they count."""
-        found, (ids, cells) = rows.beside((self.persons, self.weights))
-        keywords = {
-            "persons": ids,
+    def read(self, rows: TableRows, most_bytes: float, *, progress: bool) -> tuple[Any, Any, dict[str, Any]]:
+        """Return rows and targets, and the keywords of a fit that say how much they count.
+
+        Rows that take more than so many bytes are chunks that every pass reads again; with 0 nothing is read here.
+        """
+        held = held_chunks(rows.beside(self), most_bytes, progress=progress) if most_bytes else None
+        if held is None:
+            source = Passes(rows, self, progress=progress)
+            chunks = Chunks(source, names=rows.schema.names, schema=rows.schema)
+            return chunks, None, self._keywords(self.persons, self.weights)
+        X, y, beside = held
+        ids, weights = (None if name is None else beside[name] for name in (self.persons, self.weights))
+        return NamedRows(X, rows.schema.names), y, self._keywords(ids, weights_of_cells(weights))
+
+    def _keywords(self, persons: object, weights: object) -> dict[str, Any]:
+        return {
+            "persons": persons,
             "max_rows": self.max_rows,
-            "weights": None if cells is None else _numbers(cells),
+            "weights": weights,
             "weight_bound": self.weight_bound,
             "weight_total": self.weight_total,
         }
-        return found, keywords
-
-
-def _numbers(cells: list[Any]) -> list[float]:
-    """Return the weights that cells of a file say."""
-    try:
-        return [float(cell) for cell in cells]
-    except (TypeError, ValueError):
-        msg = "the column of --weights must have a number in every row, got another cell"
-        raise InvalidInput(msg) from None
 
 
 class Passes:
@@ -238,21 +238,22 @@ class Passes:
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, *, progress: bool) -> None:
+    def __init__(self, rows: TableRows, counts: Counts, *, progress: bool) -> None:
         self._rows = rows
+        self._counts = counts
         self._progress = progress
         self._n_passes = 0
         self._n_rows: int | None = None
 
-    def __call__(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def __call__(self) -> Iterator[Chunk]:
         """Read all rows once more, a chunk at a time."""
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0
-            for X, y, _ in self._rows.encoded():
-                yield X, y
-                n_rows += len(X)
-                advance(len(X))
+            for chunk in self._rows.beside(self._counts):
+                yield chunk
+                n_rows += len(chunk[0])
+                advance(len(chunk[0]))
         self._n_rows = n_rows
 
 

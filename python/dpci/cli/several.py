@@ -1,6 +1,7 @@
 """What ``--loss multinomial`` means for the commands: the classes of the target, the keywords, and what is refused."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,6 @@ from dpci.cli.options import ModelOptions, find_schema, given
 from dpci.cli.parsing import numbers, parse_budget
 from dpci.cli.rows import Counts, TableRows
 from dpci.cli.saved import Saved
-from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.losses import SEVERAL
@@ -115,14 +115,9 @@ def fit_several(
     if ledger is not None and ledger.errors == "private":
         msg = f"--ledger must have detailed errors for --loss {SEVERAL}, got errors='private'"
         raise InvalidInput(msg)
-    counts.check(rows.schema, in_parts=False)
-    beside: dict[str, Any] = {}
-    if counts.beside:
-        (encoded, y), beside = counts.read(rows)
-    else:
-        X, y, names = rows.whole(progress=progress)
-        encoded = NamedRows(X, names)
-    return multinomial.fit(encoded, y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords, **beside)
+    counts.check(rows.schema)
+    X, y, beside = counts.read(rows, math.inf, progress=progress)
+    return multinomial.fit(X, y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords, **beside)
 
 
 def plan_several(

@@ -1,5 +1,7 @@
 """The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
 
+import contextlib
+import math
 import operator
 import sys
 from collections.abc import Iterator
@@ -191,6 +193,37 @@ def as_numbers(name: str, values: object) -> NDArray[Any]:
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise InvalidInput(f"{name} must hold booleans, integers or floats, got dtype {array.dtype}")
     return array
+
+
+def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers that cells hold, also as texts; NaN where they hold none."""
+    if cells.dtype.kind in "mM":
+        return np.full(cells.shape, np.nan)
+    numbers: NDArray[np.float64] | None = None
+    if not _has_underscores(cells):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            # A cast would drop imaginary parts.
+            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
+    if numbers is None:
+        numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
+    return numbers
+
+
+def _has_underscores(cells: NDArray[np.generic]) -> bool:
+    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
+    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
+
+
+def _number(cell: object) -> float:
+    """Return the number that a cell holds; NaN where it holds none."""
+    if isinstance(cell, str) and "_" in cell:
+        return math.nan
+    try:
+        return float(cell)  # type: ignore[arg-type]  # the except clause is the check
+    except (TypeError, ValueError):
+        return math.nan
+    except OverflowError:  # an integer beyond the range of floats
+        return math.inf
 
 
 def as_vector(name: str, values: ArrayLike) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from dpci.data.interchange import taken_over
 from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
 from dpci.data.persons import Persons
 from dpci.data.tags import PartPersons, check_apart, check_one_kind, tagged
-from dpci.data.weights import weight_values
+from dpci.data.weights import weight_values, weights_of_cells
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
 from dpci.rows import Ball, RowDomain, core_rows
@@ -138,7 +138,7 @@ class PartRules:
                 "not"
             )
         persons = None if self.ids is None else tagged(beside[self.ids], n_rows, X, request.key)
-        weights = None if self.weights is None else weight_values(beside[self.weights], n_rows, X)
+        weights = None if self.weights is None else weight_values(weights_of_cells(beside[self.weights]), n_rows, X)
         sums = _core.part_sums(
             request,
             features.values,

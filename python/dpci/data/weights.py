@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import broken, check_positive
-from dpci.data.arrays import as_numbers
+from dpci.data.arrays import as_floats, as_numbers
 from dpci.data.frames import same_index
 from dpci.errors import InvalidInput
 
@@ -146,6 +146,24 @@ def check_weighted(weights: object, bound: object, total: object) -> None:
             f"weights must be given with weight_bound or weight_total, got weight_bound={bound!r}, "
             f"weight_total={total!r} and weights=None"
         )
+
+
+def weights_of_cells(cells: object) -> object:
+    """Return a column of a file as numbers, where it holds the texts of a CSV file.
+
+    Raises
+    ------
+    InvalidInput
+        For a text that is no number, and none.
+    """
+    if not isinstance(cells, list) or set(map(type, cells)) not in ({str}, {str, type(None)}):
+        return cells
+    numbers = as_floats(np.array(cells, dtype=object))
+    if (missing := np.isnan(numbers)).any():
+        raise InvalidInput(
+            f"the column of weights must have a number in every row, got another cell in row {np.argmax(missing)}"
+        )
+    return numbers
 
 
 def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:

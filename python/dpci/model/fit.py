@@ -306,7 +306,7 @@ def fit(
         "dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed, persons=is_of_persons
     )
     beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if settings.schema is None else described(X, y, settings.schema, beside)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
     check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
     return release_fit(
         source.X,

@@ -100,7 +100,7 @@ def fit_moments(
     schema = made.schema
     payment = payment_for("dpci.fit", ledger, made)
     beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())

@@ -72,7 +72,14 @@ def beside_rows(*columns: object) -> tuple[str, ...]:
     return tuple(column for column in columns if isinstance(column, str))
 
 
-def described(X: Any, y: Any, schema: Schema, beside: tuple[str, ...] = ()) -> Source:  # noqa: ANN401  # whatever the caller has
+def described(
+    X: Any,  # noqa: ANN401  # whatever the caller has
+    y: Any,  # noqa: ANN401
+    schema: Schema,
+    beside: tuple[str, ...] = (),
+    *,
+    persons: object = None,
+) -> Source:
     """Return what a fit reads of a table that a schema describes; nothing is read here.
 
     Parameters
@@ -86,6 +93,8 @@ def described(X: Any, y: Any, schema: Schema, beside: tuple[str, ...] = ()) -> S
         Public description of the columns.
     beside : tuple of str
         Columns of ids and weights, which parts keep beside their encoded rows.
+    persons : object
+        If it is the name of one of them, files are cut between these persons.
 
     Raises
     ------
@@ -93,7 +102,7 @@ def described(X: Any, y: Any, schema: Schema, beside: tuple[str, ...] = ()) -> S
         For anything that is no such table, and chunks of another schema.
     """
     if isinstance(X, str | os.PathLike):
-        X = _file(X, schema, beside)
+        X = _file(X, schema, beside, persons if isinstance(persons, str) else None)
     _check_no_targets(X, y)
     if isinstance(X, Chunks) and X.schema is not None:
         if X.schema.digest != schema.digest:
@@ -255,6 +264,6 @@ def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the c
         )
 
 
-def _file(path: Any, schema: Schema, beside: tuple[str, ...]) -> Chunks:  # noqa: ANN401  # a path
+def _file(path: Any, schema: Schema, beside: tuple[str, ...], together: str | None) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
-    return read(path, schema=schema, beside=beside)
+    return read(path, schema=schema, beside=beside, together=together)

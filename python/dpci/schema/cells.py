@@ -1,6 +1,5 @@
 """The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
 
-import contextlib
 import difflib
 import math
 import re
@@ -69,37 +68,6 @@ def codes_of(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     # Few distinct values: look each one up once.
     found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
     return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
-
-
-def as_floats(cells: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the numbers that cells hold; NaN where they hold none."""
-    if cells.dtype.kind in "mM":
-        return np.full(cells.shape, np.nan)
-    numbers: NDArray[np.float64] | None = None
-    if not _has_underscores(cells):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            # A cast would drop imaginary parts.
-            numbers = cells.astype(np.float64, casting="same_kind" if cells.dtype.kind == "c" else "unsafe")
-    if numbers is None:
-        numbers = np.fromiter((_number(cell) for cell in cells.tolist()), np.float64, cells.size)
-    return numbers
-
-
-def _has_underscores(cells: NDArray[np.generic]) -> bool:
-    """Whether a text has the underscore that Python allows between digits and no other program of tables does."""
-    return cells.dtype.kind in "OU" and any(isinstance(cell, str) and "_" in cell for cell in cells.tolist())
-
-
-def _number(cell: object) -> float:
-    """Return the number that a cell holds; NaN where it holds none."""
-    if isinstance(cell, str) and "_" in cell:
-        return math.nan
-    try:
-        return float(cell)  # type: ignore[arg-type]  # the except clause is the check
-    except (TypeError, ValueError):
-        return math.nan
-    except OverflowError:  # an integer beyond the range of floats
-        return math.inf
 
 
 def shortened(cell: object) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_table, printable
-from dpci.schema.cells import as_cells, as_floats, label_of, missing_cells
+from dpci.data.arrays import as_floats
+from dpci.schema.cells import as_cells, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,

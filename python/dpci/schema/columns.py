@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells, as_floats, check_rows, codes_of, label_of, listed, missing_cells
+from dpci.schema.cells import as_cells, check_rows, codes_of, label_of, listed, missing_cells
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]

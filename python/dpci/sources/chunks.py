@@ -19,7 +19,15 @@ from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.columns import ClassTarget
 from dpci.schema.table import Schema
-from dpci.sources.files import Columns, check_delimiter, check_named_once, is_stream, parquet_names, read_batches
+from dpci.sources.files import (
+    Columns,
+    check_delimiter,
+    check_named_once,
+    is_stream,
+    parquet_names,
+    read_batches,
+    uncut,
+)
 
 __all__ = ["Chunks"]
 
@@ -150,7 +158,14 @@ class Chunks:
 
     @classmethod
     def from_csv(
-        cls, path: Paths, *, schema: Schema, delimiter: str = ",", chunk_rows: int = 65_536, beside: Sequence[str] = ()
+        cls,
+        path: Paths,
+        *,
+        schema: Schema,
+        delimiter: str = ",",
+        chunk_rows: int = 65_536,
+        beside: Sequence[str] = (),
+        together: str | None = None,
     ) -> "Chunks":
         """Read the rows of CSV files by a public schema, as ``dpci fit`` does.
 
@@ -166,15 +181,18 @@ class Chunks:
         chunk_rows : int
             Number of rows in memory at a time.
         beside : sequence of str
-            The column of persons, which ``fit(persons=)`` names; ids are texts. All rows of a person must be in one
-            chunk of one file: choose ``chunk_rows`` as great as that needs.
+            Columns of persons and of weights, which ``fit(persons=, weights=)`` names; ids are texts.
+        together : str, optional
+            The column of persons: chunks are cut between persons, all of whose rows must be in one chunk. So the rows
+            of a person must follow each other in one file. None: the column that the schema names, if it is beside.
 
         Raises
         ------
         InvalidInput
             For arguments out of range. While the rows are read: for files that are not as described.
         """
-        return cls._from_files(path, schema, check_count("chunk_rows", chunk_rows), check_delimiter(delimiter), beside)
+        chunk_rows, delimiter = check_count("chunk_rows", chunk_rows), check_delimiter(delimiter)
+        return cls._from_files(path, schema, chunk_rows, delimiter, beside=beside, together=together)
 
     @classmethod
     def from_parquet(
@@ -186,6 +204,7 @@ class Chunks:
         columns: Sequence[str] | None = None,
         chunk_rows: int = 65_536,
         beside: Sequence[str] = (),
+        together: str | None = None,
     ) -> "Chunks":
         """Read the rows of Parquet files: by a public schema, or numeric columns as they are. Needs pyarrow.
 
@@ -202,8 +221,9 @@ class Chunks:
         chunk_rows : int
             Number of rows in memory at a time.
         beside : sequence of str
-            Columns of persons and of weights, which ``fit(persons=, weights=)`` names. All rows of a person must be in
-            one chunk of one file.
+            Columns of persons and of weights, which ``fit(persons=, weights=)`` names.
+        together : str, optional
+            As for :meth:`from_csv`.
 
         Raises
         ------
@@ -219,7 +239,7 @@ class Chunks:
                 raise InvalidInput(
                     f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
                 )
-            return cls._from_files(path, schema, chunk_rows, ",", beside)
+            return cls._from_files(path, schema, chunk_rows, ",", beside=beside, together=together)
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
         paths = _as_paths(path)
@@ -237,14 +257,21 @@ class Chunks:
                 {name: batch[name] for name in beside},
             )
 
-        source = functools.partial(
-            _chunks, paths, encode, n_rows=chunk_rows, columns=[*dict.fromkeys([*names, target, *beside])]
-        )
+        needed = [*dict.fromkeys([*names, target, *beside])]
+        _check_together(together, beside)
+        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=needed, together=together)
         return cls(source, names=names)
 
     @classmethod
     def _from_files(
-        cls, path: Paths, schema: Schema, chunk_rows: int, delimiter: str, beside: Sequence[str]
+        cls,
+        path: Paths,
+        schema: Schema,
+        chunk_rows: int,
+        delimiter: str,
+        *,
+        beside: Sequence[str],
+        together: str | None,
     ) -> "Chunks":
         if not isinstance(schema, Schema):
             raise broken("schema", "a dpci.schema.Schema", schema)
@@ -253,9 +280,14 @@ class Chunks:
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
         def encode(batch: Columns) -> Chunk:
-            return *schema.transform(batch)[:2], {name: batch[name] for name in beside}
+            return *schema.transform(batch)[:2], {name: given_cells(batch[name]) for name in beside}
 
-        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed)
+        _check_together(together, beside)
+        if together is None and schema.persons in beside:
+            together = schema.persons
+        source = functools.partial(
+            _chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed, together=together
+        )
         chunks = cls(source, names=schema.names, schema=schema)
         if isinstance(schema.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
@@ -278,6 +310,11 @@ def _check_names(names: Sequence[str]) -> tuple[str, ...]:
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidInput(f"names of columns must be different strings, got {names!r}")
     return listed
+
+
+def _check_together(name: object, beside: tuple[str, ...]) -> None:
+    if name is not None and name not in beside:
+        raise InvalidInput(f"together must be one of the columns beside={beside!r}, got together={name!r}")
 
 
 def _check_beside(names: Sequence[str]) -> tuple[str, ...]:
@@ -310,12 +347,14 @@ def _chunks(
     n_rows: int,
     columns: Sequence[str],
     delimiter: str = ",",
+    together: str | None = None,
 ) -> Iterator[Chunk]:
-    """Read files one after the other; errors say where."""
+    """Read files one after the other; errors say where. Chunks are cut where the column ``together`` changes."""
     _check_files(paths)
     for path in paths:
         start = 0
-        for batch in read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns):
+        batches = read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns)
+        for batch in batches if together is None else uncut(batches, together):
             try:
                 chunk = encode(batch)
             except DpciError as error:
@@ -323,6 +362,13 @@ def _chunks(
                 raise
             yield chunk
             start += len(chunk[1])
+
+
+def given_cells(cells: Sequence[Any]) -> Sequence[Any]:
+    """Return cells with None for nothing, which is how a file of text writes a missing one."""
+    return (
+        [None if isinstance(cell, str) and not cell else cell for cell in cells] if isinstance(cells, list) else cells
+    )
 
 
 def _numeric_rows(batch: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
+import numpy as np
+
 from dpci.base.optional import optional
 from dpci.errors import InvalidInput
 from dpci.schema.cells import absent, as_cells
@@ -68,6 +70,27 @@ def read_batches(
             return
         with open_text(path, "rt") as file:
             yield from _csv_batches(path, file, delimiter, n_rows, columns)
+
+
+def uncut(batches: Iterable[Columns], name: str) -> Iterator[Columns]:
+    """Yield the rows of batches, cut only where a column changes: equal cells that follow each other stay together."""
+    held: Columns = {}
+    for batch in batches:
+        table = {column: _joined(held[column], cells) for column, cells in batch.items()} if held else batch
+        cells = table[name]
+        cut = len(cells)
+        while cut and cells[cut - 1] == cells[-1]:
+            cut -= 1
+        held = {column: cells[cut:] for column, cells in table.items()}
+        if cut:
+            yield {column: cells[:cut] for column, cells in table.items()}
+    if held:
+        yield held
+
+
+def _joined(first: Any, second: Any) -> Any:  # noqa: ANN401  # lists or arrays of cells
+    """Return the cells of both."""
+    return [*first, *second] if isinstance(first, list) else np.concatenate([first, second])
 
 
 def parquet_names(path: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,7 +16,7 @@ from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
-from dpci.cli.rows import Counts, Passes, TableRows, find_tables
+from dpci.cli.rows import MOST_BYTES, Counts, TableRows, find_tables
 from dpci.cli.several import asks_several, fit_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
@@ -26,7 +26,6 @@ from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model.row_shape import default_rows
 from dpci.report.plot import check_plot_file
-from dpci.sources.chunks import Chunks
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
@@ -46,9 +45,6 @@ are in the units of the table again.
 # Chosen on the public sample: large enough for intervals that tell the columns apart.
 DEMO_BUDGET = PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
-
-# Rows that take more are not held in memory: each pass of the solver reads the files again.
-_MOST_BYTES = 512 * 2**20
 
 _FIT_EXAMPLES = """\
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
@@ -147,21 +143,13 @@ def fit(
         )
         raise InvalidInput(msg)
     counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description, in_parts=is_private or chunk_rows is not None)
+    counts.check(description)
     shown = not is_private and wants_progress(progress, quiet=quiet)
-    most_bytes = math.inf if stream is not None else _MOST_BYTES
     # With private errors nothing is read before the budget is spent.
-    held = None if chunk_rows is not None or is_private or counts.beside else rows.held(most_bytes, progress=shown)
-    if counts.beside:
-        found, beside = counts.read(rows)
-        result = fitting.fit(*found, schema=description, ledger=paying, n_threads=threads, **beside, **keywords)
-    elif held is None:
-        source = Chunks(Passes(rows, progress=shown), names=description.names, schema=description)
-        result = fitting.fit(source, schema=description, ledger=paying, n_threads=threads, **keywords)
-    else:
-        X, y, names = held
-        encoded = NamedRows(X, names)
-        result = fitting.fit(encoded, y, schema=description, ledger=paying, n_threads=threads, **keywords)
+    in_parts = chunk_rows is not None or is_private
+    most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
+    X, y, beside = counts.read(rows, most_bytes, progress=shown)
+    result = fitting.fit(X, y, schema=description, ledger=paying, n_threads=threads, **beside, **keywords)
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 
@@ -182,6 +170,11 @@ def coverage(
     target: options.Target = None,
     delimiter: options.Delimiter = ",",
     model: options.ModelOptions,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
+    weights: options.Weights = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     level: options.Level = 0.95,
     replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
     variability: Annotated[
@@ -212,27 +205,31 @@ def coverage(
             f"{source!r}"
         )
         raise InvalidInput(msg)
-    found = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
-    description, domain = in_rows(found, model.rows)
+    named = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
+    description, domain = in_rows(named, model.rows)
     keywords = model.keywords(domain)
     if domain is None:
         of_table = keywords.copy()
         of_table.pop("classes", None)  # those of the schema
         keywords["rows"] = default_rows(description, **of_table)
     shown = wants_progress(progress, quiet=quiet)
+    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
+    counts.check(description)
+    beside: dict[str, Any] = {}
     if is_public(source):
-        X, y, names = description.transform(without_missing(public_table(source)))
-    else:
-        if description.persons:
-            msg = f"dpci coverage does not support persons, got a schema with persons={description.persons!r}"
+        if counts.columns:
+            msg = f"--persons and --weights must be columns of a table of yours, got {source!r}, which has none"
             raise InvalidInput(msg)
+        values, y, names = description.transform(without_missing(public_table(source)))
+        X = NamedRows(values, names)
+    else:
         rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
-        X, y, names = rows.whole(progress=shown)
+        X, y, beside = counts.read(rows, math.inf, progress=shown)
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         study = simulate.coverage(
-            NamedRows(X, names),
+            X,
             y,
             n_replicates=replicates,
             n_variability=variability,
@@ -241,6 +238,7 @@ def coverage(
             progress=shown,
             checkpoint=checkpoint,
             n_threads=threads,
+            **beside,
             **keywords,
         )
     if json:

@@ -1,7 +1,7 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
 import warnings
-from typing import Any, cast
+from typing import cast
 
 from dpci.budgets import Neighbors
 from dpci.cli import options
@@ -11,11 +11,10 @@ from dpci.cli.delivery import deliver
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
-from dpci.cli.rows import Counts, Passes, TableRows, find_tables
+from dpci.cli.rows import MOST_BYTES, Counts, TableRows, find_tables
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
 from dpci.report.plot import check_plot_file
-from dpci.sources.chunks import Chunks
 from dpci.sources.files import is_stream
 
 _EXAMPLES = """\
@@ -83,7 +82,7 @@ def regress(
     is_private = paying is not None and paying.errors == "private"
     description = find_schema(schema, target, formula)
     counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description, in_parts=is_private or chunk_rows is not None)
+    counts.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     if is_private and progress:
         msg = (
@@ -91,18 +90,15 @@ def regress(
         )
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
-    source: tuple[Any, Any] = (
-        Chunks(Passes(rows, progress=shown), names=description.names, schema=description),
-        None,
-    )
-    beside: dict[str, Any] = {}
-    if counts.beside:
-        source, beside = counts.read(rows)
+    # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
+    in_parts = is_private or chunk_rows is not None or not counts.columns
+    X, y, beside = counts.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
     with warnings.catch_warnings():
         # What the noise hides is the error that ends the command.
         warnings.simplefilter("ignore", MomentNoiseWarning)
         result = fitting.fit(
-            *source,
+            X,
+            y,
             schema=description,
             loss="squared",
             mechanism="moments",

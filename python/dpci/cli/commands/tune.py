@@ -1,5 +1,6 @@
 """The command ``tune``: chooses one of several public candidates with differential privacy, and fits it."""
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +13,7 @@ from dpci.cli.delivery import deliver
 from dpci.cli.options import CommonOptions, find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.parsing import numbers, parse_loss
-from dpci.cli.rows import TableRows, find_tables
-from dpci.data.arrays import NamedRows
+from dpci.cli.rows import Counts, TableRows, find_tables
 from dpci.errors import InvalidInput
 from dpci.tuning import choose
 from dpci.tuning.selection import METHODS
@@ -60,6 +60,11 @@ def tune(
         ),
     ] = None,
     model: options.ModelOptions,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
+    weights: options.Weights = None,
+    weight_bound: options.WeightBound = None,
+    weight_total: options.WeightTotal = None,
     level: options.Level = 0.95,
     ledger: options.PayingLedger = None,
     label: options.Label = None,
@@ -88,10 +93,12 @@ def tune(
     description, domain = in_rows(find_schema(schema, target, formula), model.rows)
     keywords: dict[str, Any] = dict(model.keywords(domain))
     keywords.pop("classes", None)
+    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
+    counts.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter)
-    X, y, names = rows.whole(progress=wants_progress(progress, quiet=quiet))
+    X, y, beside = counts.read(rows, math.inf, progress=wants_progress(progress, quiet=quiet))
     result = choose.tune(
-        NamedRows(X, names),
+        X,
         y,
         schema=description,
         candidates=candidates,
@@ -100,6 +107,7 @@ def tune(
         validation_radius=validation_radius,
         ledger=paying,
         n_threads=threads,
+        **beside,
         **keywords,
     )
     deliver(result, output=output, plot=None, page=None, view=view, force=force, json=json, quiet=quiet)
