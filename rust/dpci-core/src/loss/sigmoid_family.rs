@@ -368,9 +368,7 @@ mod tests {
                 "{e} {got} {expected}"
             );
         }
-        for tiny in [1e-300, 5e-324] {
-            assert!((ln_one_plus(tiny) - tiny).abs() <= 1e-16 * tiny);
-        }
+        assert!((ln_one_plus(1e-300) / 1e-300 - 1.0).abs() < f64::EPSILON);
         assert!(ln_one_plus(f64::NAN).is_nan());
     }
 }
