@@ -59,7 +59,7 @@ def main() -> None:
     met = sum(ratio <= ASKED for ratio in ratios)
     print(
         '\nTen rows a person. "Together": the rows of a person follow each other; "anywhere": in random order.\n'
-        f"Asked was a ratio of at most {ASKED}: {met} of {len(ratios)} meet it, and the greatest is {max(ratios):.2f}.\n"
+        f"Asked was a ratio of at most {ASKED}: {met} of {len(ratios)} meet it; the greatest is {max(ratios):.2f}.\n"
         "The functions take turns. The last column is the time in which ids become numbers."
     )
 
