@@ -114,11 +114,11 @@ impl Person {
             .factor
             .chunks_exact(dim)
             .flat_map(|x| {
-                let coordinate = |j: usize| match vectors {
+                let coordinate = move |j: usize| match vectors {
                     Some(vectors) => vector::dot(x, &vectors[j * dim..][..dim]),
                     None => x[j],
                 };
-                (0..dim).map(move |j| coordinate(j)).zip(&roots)
+                (0..dim).map(coordinate).zip(&roots)
             })
             .map(|(c, root)| c * root)
             .collect();
