@@ -300,7 +300,7 @@ def _check_table(
 
 
 def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None, *, planned: bool) -> None:
-    """Refuse regressions that cannot be clear of the noise; those that are ``planned`` only where they are known."""
+    """Refuse regressions that cannot be above the noise; those that are ``planned`` only where they are known."""
     k = len(case.columns)
     known = (*case.choices.planned(case.columns, k), *case.choices.refined(case.columns, k)) if planned else ()
     models = [planned_model(regression) for regression in known]
