@@ -302,8 +302,8 @@ def _check_table(
 def _check_case(case: Case, whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None, *, planned: bool) -> None:
     """Refuse regressions that cannot be above the noise; those that are ``planned`` only where they are known."""
     k = len(case.columns)
-    known = (*case.choices.planned(case.columns, k), *case.choices.refined(case.columns, k)) if planned else ()
-    models = [planned_model(regression) for regression in known]
+    regressions = (*case.choices.planned(case.columns, k), *case.choices.refined(case.columns, k)) if planned else ()
+    models = [planned_model(regression) for regression in regressions]
     for model in [*models, *([] if whole is None else [whole(case.choices, case.columns)])]:
         case.check_possible(model)
 
