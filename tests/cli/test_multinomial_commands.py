@@ -157,7 +157,7 @@ def test_plan_predicts_noise_and_lengths(files):
     [
         (("--radius", "1"), "--radius must not be given with --loss multinomial"),
         (("--rows", "blocks"), "--rows"),
-        (("--mechanism", "moments"), "--mechanism"),
+        (("--mechanism", "moments"), "mechanism must be"),
         (("--calibration", "paper"), "--calibration"),
         (("--projection", "floor"), "--projection"),
         (("--max-rows", "2"), "--max-rows must go with --persons"),
