@@ -157,8 +157,8 @@ def cases() -> Iterator[tuple[Case, int]]:
     """Yield what is attacked, without the rows that are taken for people, and the part of the runs that it gets."""
     pure = Case("objective", dpci.PureDP(EPSILON), "add_remove")
     yield replace(pure, unit="person"), 1
-    for mechanism in ("objective", "output"):
-        yield Case(mechanism, pure.budget, "replace_one", unit="person"), 5
+    for mechanism, part in (("objective", 1), ("output", 5)):
+        yield Case(mechanism, pure.budget, "replace_one", unit="person"), part
     yield pure, 5
     yield replace(pure, n_classes=4), 5
     yield replace(pure, budget=dpci.ApproxDP(EPSILON, DELTA)), 5
