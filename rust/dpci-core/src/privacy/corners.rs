@@ -112,7 +112,11 @@ mod tests {
         let profile = ObjectiveProfile::new(&bounds, Slopes::Classes(classes), 0.0, 1.0).unwrap();
         let corners = profile.corners(|_| 0.0).into_iter();
         corners
-            .flat_map(|(count, square)| std::iter::repeat_n(square, count as usize))
+            .flat_map(|(count, square)| {
+                (0..)
+                    .take_while(move |i| f64::from(*i) < count)
+                    .map(move |_| square)
+            })
             .collect()
     }
 
