@@ -179,8 +179,8 @@ fn a_release_with_almost_no_noise_is_the_minimiser() {
         (approx(1e14, 0.5), Neighbors::ReplaceOne, ObjectivePerturbed),
     ] {
         let choices = Choices {
-            neighbors,
             perturbation,
+            neighbors,
             ..multinomial(3, budget)
         };
         let spec = spec(choices);
