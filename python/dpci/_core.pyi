@@ -769,15 +769,19 @@ class ObjectiveProfile:
         neighbors: str,
         pair: float = 2.0,
         n_params: int = 1,
+        n_classes: int | None = None,
         persons: bool = False,
         max_rows: int | None = None,
     ) -> ObjectiveProfile:
-        """row_norm without the intercept; curvature_bound None: none; pair: longest shift of two records over L R."""
+        """row_norm without the intercept; curvature_bound None: none; pair: longest shift of two records over L R.
+
+        n_classes: those of the multinomial loss, which then says more than one_signed and curvature_bound do.
+        """
 
     shift: float
     """Longest shift of the noise over L R: pair where a record is replaced, else 1."""
     log_det: float
-    """ln(1 + kappa), rounded up."""
+    """r ln(1 + kappa/r), rounded up: r is the greatest rank of a unit's Hessian, 1 for a row and one predictor."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:
         """Bound on delta(epsilon) at ratio = L R / std_dev and the other releases' mu; 1 where epsilon < log_det."""
     def rdp(self, order: float, ratio: float, mu: float) -> float:

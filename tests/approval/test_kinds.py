@@ -143,8 +143,10 @@ def test_several_classes_are_public_and_noise_is_added_to_the_parameters():
     text = made("multinomial", "pure", "replace_one")[0].officer_report()
     assert "| classes | `a`, `b`, `c` |" in text
     assert "the 3 classes" in text
-    assert "output perturbation: the parameters are computed without noise, and noise is added to them" in text
+    assert "objective perturbation: " in text
     assert "docs/proofs/multinomial.md (Coefficients)" in text
+    text = made("multinomial", "approx", "replace_one")[0].officer_report()
+    assert "docs/proofs/multinomial.md (Gaussian objective perturbation)" in text
 
 
 def test_what_a_record_says_can_be_found_out_twice_as_well_as_whether_it_is_there():

@@ -139,6 +139,8 @@ def test_plan_predicts_noise_and_lengths(files):
     bare = ("plan", "--n-samples", N, "--n-features", 2, *FIT)
     assert json.loads(run(*bare, "--classes", "a,b,c", "--json"))["steps"] == plan["steps"]
     run(*bare, "--classes", "a,b,c", "--neighbors", "add_remove")
+    objective = json.loads(run(*bare, "--classes", "a,b,c", "--mechanism", "objective", "--json"))
+    assert objective["least_l2_strength"] > plan["least_l2_strength"] == 0.0
     for wrong, why in (
         ((), "classes must be"),
         (("--classes", "a,b"), "three"),
@@ -155,7 +157,7 @@ def test_plan_predicts_noise_and_lengths(files):
     [
         (("--radius", "1"), "--radius must not be given with --loss multinomial"),
         (("--rows", "blocks"), "--rows"),
-        (("--mechanism", "objective"), "--mechanism"),
+        (("--mechanism", "moments"), "mechanism must be"),
         (("--calibration", "paper"), "--calibration"),
         (("--projection", "floor"), "--projection"),
         (("--max-rows", "2"), "--max-rows must go with --persons"),

@@ -28,10 +28,10 @@ NAMES = tuple(f"{label}:{name}" for label in LABELS[1:] for name in ("x0", "x1",
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 
 
-@pytest.fixture(scope="module")
-def limit():
-    """A fit with next to no noise."""
-    return dpci.multinomial.fit(X, Y, **LIMIT)
+@pytest.fixture(scope="module", params=[dpci.PureDP(1e10), dpci.ApproxDP(1e14, 0.5), dpci.ZCDP(rho=1e13)], ids=str)
+def limit(request):
+    """A fit with next to no noise, by objective perturbation or under zCDP by output perturbation."""
+    return dpci.multinomial.fit(X, Y, **{**LIMIT, "budget": request.param})
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +158,11 @@ def test_damaged_files_are_refused(fitted):
         ({"classes": LABELS[:3]}, "y must hold only the classes"),
         ({"classes": [0, 1, 2, 3]}, "y must hold only the classes"),
         ({"l2_strength": 0.0}, "l2_strength"),
+        ({"l2_strength": 1e-5, "mechanism": "objective"}, "l2_strength"),
+        ({"mechanism": "moments"}, "mechanism"),
+        ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
+        ({"mechanism": dpci.ObjectivePerturbation(noise="shaped_laplace")}, "shaped"),
+        ({"mechanism": dpci.OutputPerturbation(project=True)}, "radius"),
         ({"row_norm": 0.1}, "row"),
         ({"neighbors": "add_remove"}, "n_public"),
         ({"moments": "all"}, "moments"),
@@ -209,16 +214,19 @@ def test_private_errors_say_nothing():
     assert len(ledger.history) == 1
 
 
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.5), dpci.ApproxDP(1.0, 1e-6)])
-def test_every_budget_and_relation(budget):
+def test_every_budget_and_relation(budget, mechanism):
+    asked = {"budget": budget, "classes": LABELS, "l2_strength": 0.1, "mechanism": mechanism, "seed": 3}
     for relation in ({}, {"neighbors": "add_remove", "n_public": N}):
-        result = dpci.multinomial.fit(X, Y, budget=budget, classes=LABELS, l2_strength=0.1, seed=3, **relation)
+        result = dpci.multinomial.fit(X, Y, **asked, **relation)
         assert result.spent == budget
         assert np.isfinite(result.conf_int().length).all()
         assert result.guarantee is not None
         step = result.privacy["steps"][0]
         # Two records of gradients up to sqrt(2) R, or one; R = sqrt(2).
-        expected = (1.0 if relation else 2.0) * np.sqrt(2.0) * np.sqrt(2.0) / (N * 0.1)
+        expected = (1.0 if relation else 2.0) * np.sqrt(2.0) * np.sqrt(2.0)
+        expected /= 1.0 if mechanism == "objective" else N * 0.1
         assert expected <= step["sensitivity"] <= expected * (1.0 + 1e-9)
 
 
@@ -226,6 +234,7 @@ def test_a_warning_of_a_test_points_to_its_caller():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (3000, 2)), rng.choice(["a", "b", "c"], 3000)
     noisy = dpci.multinomial.fit(X, y, budget=dpci.PureDP(0.1), classes=["a", "b", "c"], l2_strength=0.1)
+    assert noisy.privacy["mechanism"] == "objective"
     with pytest.warns(dpci.MomentNoiseWarning) as caught:
         noisy.wald_test(["b:x0", "b:x1"])
     assert [warning.filename for warning in caught] == [__file__]

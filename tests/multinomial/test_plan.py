@@ -16,8 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"
 
 @pytest.mark.parametrize("budget", [dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6)])
 @pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove"}])
-def test_a_plan_is_that_of_the_fit(budget, relation):
-    asked = {"budget": budget, "classes": [0, 1, 2], "l2_strength": 0.02, **relation}
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_a_plan_is_that_of_the_fit(budget, relation, mechanism):
+    asked = {"budget": budget, "classes": [0, 1, 2], "l2_strength": 0.02, "mechanism": mechanism, **relation}
     found = dpci.multinomial.plan(n_samples=N, n_features=2, **asked)
     public = {"n_public": N} if relation else {}
     fitted = dpci.multinomial.fit(X, Y, **asked, **public, seed=1)
@@ -25,8 +26,18 @@ def test_a_plan_is_that_of_the_fit(budget, relation):
     assert [step.to_dict() for step in found.steps] == fitted.privacy["steps"]
     points = [0.1, 1.0]
     assert (found.guarantee.delta(points) == fitted.guarantee.delta(points)).all()
-    assert found.least_l2_strength == 0.0
+    assert (found.least_l2_strength > 0.0) == (mechanism == "objective")
     assert found.recommended_l2_strength is None
+
+
+def test_the_usual_mechanism_follows_from_the_budget():
+    for budget, name in (
+        (dpci.PureDP(2.0), "objective"),
+        (dpci.ZCDP(0.5), "output"),
+        (dpci.ApproxDP(2.0, 1e-6), "objective"),
+    ):
+        found = dpci.multinomial.plan(n_samples=N, n_features=2, budget=budget, classes=[0, 1, 2], l2_strength=0.02)
+        assert f"{name} perturbation" in found.title
 
 
 def test_the_noise_is_that_of_releases():

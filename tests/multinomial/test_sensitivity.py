@@ -1,7 +1,10 @@
-"""The sensitivities of the moments of multinomial fits by brute force over pairs of records and of persons."""
+"""The sensitivities of multinomial fits, and the determinants, by brute force over pairs of records and of persons."""
+
+import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpci import _core
 from dpci.budgets import ApproxDP, PureDP, core_budget
@@ -10,7 +13,7 @@ N, ROW_NORM = 50, 1.5
 TRIALS = 1000
 
 
-def specification(n_classes, budget, neighbors, moments, **unit):
+def specification(n_classes, budget, neighbors, moments, mechanism="output", **unit):
     return _core.Spec(
         n_samples=N,
         n_columns=3,
@@ -20,7 +23,7 @@ def specification(n_classes, budget, neighbors, moments, **unit):
         l2_strength=0.1,
         radius=None,
         budget=core_budget(budget),
-        mechanism="output",
+        mechanism=mechanism,
         noise=None,
         variant="standard",
         project=False,
@@ -33,14 +36,14 @@ def specification(n_classes, budget, neighbors, moments, **unit):
     )
 
 
-def record(rng, params):
-    """Slope vector times row, and curvature matrix times row, of a record at its bound."""
-    row = rng.normal(size=3)
+def record(rng, params, row=None, label=None):
+    """Hessian, squared gradient and gradient of a record at its bound."""
+    row = rng.normal(size=3) if row is None else np.array(row)
     row *= ROW_NORM / np.linalg.norm(row)
     u = np.concatenate([[0.0], params @ row])
     p = np.exp(u - u.max())
     p = (p / p.sum())[1:]
-    label = rng.integers(len(p) + 1)
+    label = rng.integers(len(p) + 1) if label is None else label
     slope = p - (np.arange(1, len(p) + 1) == label)
     gradient = np.kron(slope, row)
     return np.kron(np.diag(p) - np.outer(p, p), np.outer(row, row)), np.outer(gradient, gradient), gradient
@@ -55,7 +58,7 @@ def person(rng, params, weight_bound):
     omega = np.full(n_rows, weight_bound) if alike else rng.uniform(0.0, weight_bound, n_rows)
     gradient = sum(w * one[2] for w, one in zip(omega, rows, strict=True)) / n_rows
     hessian = sum(w * one[0] for w, one in zip(omega, rows, strict=True)) / n_rows
-    return hessian, np.outer(gradient, gradient) / weight_bound
+    return hessian, np.outer(gradient, gradient) / weight_bound, gradient / weight_bound
 
 
 def nuclear(matrix):
@@ -97,3 +100,88 @@ def test_no_pair_of_records_exceeds_the_sensitivity(n_classes, neighbors, unit):
     assert (greatest <= claimed).all()
     # Random records reach less than a worst case; the joint Gaussian bound is not attained by any.
     assert (greatest > np.array([0.75, 0.5, 0.8, 0.75]) * claimed).all()
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 6])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("unit", [{}, {"persons": True, "weight_bound": 2.5}], ids=["rows", "persons"])
+@pytest.mark.parametrize("budget", [PureDP(5.0), ApproxDP(5.0, 1e-6)], ids=["pure", "approx"])
+def test_no_pair_of_records_moves_the_noise_by_more_than_the_sensitivity(n_classes, neighbors, unit, budget):
+    step = specification(n_classes, budget, neighbors, "none", "objective", **unit).plan()["steps"][0]
+    rng = np.random.default_rng(n_classes)
+    greatest = 0.0
+    for trial in range(TRIALS):
+        params = rng.normal(size=(n_classes - 1, 3)) * 10.0 ** rng.uniform(-1.0, 2.0)
+        first, other = ((person(rng, params, 2.5) if unit else record(rng, params))[2] for _ in range(2))
+        if trial == 0:
+            # Class 1 is sure for both rows, which are almost opposite and belong to class 2.
+            params = np.zeros((n_classes - 1, 3))
+            params[0, 0], params[1:, 0] = 1e3, -1e3
+            first, other = (record(rng, params, [0.1, sign, 0.0], 2)[2] for sign in (1.0, -1.0))
+        greatest = max(greatest, np.linalg.norm(first - other if neighbors == "replace_one" else first))
+    assert 0.95 * step.sensitivity < greatest <= step.sensitivity
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 6])
+@pytest.mark.parametrize("max_rows", [0, 1, 2, None], ids=["rows", "one", "two", "all"])
+def test_no_unit_changes_the_determinant_by_more_than_the_bound(n_classes, max_rows):
+    """0 rows stand for a single row without persons."""
+    rng = np.random.default_rng(n_classes)
+    trace, dim, one = (n_classes - 2) / (n_classes - 1), 3 * (n_classes - 1), np.full(n_classes, 1.0 / (n_classes - 1))
+    one[0] = 0.0
+    for kappa in (0.02, 1.0, 20.0):
+        unit = {} if max_rows == 0 else {"persons": True, "max_rows": max_rows}
+        # The curvature bound and the sign do not count where the number of classes is given.
+        bound = _core.ObjectiveProfile(
+            n_samples=1.0, row_norm=1.0, intercept=None, curvature_bound=None, l2_strength=trace / kappa,
+            one_signed=True, neighbors="replace_one", n_params=dim, n_classes=n_classes, **unit,
+        ).log_det  # fmt: skip
+        rank = dim if max_rows is None else min(dim, max(max_rows, 1) * (n_classes - 1))
+        assert bound == pytest.approx(rank * np.log1p(kappa / rank))
+        greatest = 0.0
+        for trial in range(60):
+            n_rows = int(rng.integers(1, 5)) if max_rows is None else max(max_rows, 1)
+            # First rows at right angles, where all classes but the reference are equally likely.
+            rows = rng.normal(size=(n_rows, 3)) if trial else np.eye(3)[: 3 if max_rows is None else max(max_rows, 1)]
+            n_rows = len(rows)
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+            chances = rng.dirichlet(np.full(n_classes, 0.3), n_rows) if trial else np.tile(one, (n_rows, 1))
+            others = trace / kappa * np.eye(dim) + (trial > 30) * np.diag(rng.random(dim))
+            hessian = (
+                sum(
+                    np.kron(np.diag(p) - np.outer(p, p), np.outer(row, row))
+                    for p, row in zip(chances[:, 1:], rows, strict=True)
+                )
+                / n_rows
+            )
+            greatest = max(greatest, np.linalg.slogdet(others + hessian)[1] - np.linalg.slogdet(others)[1])
+        assert greatest <= bound * (1.0 + 1e-9)
+        assert kappa > 0.1 or greatest > 0.95 * bound
+
+
+def hockey_stick(epsilon, mu):
+    return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def excess(epsilon, mu):
+    at = mu / 2 - epsilon / mu
+    return mu * (stats.norm.pdf(at) + at * stats.norm.cdf(at))
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("persons", [False, True])
+def test_the_profile_sums_the_corners_of_the_worst_pair(neighbors, persons):
+    """All K corners of a record, or K^2 of two opposite rows of one class, one by one."""
+    epsilon, ratio, mu, of = 1.0, 0.3, 0.2, excess if persons else hockey_stick
+    for n_classes in (3, 4, 6):
+        profile = _core.ObjectiveProfile(
+            n_samples=1.0, row_norm=1.0, intercept=None, curvature_bound=None, l2_strength=50.0, one_signed=False,
+            neighbors=neighbors, n_params=4, n_classes=n_classes, persons=persons,
+        )  # fmt: skip
+        slopes = np.eye(n_classes) - np.eye(n_classes)[1]
+        slopes[:, 0] = 0.0
+        pairs = itertools.product(slopes, slopes) if neighbors == "replace_one" else ((r, 0.0 * r) for r in slopes)
+        squares = [np.sum((one + other) ** 2) / 2.0 for one, other in pairs]
+        left = epsilon - profile.log_det
+        expected = sum(of(left, np.hypot(ratio * np.sqrt(square), mu)) for square in squares)
+        assert profile.delta(epsilon, ratio, mu) == pytest.approx(expected, rel=1e-9)

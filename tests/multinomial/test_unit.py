@@ -64,10 +64,13 @@ def expected(omega, unit, divisor):
 
 @pytest.mark.parametrize("max_rows", [None, 3])
 @pytest.mark.parametrize("stored", [np.asarray, scipy.sparse.csr_matrix])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_limit_of_persons(max_rows, stored, weighted):
+@pytest.mark.parametrize(("weighted", "mechanism"), [(False, "output"), (True, "output"), (True, "objective")])
+def test_the_limit_of_persons(max_rows, stored, weighted, mechanism):
     weights = {"weights": WEIGHTS, "weight_bound": 3.0} if weighted else {}
-    fitted = dpci.multinomial.fit(stored(X), Y, **LIMIT, persons=WHOSE, max_rows=max_rows, **weights)
+    asked = {**LIMIT, "mechanism": mechanism}
+    if mechanism == "objective":
+        asked["budget"] = dpci.PureDP(1e10)
+    fitted = dpci.multinomial.fit(stored(X), Y, **asked, persons=WHOSE, max_rows=max_rows, **weights)
     n_persons = len(np.unique(WHOSE))
     assert fitted.n_samples == n_persons
     numbers = np.unique(WHOSE, return_inverse=True)[1]

@@ -15,6 +15,7 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_bu
 from dpci.data.arrays import as_numbers
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
+from dpci.losses import SEVERAL
 
 __all__ = ["Guarantee"]
 
@@ -163,6 +164,7 @@ def guarantee_of(
         neighbors=neighbors,
         pair=longest / steepest if steepest > 0.0 else 2.0,
         n_params=n_params,
+        n_classes=None if loss["name"] != SEVERAL else int(loss["target_bounds"][1]) + 1,
         persons=persons is not None,
         max_rows=None if persons is None else persons.max_rows,
     )

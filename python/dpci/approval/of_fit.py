@@ -244,7 +244,8 @@ def _proofs(record: FitRecord) -> Iterator[str]:
     """Yield the pages with the proofs of the mechanism and of the matrices, each with its section."""
     in_ball, has_moments = record.radius is not None, record.moments != "none"
     if record.loss["name"] == SEVERAL:
-        yield "docs/proofs/multinomial.md (Coefficients)"
+        gaussian = record.mechanism == "objective" and record.noise_law == "gaussian"
+        yield f"docs/proofs/multinomial.md ({'Gaussian objective perturbation' if gaussian else 'Coefficients'})"
         if has_moments:
             yield "docs/proofs/multinomial.md (Moments)"
         return

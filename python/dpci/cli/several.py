@@ -75,8 +75,6 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
         For an option that this loss does not have.
     """
     unused = {**others, **{name: getattr(model, name) for name in ("radius", "rows", "projection", "calibration")}}
-    if model.mechanism != "output":
-        unused["mechanism"] = model.mechanism
     for name, value in unused.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
@@ -88,6 +86,7 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
         "fit_intercept": model.intercept,
         **given(
             split=None if model.split is None else numbers("split", model.split),
+            mechanism=model.mechanism,
             moments=model.moments,
             intercept_scale=model.intercept_scale,
             on_violation=model.on_violation,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
 from dpci.errors import InvalidInput
+from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import check_n_planned
 from dpci.model.plan import Plan, n_planned_columns, planned
 from dpci.model.settings import Moments
@@ -22,6 +23,7 @@ def plan(
     budget: Budget,
     classes: Sequence[Any] | None = None,
     l2_strength: float,
+    mechanism: MechanismLike | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
     fit_intercept: bool = True,
@@ -47,7 +49,9 @@ def plan(
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
-    budget, classes, l2_strength, split, moments, fit_intercept, intercept_scale, row_norm, neighbors, n_public, schema
+    budget, classes, l2_strength, mechanism, split, moments, fit_intercept, intercept_scale, row_norm, neighbors
+        As for :func:`fit`.
+    n_public, schema
         As for :func:`fit`.
     contribution, max_rows, weight_bound, weight_total
         As for :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
@@ -63,6 +67,8 @@ def plan(
     ------
     InvalidInput
         For arguments out of range, and an earlier fit of other columns or of another number of classes.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength``; the message names it.
 
     Examples
     --------
@@ -86,6 +92,7 @@ def plan(
         schema=schema,
         budget=budget,
         l2_strength=l2_strength,
+        mechanism=mechanism,
         split=split,
         moments=moments,
         fit_intercept=fit_intercept,

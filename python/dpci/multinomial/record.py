@@ -52,7 +52,7 @@ class MultinomialRecord:
         fit = record.fit
         of_table = None if fit.table is None else getattr(fit.table.target, "labels", None)
         for broken, rule, got in (
-            (fit.mechanism != "output", "mechanism must be 'output'", fit.mechanism),
+            (fit.variant != "standard", "variant must be 'standard'", fit.variant),
             (fit.radius is not None, "radius must be None", fit.radius),
             (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
             (fit.blocks is not None, "rows must lie in a ball", fit.blocks),

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.persons import person_rule
@@ -16,6 +16,7 @@ from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
+from dpci.mechanisms import MechanismLike
 from dpci.model.fit import fit_rows
 from dpci.model.recommend import recommended_l2_strength
 from dpci.model.settings import Moments, Settings
@@ -36,6 +37,7 @@ def fit(
     budget: Budget,
     classes: Sequence[Any] | None = None,
     l2_strength: float,
+    mechanism: MechanismLike | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
     fit_intercept: bool = True,
@@ -58,9 +60,10 @@ def fit(
     """Fit a multinomial logistic regression with differential privacy and release what confidence intervals need.
 
     Each class but the first, the reference, has its own coefficients: the log odds of the class against the reference.
-    The fit minimises mean loss + (l2_strength / 2) * ||params||**2 and adds noise to the minimiser (output
-    perturbation). The whole result is differentially private at the budget, for the relation of ``neighbors``,
-    over data that obey the public bounds. Proofs: docs/proofs/multinomial.md.
+    The fit minimises mean loss + (l2_strength / 2) * ||params||**2, with a random linear term (objective perturbation)
+    or with noise added to the minimiser (output perturbation). The whole result is differentially private at the
+    budget, for the relation of ``neighbors``, over data that obey the public bounds. Proofs:
+    docs/proofs/multinomial.md.
 
     Parameters
     ----------
@@ -74,8 +77,11 @@ def fit(
         The public classes, 3 to 20 of them, the reference first. They are not inferred, because the labels that occur
         are private. None with ``schema``, whose target has them.
     l2_strength : float
-        Public λ > 0; it acts on the intercepts too. The noise of the coefficients is proportional to 1/λ, and the
-        intervals are for the minimiser with this λ.
+        Public λ > 0; it acts on the intercepts too, and the intervals are for the minimiser with this λ. The noise of
+        output perturbation is proportional to 1/λ; objective perturbation needs a least λ, which a refusal names.
+    mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
+        Where the noise is added: to the risk as a random linear term, or to the minimiser. None: "output" under ZCDP,
+        otherwise "objective".
     split : tuple of three floats, optional
         Shares of the budget for coefficients, Hessian and gradient covariance.
     moments : {"joint", "separate", "none"}
@@ -119,6 +125,8 @@ def fit(
         For arguments out of range, malformed data, and labels that are not among the classes.
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
+    RegularizationTooSmall
+        If objective perturbation needs a greater ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded, LedgerError, ReleaseFailed
@@ -146,6 +154,7 @@ def fit(
         schema=schema,
         budget=budget,
         l2_strength=l2_strength,
+        mechanism=mechanism,
         split=split,
         moments=moments,
         fit_intercept=fit_intercept,
@@ -224,7 +233,10 @@ def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keyw
     """
     # Settings ask a loss for its name and for the core's loss alone.
     loss = cast("Loss", Multinomial(n_classes))
-    settings = Settings.checked(**keywords, mechanism="output")
+    if keywords.get("mechanism") is None:
+        # The shorter intervals (docs/evidence/multinomial.md): under zCDP output perturbation alone is Gaussian.
+        keywords["mechanism"] = "output" if isinstance(keywords.get("budget"), ZCDP) else "objective"
+    settings = Settings.checked(**keywords)
     if schema is None:
         return dataclasses.replace(settings, loss=loss)
     if check_schema(schema).encoding != "unit_norm":

@@ -15,11 +15,13 @@ from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
 from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
+from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments
-from dpci.model.tables import Source
+from dpci.model.tables import Source, check_unit_columns
 from dpci.multinomial.release import multinomial_settings, release_fit
 from dpci.multinomial.result import MultinomialFit
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
@@ -52,6 +54,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
     classes : sequence of labels, optional
         The public classes, 3 to 20 of them, the reference first. None: inferred from ``y``, with a
         ``PrivacyLeakWarning``; the reference is then the least label.
+    mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
+        Where the noise is added: to the risk, or to the minimiser. None: "output" with ``rho``, otherwise "objective".
     fit_intercept : bool
         Whether there are intercepts; they are regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
@@ -117,6 +121,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         row_norm: float | None = None,
         on_violation: OnViolation = "clip",
         classes: Sequence[Any] | None = None,
+        mechanism: MechanismLike | None = None,
         fit_intercept: bool = True,
         intercept_scale: float = 1.0,
         split: Sequence[float] | None = None,
@@ -134,6 +139,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         self.row_norm = row_norm
         self.on_violation = on_violation
         self.classes = classes
+        self.mechanism = mechanism
         self.fit_intercept = fit_intercept
         self.intercept_scale = intercept_scale
         self.split = split
@@ -144,7 +150,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike) -> Self:
+    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -153,6 +159,12 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             Rows; longer ones than ``row_norm`` are scaled to it with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             The class of each row.
+        persons : array-like of shape (n_samples,), optional
+            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
+            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
+            which splits rows.
+        max_rows : int, optional
+            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
 
         Returns
         -------
@@ -166,7 +178,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             :func:`dpci.multinomial.fit` refuses.
         ValueError
             For data that scikit-learn refuses.
-        RowNormViolation, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
+        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
             As :func:`dpci.multinomial.fit`. Nothing is released by any error.
 
         Warns
@@ -178,7 +190,9 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             If a seed is given.
         """
         warn_of_fitting()
+        check_unit_columns(None, X, persons=persons, weights=None)
         keywords = self.get_params(deep=False)
+        keywords.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         ledger, known = keywords.pop("ledger"), keywords.pop("classes")
         keywords["budget"] = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         recommended = keywords["l2_strength"] is None
@@ -193,6 +207,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             budget=keywords["budget"],
             neighbors=self.neighbors,
             seed=self.seed,
+            persons=persons is not None,
         )
         if classes is None and payment.private:
             raise InvalidInput(
@@ -211,6 +226,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 classes,
                 multinomial_settings(len(classes), **keywords),
                 payment=payment,
+                persons=persons,
                 inferred=known is None,
                 recommended=recommended,
                 stacklevel=level + 1,

@@ -72,7 +72,8 @@ impl Unit {
         (share, kept)
     }
 
-    /// Whether all gradients of one unit lie along one line, whatever the parameters.
+    /// Whether one row of a unit counts: its gradients lie along one line, whatever the parameters, or between fixed vectors where the loss
+    /// has several linear predictors.
     #[must_use]
     pub fn is_single(self) -> bool {
         matches!(self, Self::Row | Self::Person { max_rows: Some(1) })
@@ -84,15 +85,14 @@ impl Unit {
         matches!(self, Self::Row | Self::Person { max_rows: None })
     }
 
-    /// The greatest rank of one unit's Hessian.
+    /// The greatest rank of one unit's Hessian, to which each row adds as many dimensions as the loss has linear predictors.
     #[must_use]
-    pub fn rank(self, n_params: usize) -> usize {
-        match self {
+    pub fn rank(self, n_params: usize, n_predictors: usize) -> usize {
+        let rows = match self {
             Self::Row => 1,
-            Self::Person { max_rows } => {
-                n_params.min(max_rows.map_or(usize::MAX, |most| most as usize))
-            }
-        }
+            Self::Person { max_rows } => max_rows.map_or(usize::MAX, |most| most as usize),
+        };
+        n_params.min(rows.saturating_mul(n_predictors))
     }
 
     /// As many rows at most may be summed over, for so many units.
@@ -215,9 +215,13 @@ mod tests {
             (persons(Some(4)), 4, false),
             (persons(None), 9, false),
         ] {
-            assert_eq!((unit.rank(9), unit.is_single()), (rank, single));
+            assert_eq!((unit.rank(9, 1), unit.is_single()), (rank, single));
         }
-        assert_eq!(persons(Some(4)).rank(2), 2);
+        assert_eq!(persons(Some(4)).rank(2, 1), 2);
+        assert_eq!(Unit::Row.rank(12, 3), 3);
+        assert_eq!(persons(Some(2)).rank(12, 3), 6);
+        assert_eq!(persons(Some(u32::MAX)).rank(12, 3), 12);
+        assert_eq!(persons(None).rank(12, 3), 12);
         assert!(Unit::Row.counts_one() && persons(None).counts_one());
         assert!(!persons(Some(4)).counts_one());
         assert_eq!(Unit::Row.greatest_rows(10.0), 10);

@@ -1,5 +1,6 @@
 //! Accounting of budgets: no data.
 
+use dpci_core::loss::{Loss as _, Multinomial};
 use dpci_core::privacy as core;
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec;
@@ -19,7 +20,7 @@ pub(crate) struct ObjectiveProfile {
 #[pymethods]
 impl ObjectiveProfile {
     #[new]
-    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0, n_params=1, persons=false, max_rows=None))]
+    #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0, n_params=1, n_classes=None, persons=false, max_rows=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: the public values that the profile depends on"
@@ -34,14 +35,25 @@ impl ObjectiveProfile {
         neighbors: &str,
         pair: f64,
         n_params: usize,
+        n_classes: Option<usize>,
         persons: bool,
         max_rows: Option<u32>,
     ) -> PyResult<Self> {
         let row_norm = row_norm_bound(row_norm.domain().norm(), intercept);
         let bounds = core::DataBounds::new(n_samples, row_norm, neighbors_of(neighbors)?, n_params);
         let bounds = bounds.map_err(to_python)?.of(unit_of(persons, max_rows)?);
-        let curvature_bound = curvature_bound.unwrap_or(f64::INFINITY);
-        let inner = core::ObjectiveProfile::new(&bounds, one_signed, curvature_bound, l2_strength);
+        let (slopes, predictors, trace) = match n_classes {
+            None if one_signed => (core::Slopes::OneSigned, 1, curvature_bound),
+            None => (core::Slopes::AnySign, 1, curvature_bound),
+            Some(classes) => {
+                let loss = Multinomial::new(classes).map_err(to_python)?;
+                let trace = Some(loss.sup_curvature(f64::INFINITY));
+                (core::Slopes::of(&loss), loss.n_predictors(), trace)
+            }
+        };
+        let trace = trace.unwrap_or(f64::INFINITY);
+        let bounds = bounds.predicting(predictors);
+        let inner = core::ObjectiveProfile::new(&bounds, slopes, trace, l2_strength);
         Ok(Self {
             inner: inner.map_err(to_python)?.with_pair(pair),
         })

@@ -4,8 +4,9 @@
 
 use std::f64::consts::LN_2;
 
+use super::corners::Corner;
 use super::gaussian::mills;
-use super::{Calibration, Neighbors, ObjectiveProfile};
+use super::{Calibration, ObjectiveProfile};
 
 /// `dμ/dε` of [`super::gaussian_mu`] at a fixed δ.
 ///
@@ -61,36 +62,18 @@ impl ObjectiveProfile {
         let left = self.remaining(epsilon).max(0.0);
         let m = mu_squared.sqrt();
         let shift = self.shift();
-        let corner = |weight: f64, square: f64| {
-            let k = ((share * square).sqrt() / shift).hypot((1.0 - share).sqrt());
-            (weight, k)
-        };
-        let sum = |corners: &[(f64, f64)]| -> f64 {
-            corners
-                .iter()
-                .map(|(w, k)| w * self.corner(left, k * m))
+        let ratio = |square: f64| ((share * square).sqrt() / shift).hypot((1.0 - share).sqrt());
+        let sum = |corners: &[Corner]| -> f64 {
+            let terms = corners.iter();
+            terms
+                .map(|(w, square)| w * self.corner(left, ratio(*square) * m))
                 .sum()
         };
-        let corners = match (self.neighbors, self.one_signed) {
-            (Neighbors::AddRemove, true) => vec![corner(1.0, 1.0), corner(1.0, 0.0)],
-            (Neighbors::AddRemove, false) => vec![corner(1.0, 1.0)],
-            (Neighbors::ReplaceOne, true) => {
-                let (one, two) = (corner(1.0, 4.0), corner(2.0, self.pair.powi(2)));
-                let longest = if sum(&[one]) < sum(&[two]) { one } else { two };
-                vec![longest, corner(2.0, 1.0), corner(1.0, 0.0)]
-            }
-            (Neighbors::ReplaceOne, false) => {
-                let aligned = vec![corner(1.0, 4.0), corner(1.0, 0.0)];
-                let orthogonal = vec![corner(2.0, 2.0)];
-                if sum(&aligned) > sum(&orthogonal) {
-                    aligned
-                } else {
-                    orthogonal
-                }
-            }
-        };
-        let points: Vec<(f64, f64, f64)> = corners
+        let corners = self
+            .corners(sum)
             .into_iter()
+            .map(|(w, square)| (w, ratio(square)));
+        let points: Vec<(f64, f64, f64)> = corners
             .filter(|(_, k)| *k > 0.0)
             .map(|(w, k)| {
                 let half = k * m / 2.0;
@@ -119,7 +102,8 @@ impl ObjectiveProfile {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        DataBounds, approx_to_zcdp, gaussian_mu, paper_objective_std_dev, zcdp_to_pure,
+        DataBounds, Neighbors, Slopes, approx_to_zcdp, gaussian_mu, paper_objective_std_dev,
+        zcdp_to_pure,
     };
     use super::*;
 
@@ -165,17 +149,17 @@ mod tests {
     #[test]
     fn slope_of_the_composed_bound_is_a_finite_difference() {
         for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
-            for one_signed in [true, false] {
+            for slopes in [Slopes::OneSigned, Slopes::AnySign, Slopes::Classes(4)] {
                 for kappa in [1e-9, 0.01, 0.3] {
                     let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
-                    let profile = ObjectiveProfile::new(&bounds, one_signed, kappa, 1.0).unwrap();
+                    let profile = ObjectiveProfile::new(&bounds, slopes, kappa, 1.0).unwrap();
                     for (epsilon, delta) in [(0.4, 1e-3), (1.0, 1e-6), (3.0, 1e-9), (12.0, 0.2)] {
                         for share in [1.0, 0.9, 0.2] {
                             let total = |e| profile.mu_squared(e, delta, share).unwrap();
                             let m = |e| total(e).sqrt();
                             let slope = profile.mu_slope(epsilon, total(epsilon), share);
                             let what = format!(
-                                "{neighbors:?} {one_signed} {kappa} {epsilon} {delta} {share}"
+                                "{neighbors:?} {slopes:?} {kappa} {epsilon} {delta} {share}"
                             );
                             assert_close(slope, difference(m, epsilon), &what);
                         }

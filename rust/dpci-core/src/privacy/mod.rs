@@ -6,6 +6,7 @@ mod budget;
 mod calibration;
 mod cms11;
 mod conversion;
+mod corners;
 mod cost;
 mod derivative;
 mod epsilon;
@@ -25,6 +26,7 @@ pub use conversion::{
     approx_to_zcdp, pure_rdp, pure_to_zcdp, zcdp_to_approx_delta, zcdp_to_approx_epsilon,
     zcdp_to_pure,
 };
+pub use corners::Slopes;
 pub use cost::Cost;
 pub use derivative::{
     approx_to_zcdp_paper_slope, gaussian_mu_slope, paper_objective_log_slope, zcdp_to_pure_slope,

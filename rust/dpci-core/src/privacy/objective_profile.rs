@@ -2,27 +2,25 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
+use super::corners::{Corner, Slopes};
 use super::rounding::{down, greatest_where, up};
 use super::{DataBounds, Neighbors, check_delta, check_non_negative, check_positive};
 use crate::{Error, Result};
 
-/// Relative margin below δ that covers the error of four terms of a bound.
+/// Relative margin below δ that covers the error of the terms of a bound.
 const DELTA_ERROR: f64 = 8e-12;
 
 /// How the privacy loss of Gaussian objective perturbation splits: a log-determinant, and the loss of a Gaussian mechanism
 /// at the worst of a few shifts of the noise (docs/proofs/mechanisms.md, "Gaussian objective perturbation").
-///
-/// A shift is `a x` (add/remove) or `a x - a' x'` (replace-one) with slopes of size at most L: for a loss whose slope has one
-/// sign for each target the corners are 0, LR, LR and 2LR (0 and LR), else `±LRx ± LRx'` (`±LRx`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObjectiveProfile {
     /// The neighbouring relation.
     pub neighbors: Neighbors,
-    /// Whether the slope of the loss never changes sign for a given target.
-    pub one_signed: bool,
-    /// `ln(1 + κ)`, rounded up: bound on the log-ratio of the determinants; of persons [`DataBounds::log_determinant`].
+    /// Which slopes a record can have.
+    pub slopes: Slopes,
+    /// [`DataBounds::log_determinant`]: bound on the log-ratio of the determinants, `ln(1 + κ)` for a row and one linear predictor.
     pub log_det: f64,
-    /// Whether all gradients of a unit lie along one line: else the mean excess of a corner's loss stands for its hockey-stick divergence
+    /// Whether one row of a unit counts: else the mean excess of a corner's loss stands for its hockey-stick divergence
     /// (docs/proofs/persons.md, "Gaussian objective perturbation").
     pub single: bool,
     /// Longest shift that both of two records make, in units of LR: 2, and less on a ball ([`Self::with_pair`]).
@@ -33,19 +31,19 @@ impl ObjectiveProfile {
     /// The profile at a regularisation λ = `l2_strength`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] unless λ is finite and positive and the curvature bound finite and at least 0.
+    /// [`Error::OutOfRange`] unless λ is finite and positive and the bound on the trace of the curvature finite and at least 0.
     pub fn new(
         bounds: &DataBounds,
-        one_signed: bool,
-        curvature_bound: f64,
+        slopes: Slopes,
+        curvature_trace: f64,
         l2_strength: f64,
     ) -> Result<Self> {
         check_positive("l2_strength", l2_strength)?;
-        check_non_negative("curvature_bound", curvature_bound)?;
+        check_non_negative("curvature_bound", curvature_trace)?;
         Ok(Self {
             neighbors: bounds.neighbors,
-            one_signed,
-            log_det: bounds.log_determinant(curvature_bound, l2_strength),
+            slopes,
+            log_det: bounds.log_determinant(curvature_trace, l2_strength),
             single: bounds.unit.is_single(),
             pair: 2.0,
         })
@@ -88,24 +86,13 @@ impl ObjectiveProfile {
         }
         // δ_G at a shift of √square · LR, composed with mu.
         let corner = |square: f64| self.corner(left, (ratio * square.sqrt()).hypot(mu));
-        let sum = match (self.neighbors, self.one_signed) {
-            (Neighbors::AddRemove, true) => corner(1.0) + corner(0.0),
-            (Neighbors::AddRemove, false) => 2.0 * corner(1.0),
-            (Neighbors::ReplaceOne, true) => {
-                // One corner with both slopes at L, or two with less.
-                let (one, two) = (corner(4.0), 2.0 * corner(self.pair.powi(2)));
-                (if one < two { one } else { two }) + 2.0 * corner(1.0) + corner(0.0)
-            }
-            // The worst angle between the two records makes the squares of their sum and difference 0 and 4, or 2 and 2.
-            (Neighbors::ReplaceOne, false) => {
-                let (aligned, orthogonal) = (corner(4.0) + corner(0.0), 2.0 * corner(2.0));
-                2.0 * if aligned > orthogonal {
-                    aligned
-                } else {
-                    orthogonal
-                }
-            }
+        let total = |corners: &[Corner]| -> f64 {
+            corners
+                .iter()
+                .map(|(count, square)| count * corner(*square))
+                .sum()
         };
+        let sum = total(&self.corners(total));
         if sum < 1.0 { sum } else { 1.0 }
     }
 
@@ -166,20 +153,35 @@ impl ObjectiveProfile {
         // ln E[e^{kL}; L > 0] for the loss L ~ N(a²/2, a²) of a Gaussian shifted by a standard deviations.
         let positive = |a: f64| 0.5 * (k * a) * (order * a) + normal_cdf(a * (k + 0.5)).ln();
         let none_positive = normal_cdf(-0.5 * ratio).ln();
-        let log_moment = match (self.neighbors, self.one_signed) {
-            (Neighbors::AddRemove, true) => log_sum_exp(&[none_positive, positive(ratio)]),
-            (Neighbors::AddRemove, false) => {
+        let log_moment = match (self.neighbors, self.slopes) {
+            (Neighbors::AddRemove, Slopes::OneSigned) => {
+                log_sum_exp(&[none_positive, positive(ratio)])
+            }
+            (Neighbors::AddRemove, Slopes::AnySign) => {
                 LN_2 + 0.5 * (k * ratio) * (order * ratio) + normal_cdf(k * ratio).ln()
             }
-            (Neighbors::ReplaceOne, true) => {
+            (Neighbors::ReplaceOne, Slopes::OneSigned) => {
                 let one = positive(ratio);
                 let (both, two) = (positive(2.0 * ratio), positive(self.pair * ratio) + LN_2);
                 log_sum_exp(&[none_positive, one, one, if both < two { both } else { two }])
             }
             // e^{kα s²A²/2} is convex in s², so its sum over s² and 4 - s² is greatest at the ends.
-            (Neighbors::ReplaceOne, false) => {
+            (Neighbors::ReplaceOne, Slopes::AnySign) => {
                 let greatest = 2.0 * (k * ratio) * (order * ratio);
                 LN_2 + normal_cdf(2.0 * k * ratio).ln() + log_sum_exp(&[0.0, greatest])
+            }
+            // 1 + Σ E(e^{kL} - 1)₊, without overflow: both parts of a term are moved out of the logarithm's argument.
+            (_, Slopes::Classes(_)) => {
+                let corners = self.corners(|_| 0.0).into_iter();
+                let corners: Vec<Corner> = corners.filter(|(c, square)| c * square > 0.0).collect();
+                let sizes = corners
+                    .iter()
+                    .map(|(count, square)| (count, square.sqrt() * ratio));
+                let terms: Vec<f64> = sizes.clone().map(|(c, a)| c.ln() + positive(a)).collect();
+                let rest = 1.0 - sizes.map(|(c, a)| c * normal_cdf(0.5 * a)).sum::<f64>();
+                let whole = log_sum_exp(&terms);
+                let rounding = 4.0 * f64::EPSILON * corners.iter().map(|(c, _)| c).sum::<f64>();
+                whole + (rest * (-whole).exp()).ln_1p() + rounding
             }
         };
         let bound = self.log_det + log_moment / k + 0.5 * order * mu * mu;
@@ -228,16 +230,18 @@ mod tests {
     use super::super::gaussian::delta as gaussian_delta;
     use super::*;
 
-    const RELATIONS: [(Neighbors, bool); 4] = [
-        (Neighbors::ReplaceOne, true),
-        (Neighbors::ReplaceOne, false),
-        (Neighbors::AddRemove, true),
-        (Neighbors::AddRemove, false),
+    const RELATIONS: [(Neighbors, Slopes); 6] = [
+        (Neighbors::ReplaceOne, Slopes::OneSigned),
+        (Neighbors::ReplaceOne, Slopes::AnySign),
+        (Neighbors::ReplaceOne, Slopes::Classes(5)),
+        (Neighbors::AddRemove, Slopes::OneSigned),
+        (Neighbors::AddRemove, Slopes::AnySign),
+        (Neighbors::AddRemove, Slopes::Classes(5)),
     ];
 
-    fn profile(neighbors: Neighbors, one_signed: bool, kappa: f64) -> ObjectiveProfile {
+    fn profile(neighbors: Neighbors, slopes: Slopes, kappa: f64) -> ObjectiveProfile {
         let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
-        ObjectiveProfile::new(&bounds, one_signed, kappa, 1.0).unwrap()
+        ObjectiveProfile::new(&bounds, slopes, kappa, 1.0).unwrap()
     }
 
     /// σ/L at which the whole of (ε, δ) goes to the coefficients.
@@ -249,7 +253,7 @@ mod tests {
     #[test]
     fn noise_at_the_usual_budget() {
         // At ε = 1, δ = 1e-6, κ = .01; the Gaussian floor is 4.22.
-        let one_signed = |neighbors| noise(&profile(neighbors, true, 0.01), 1.0, 1e-6);
+        let one_signed = |neighbors| noise(&profile(neighbors, Slopes::OneSigned, 0.01), 1.0, 1e-6);
         assert!((one_signed(Neighbors::AddRemove) - 4.26).abs() < 0.01);
         assert!((one_signed(Neighbors::ReplaceOne) - 8.53).abs() < 0.01);
         let kifer = paper_objective_std_dev(1.0, 1.0, 1e-6).unwrap();
@@ -258,10 +262,10 @@ mod tests {
 
     #[test]
     fn the_root_lies_just_below_delta() {
-        for (neighbors, one_signed) in RELATIONS {
+        for (neighbors, slopes) in RELATIONS {
             for (epsilon, delta, kappa) in [(1.0, 1e-6, 0.01), (0.1, 1e-3, 0.0), (8.0, 1e-12, 3.0)]
             {
-                let profile = profile(neighbors, one_signed, kappa);
+                let profile = profile(neighbors, slopes, kappa);
                 for share in [1.0, 0.9, 0.2, 1e-6] {
                     let total = profile.mu_squared(epsilon, delta, share).unwrap();
                     let at = |total: f64| {
@@ -277,7 +281,7 @@ mod tests {
     #[test]
     fn the_worst_angle_is_at_an_end_or_in_the_middle() {
         // Against a fine grid of the square of the sum of two shifts.
-        let profile = profile(Neighbors::ReplaceOne, false, 0.0);
+        let profile = profile(Neighbors::ReplaceOne, Slopes::AnySign, 0.0);
         for epsilon in [0.0, 0.1, 1.0, 5.0] {
             for ratio in [0.01, 0.2, 1.0, 3.0] {
                 for mu in [0.0, 0.05, 0.7] {
@@ -304,10 +308,10 @@ mod tests {
     #[test]
     fn the_paper_has_more_noise_than_the_bound_asks_for() {
         // So its constants are private wherever it asks for them, also for slopes of either sign.
-        for one_signed in [true, false] {
+        for slopes in [Slopes::OneSigned, Slopes::AnySign] {
             for epsilon in (-30..=30).map(|i| 10.0_f64.powf(f64::from(i) / 10.0)) {
                 for delta in [0.5, 1e-2, 1e-6, 1e-12, 1e-30] {
-                    let profile = profile(Neighbors::AddRemove, one_signed, epsilon / 2.0);
+                    let profile = profile(Neighbors::AddRemove, slopes, epsilon / 2.0);
                     let ratio = 1.0 / paper_objective_std_dev(1.0, epsilon, delta).unwrap();
                     assert!(
                         profile.delta(epsilon, ratio, 0.0) <= delta,
@@ -317,17 +321,15 @@ mod tests {
             }
         }
         // Replacing a record is another matter: twice the shift.
-        let bound = profile(Neighbors::ReplaceOne, true, 0.5);
+        let bound = profile(Neighbors::ReplaceOne, Slopes::OneSigned, 0.5);
         let ratio = 1.0 / paper_objective_std_dev(1.0, 1.0, 1e-6).unwrap();
         assert!(bound.delta(1.0, ratio, 0.0) > 1e-6);
     }
 
     #[test]
     fn rdp_of_no_shift_is_the_log_determinant() {
-        for (neighbors, one_signed) in RELATIONS {
-            let got = profile(neighbors, one_signed, 0.5)
-                .rdp(1e6, 0.0, 0.0)
-                .unwrap();
+        for (neighbors, slopes) in RELATIONS {
+            let got = profile(neighbors, slopes, 0.5).rdp(1e6, 0.0, 0.0).unwrap();
             // The corners all have the same loss 0, of which a sum bounds the maximum.
             assert!(got >= 1.5_f64.ln() && got < 1.5_f64.ln() + 2e-6, "{got}");
         }
@@ -336,8 +338,8 @@ mod tests {
     #[test]
     fn rdp_is_the_moment_of_the_greatest_loss() {
         // Under add/remove the greatest loss is max(0, L) or |X| + A²/2 with one normal, by the midpoint rule.
-        for one_signed in [true, false] {
-            let profile = profile(Neighbors::AddRemove, one_signed, 0.0);
+        for slopes in [Slopes::OneSigned, Slopes::AnySign] {
+            let profile = profile(Neighbors::AddRemove, slopes, 0.0);
             for (order, ratio) in [(1.5, 0.3), (8.0, 0.2), (40.0, 0.1)] {
                 let k = order - 1.0;
                 let (cells, width) = (400_000, 24.0);
@@ -346,7 +348,7 @@ mod tests {
                     .map(|i| {
                         let z = (f64::from(i) + 0.5).mul_add(step, -0.5 * width);
                         let x = ratio * z;
-                        let loss = if one_signed {
+                        let loss = if slopes == Slopes::OneSigned {
                             (0.5 * ratio).mul_add(ratio, x).max(0.0)
                         } else {
                             (0.5 * ratio).mul_add(ratio, x.abs())
@@ -368,11 +370,11 @@ mod tests {
     fn bad_arguments_are_refused() {
         let bounds = DataBounds::new(10.0, 1.0, Neighbors::ReplaceOne, 2).unwrap();
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(ObjectiveProfile::new(&bounds, true, 0.25, bad).is_err());
+            assert!(ObjectiveProfile::new(&bounds, Slopes::OneSigned, 0.25, bad).is_err());
             assert!(paper_objective_std_dev(bad, 1.0, 0.1).is_err());
             assert!(paper_objective_std_dev(1.0, bad, 0.1).is_err());
         }
-        let profile = profile(Neighbors::ReplaceOne, true, 1.0);
+        let profile = profile(Neighbors::ReplaceOne, Slopes::OneSigned, 1.0);
         assert!(profile.mu_squared(0.5, 0.1, 1.0).is_err());
         assert!((profile.delta(0.5, 0.0, 0.0) - 1.0).abs() < f64::EPSILON);
         for (delta, share) in [

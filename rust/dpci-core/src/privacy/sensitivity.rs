@@ -26,6 +26,8 @@ pub struct DataBounds {
     pub neighbors: Neighbors,
     /// Number of parameters, the intercept included.
     pub params: usize,
+    /// Number of linear predictors of the loss.
+    pub predictors: usize,
     /// Whose privacy counts: `n` is their number.
     pub unit: Unit,
 }
@@ -52,8 +54,15 @@ impl DataBounds {
             row_norm,
             neighbors,
             params,
+            predictors: 1,
             unit: Unit::Row,
         })
+    }
+
+    /// The same for a loss of so many linear predictors, each with a block of the parameters.
+    #[must_use]
+    pub fn predicting(self, predictors: usize) -> Self {
+        Self { predictors, ..self }
     }
 
     /// The same where neighbours differ in another unit than a row.
@@ -76,19 +85,19 @@ impl DataBounds {
         }
     }
 
-    /// `κ = tR²/(nλ)`: bound on the trace of one unit's Hessian over `nλ`, t the curvature bound and λ the L2 strength; of a row, on the
-    /// relative change of an eigenvalue when its rank-one term is added.
+    /// `κ = tR²/(nλ)`: bound on the trace of one unit's Hessian over `nλ`, t the bound on the curvature (its trace, for several linear
+    /// predictors) and λ the L2 strength; of a row, on the relative change of an eigenvalue when its rank-one term is added.
     #[must_use]
     pub fn kappa(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         up(curvature_bound * self.row_norm.powi(2) / (self.n * l2_strength))
     }
 
     /// `r·ln(1 + κ/r)`, rounded up, r the greatest rank of a unit's Hessian: bound on the logarithm by which its term changes the
-    /// determinant (docs/proofs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row.
+    /// determinant (docs/proofs/persons.md, "The Jacobian"); `ln(1 + κ)` for a row and one linear predictor.
     #[must_use]
     pub fn log_determinant(&self, curvature_bound: f64, l2_strength: f64) -> f64 {
         let kappa = self.kappa(curvature_bound, l2_strength);
-        match self.unit.rank(self.params) {
+        match self.rank() {
             1 => up(kappa.ln_1p()),
             rank => up(rank as f64 * up((kappa / rank as f64).ln_1p())),
         }
@@ -97,8 +106,13 @@ impl DataBounds {
     /// Least λ (exclusive, rounded up) at which [`Self::log_determinant`] is at most ε: `tR²/(n·r·(e^(ε/r) - 1))`.
     #[must_use]
     pub fn least_l2_strength(&self, curvature_bound: f64, epsilon: f64) -> f64 {
-        let rank = self.unit.rank(self.params) as f64;
+        let rank = self.rank() as f64;
         up(self.kappa(curvature_bound, rank * (epsilon / rank).exp_m1()))
+    }
+
+    /// The greatest rank of one unit's Hessian.
+    fn rank(&self) -> usize {
+        self.unit.rank(self.params, self.predictors)
     }
 
     /// L2 sensitivity of the noise `b` that objective perturbation needs to reach a given minimiser: 2LR, or LR under

@@ -3,16 +3,16 @@
 use super::gaussian::{delta, delta_descent};
 use super::*;
 
-fn profile(neighbors: Neighbors, one_signed: bool) -> ObjectiveProfile {
+fn profile(neighbors: Neighbors, slopes: Slopes) -> ObjectiveProfile {
     let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
-    ObjectiveProfile::new(&bounds, one_signed, 0.01, 1.0).unwrap()
+    ObjectiveProfile::new(&bounds, slopes, 0.01, 1.0).unwrap()
 }
 
 #[test]
 fn no_profile_is_above_one() {
     for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
-        for one_signed in [true, false] {
-            let profile = profile(neighbors, one_signed);
+        for slopes in [Slopes::OneSigned, Slopes::AnySign, Slopes::Classes(3)] {
+            let profile = profile(neighbors, slopes);
             let mut above = 0;
             for k in 1..400 {
                 let found = profile.delta(0.5, 0.02 * f64::from(k), 0.3);
@@ -29,7 +29,7 @@ fn no_profile_is_above_one() {
 #[test]
 fn renyi_divergence_of_almost_no_shift() {
     // Two records of any sign: ln(2·½·(1 + 1))/(α - 1) beside the determinant.
-    let profile = profile(Neighbors::ReplaceOne, false);
+    let profile = profile(Neighbors::ReplaceOne, Slopes::AnySign);
     for order in [1.5, 3.0, 20.0] {
         let expected = profile.log_det + 2.0_f64.ln() / (order - 1.0);
         let found = profile.rdp(order, 1e-12, 0.0).unwrap();
@@ -43,7 +43,7 @@ fn renyi_divergence_of_almost_no_shift() {
 
 #[test]
 fn a_smaller_region_of_two_slopes_needs_less_noise() {
-    let whole = profile(Neighbors::ReplaceOne, true);
+    let whole = profile(Neighbors::ReplaceOne, Slopes::OneSigned);
     assert!((whole.with_pair(f64::NAN).pair - 2.0).abs() < f64::MIN_POSITIVE);
     assert!((whole.with_pair(0.1).pair - 1.0).abs() < f64::MIN_POSITIVE);
     for pair in [1.3, 1.6, 1.9] {
@@ -71,7 +71,7 @@ fn a_smaller_region_of_two_slopes_needs_less_noise() {
         );
     }
     // Only where both slopes have one sign.
-    let any = profile(Neighbors::ReplaceOne, false);
+    let any = profile(Neighbors::ReplaceOne, Slopes::AnySign);
     assert!(
         (any.with_pair(1.3).delta(1.0, 0.3, 0.2) / any.delta(1.0, 0.3, 0.2) - 1.0).abs() < 1e-12
     );
@@ -94,7 +94,7 @@ fn the_slope_of_delta_is_its_difference() {
 
 #[test]
 fn bad_arguments_are_refused_by_their_name() {
-    let profile = profile(Neighbors::AddRemove, true);
+    let profile = profile(Neighbors::AddRemove, Slopes::OneSigned);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = profile.mu_squared(bad, 1e-6, 1.0).unwrap_err().to_string();
         assert!(
@@ -131,13 +131,29 @@ fn no_delta_of_zcdp_is_above_one() {
 #[test]
 fn profiles_at_known_arguments() {
     // A = .3, μ = .2, ε = 1 and κ = .01: sums of hockey-stick divergences, to 17 digits elsewhere.
-    for (neighbors, one_signed, expected) in [
-        (Neighbors::ReplaceOne, true, 0.026_276_178_955_180_002),
-        (Neighbors::ReplaceOne, false, 0.050_425_314_251_084_304),
-        (Neighbors::AddRemove, true, 0.000_531_783_685_442_761_5),
-        (Neighbors::AddRemove, false, 0.001_063_521_829_637_85),
+    for (neighbors, slopes, expected) in [
+        (
+            Neighbors::ReplaceOne,
+            Slopes::OneSigned,
+            0.026_276_178_955_180_002,
+        ),
+        (
+            Neighbors::ReplaceOne,
+            Slopes::AnySign,
+            0.050_425_314_251_084_304,
+        ),
+        (
+            Neighbors::AddRemove,
+            Slopes::OneSigned,
+            0.000_531_783_685_442_761_5,
+        ),
+        (
+            Neighbors::AddRemove,
+            Slopes::AnySign,
+            0.001_063_521_829_637_85,
+        ),
     ] {
-        let found = profile(neighbors, one_signed).delta(1.0, 0.3, 0.2);
+        let found = profile(neighbors, slopes).delta(1.0, 0.3, 0.2);
         assert!((found / expected - 1.0).abs() < 1e-10, "{found} {expected}");
     }
 }

@@ -7,7 +7,7 @@ use super::choices::{Choices, Moments, NoiseKind, Variant};
 use super::domain::Bounded;
 use super::shares::shares;
 use crate::noise::NoiseLaw;
-use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation};
+use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturbation, Slopes};
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
@@ -147,7 +147,7 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
             };
             let calibration = c.calibration;
             let mut pure = |epsilon| {
-                let t = domain.curvature_bound;
+                let t = domain.curvature_trace;
                 if c.variant == Variant::Cms11 {
                     l2_strength = privacy::cms11_l2_strength(bounds, t, l2_strength, epsilon)?;
                     let rate = privacy::cms11_rate(bounds, shift, t, l2_strength, epsilon);
@@ -244,8 +244,8 @@ fn objective_profile(of: Bounded<'_>) -> Result<ObjectiveProfile> {
         bounds,
         domain,
     } = of;
-    let t = domain.curvature_bound;
-    let profile = ObjectiveProfile::new(bounds, c.loss.one_signed(), t, c.l2_strength)?;
+    let t = domain.curvature_trace;
+    let profile = ObjectiveProfile::new(bounds, Slopes::of(&*c.loss), t, c.l2_strength)?;
     Ok(profile.with_pair(domain.pair))
 }
 
@@ -256,7 +256,7 @@ fn least_l2_strength(of: Bounded<'_>, epsilon: f64) -> f64 {
         bounds,
         domain,
     } = of;
-    let t = domain.curvature_bound;
+    let t = domain.curvature_trace;
     match (c.budget, c.calibration) {
         (Budget::Approx { .. }, Calibration::Paper) => {
             privacy::paper_least_l2_strength(bounds, t, epsilon)

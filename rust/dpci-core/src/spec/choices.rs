@@ -271,12 +271,14 @@ fn check_several(c: &Choices) -> Result<()> {
     if c.loss.n_predictors() == 1 {
         return Ok(());
     }
-    let got = if c.perturbation == Perturbation::Objective {
-        "mechanism=\"objective\" (use mechanism=\"output\")"
-    } else if c.radius.is_some() {
+    let got = if c.radius.is_some() {
         "a radius (use radius=None)"
     } else if c.calibration == Calibration::Paper {
         "calibration=\"paper\" (use calibration=\"tight\")"
+    } else if c.variant == Variant::Cms11 {
+        "variant=\"cms11\" (use variant=\"standard\")"
+    } else if !c.rows.is_ball() {
+        "rows in blocks (use a bound on their norm)"
     } else if c.reserve > 0.0 {
         "a report for each record"
     } else {

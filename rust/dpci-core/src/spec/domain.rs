@@ -18,6 +18,8 @@ pub(super) struct Domain {
     pub(super) pair: f64,
     /// `t`; infinite for a loss with a kink.
     pub(super) curvature_bound: f64,
+    /// Bound on the trace of the curvature: `t`, and more for a loss of several linear predictors.
+    pub(super) curvature_trace: f64,
     /// Strong convexity of the mean loss for every data set, beyond λ.
     pub(super) extra_convexity: f64,
 }
@@ -118,6 +120,12 @@ impl Domain {
             shift,
             pair,
             curvature_bound,
+            // Several linear predictors have no ball, and their supremum is that of the trace.
+            curvature_trace: if c.loss.n_predictors() == 1 {
+                curvature_bound
+            } else {
+                c.loss.sup_curvature(f64::INFINITY)
+            },
             extra_convexity: extra_convexity(c, bounds)?,
         })
     }

@@ -76,6 +76,7 @@ impl Spec {
             params,
         )?
         .of(choices.unit)
+        .predicting(choices.loss.n_predictors())
         .weighted(choices.weighting);
         let domain = Domain::new(&choices, &bounds)?;
         let of = Bounded {

@@ -7,9 +7,11 @@ use crate::mechanism::{Values, release_fit};
 use crate::moments::data_moments;
 use crate::noise::SimulationGenerator;
 use crate::objective::{HessianRows, Objective};
-use crate::privacy::Perturbation::Output;
+use crate::privacy::Perturbation::{Objective as ObjectivePerturbed, Output};
 use crate::records::Records;
+use crate::row_domain::Blocks;
 use crate::solver::{Method, Options};
+use crate::spec::Variant;
 
 const COLUMNS: usize = 2;
 
@@ -170,11 +172,14 @@ fn one_record_moves_the_minimiser_by_the_sensitivity() {
 
 #[test]
 fn a_release_with_almost_no_noise_is_the_minimiser() {
-    for (budget, neighbors) in [
-        (pure(1e10), Neighbors::ReplaceOne),
-        (zcdp(1e14), Neighbors::AddRemove),
+    for (budget, neighbors, perturbation) in [
+        (pure(1e10), Neighbors::ReplaceOne, Output),
+        (zcdp(1e14), Neighbors::AddRemove, Output),
+        (pure(1e10), Neighbors::AddRemove, ObjectivePerturbed),
+        (approx(1e14, 0.5), Neighbors::ReplaceOne, ObjectivePerturbed),
     ] {
         let choices = Choices {
+            perturbation,
             neighbors,
             ..multinomial(3, budget)
         };
@@ -236,12 +241,87 @@ fn the_noise_follows_from_the_bounds() {
     );
 }
 
+/// The logarithm of `det(A + M ⊗ xxᵀ)/det A` in exact form, A a multiple of the identity: `s = ‖x‖²` over that multiple, and M of the
+/// probabilities p of the classes but the reference.
+fn log_ratio(p: &[f64], s: f64) -> f64 {
+    let logs: f64 = p.iter().map(|p| (s * p).ln_1p()).sum();
+    let rest: f64 = p.iter().map(|p| s * p * p / (1.0 + s * p)).sum();
+    logs + (1.0 - rest).ln()
+}
+
+#[test]
+fn the_determinant_of_objective_perturbation_is_bounded_with_the_rank() {
+    for classes in 3..=6 {
+        for (share, attained) in [(0.01, 0.99), (0.2, 0.95), (5.0, 0.6)] {
+            // tR²/(nλ) is the share; R = 1.25.
+            let trace = (classes as f64 - 2.0) / (classes as f64 - 1.0);
+            let l2_strength = trace * 1.25_f64.powi(2) / (60.0 * share);
+            let choices = Choices {
+                perturbation: ObjectivePerturbed,
+                l2_strength,
+                moments: Moments::None,
+                ..multinomial(classes, approx(50.0, 1e-3))
+            };
+            let log_det = spec(choices).objective_profile().unwrap().log_det;
+            let others = classes - 1;
+            let rank = others as f64;
+            assert_just_above(log_det, rank * (share / rank).ln_1p());
+            let mut greatest = log_ratio(&vec![1.0 / rank; others], share / trace);
+            for draw in 0..3000 {
+                let odds: Vec<f64> = (0..classes)
+                    .map(|k| (4.0 * ((draw * 11 + k * 5) as f64 * 0.331).sin()).exp())
+                    .collect();
+                let total: f64 = odds.iter().sum();
+                let p: Vec<f64> = odds[1..].iter().map(|odds| odds / total).collect();
+                greatest = greatest.max(log_ratio(&p, share / trace));
+            }
+            assert!(
+                greatest <= log_det && greatest > attained * log_det,
+                "{classes} {share}: {greatest} {log_det}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_noise_of_objective_perturbation_follows_from_the_bounds() {
+    // R = 1.25, nλ = .6, κ = ⅔·R²/.6 of rank 3; √2R of each record that changes.
+    let kappa = 2.0 / 3.0 * 1.25_f64.powi(2) / 0.6;
+    for (neighbors, records) in [(Neighbors::ReplaceOne, 2.0), (Neighbors::AddRemove, 1.0)] {
+        let choices = Choices {
+            neighbors,
+            perturbation: ObjectivePerturbed,
+            moments: Moments::None,
+            ..multinomial(4, pure(5.0))
+        };
+        let spec = spec(choices);
+        let shift = records * 2.0_f64.sqrt() * 1.25;
+        assert_just_above(spec.sensitivity(), shift);
+        let left = spec.coefficients().cost.value() - 3.0 * (kappa / 3.0).ln_1p();
+        assert_near(spec.law().scale(), shift / left, 1e-12);
+        let least = spec.plan().unwrap().least_l2_strength;
+        let e = (spec.coefficients().cost.value() / 3.0).exp_m1();
+        assert_near(
+            least,
+            2.0 / 3.0 * 1.25_f64.powi(2) / (60.0 * 3.0 * e),
+            1e-12,
+        );
+    }
+}
+
 #[test]
 fn what_is_not_proved_is_refused() {
     let good = multinomial(3, zcdp(0.5));
     for bad in [
         Choices {
-            perturbation: Perturbation::Objective,
+            perturbation: ObjectivePerturbed,
+            variant: Variant::Cms11,
+            l2_strength: 10.0,
+            ..good.clone()
+        },
+        Choices {
+            perturbation: ObjectivePerturbed,
+            rows: RowDomain::Blocks(Arc::new(Blocks::new(vec![0.5; 2], vec![0, 1]).unwrap())),
             ..good.clone()
         },
         Choices {

@@ -1,0 +1,169 @@
+//! The corners of Gaussian objective perturbation: fixed shifts of the noise, at one of which the privacy loss of the coefficients is greatest.
+
+use super::{Neighbors, ObjectiveProfile};
+use crate::loss::Loss;
+
+/// What the corners depend on in a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slopes {
+    /// One linear predictor, whose slope never changes sign for a given target.
+    OneSigned,
+    /// One linear predictor.
+    AnySign,
+    /// The multinomial loss of so many classes.
+    Classes(usize),
+}
+
+impl Slopes {
+    /// Those of a loss.
+    #[must_use]
+    pub fn of(loss: &dyn Loss) -> Self {
+        match (loss.n_predictors(), loss.one_signed()) {
+            (1, true) => Self::OneSigned,
+            (1, false) => Self::AnySign,
+            (others, _) => Self::Classes(others + 1),
+        }
+    }
+}
+
+/// How many corners there are at most of one length, and the square of that length in units of LR.
+pub(super) type Corner = (f64, f64);
+
+impl ObjectiveProfile {
+    /// The corners that bound δ(ε), where `sum` adds up what each set of corners contributes.
+    ///
+    /// A shift is `a x` (add/remove) or `a x - a' x'` (replace-one) with slopes of size at most L: for a loss whose slope has one sign for
+    /// each target the corners are 0, LR, LR and 2LR (0 and LR), else `±LRx ± LRx'` (`±LRx`). Those of several classes are in
+    /// docs/proofs/multinomial.md, "Gaussian objective perturbation".
+    pub(super) fn corners(&self, sum: impl Fn(&[Corner]) -> f64) -> Vec<Corner> {
+        let greater = |a: Vec<Corner>, b: Vec<Corner>| if sum(&a) > sum(&b) { a } else { b };
+        match (self.neighbors, self.slopes) {
+            (Neighbors::AddRemove, Slopes::OneSigned) => vec![(1.0, 1.0), (1.0, 0.0)],
+            (Neighbors::AddRemove, Slopes::AnySign) => vec![(2.0, 1.0)],
+            (Neighbors::ReplaceOne, Slopes::OneSigned) => {
+                // One corner with both slopes at L, or two with less.
+                let others = [(2.0, 1.0), (1.0, 0.0)];
+                let [one, two] = [(1.0, 4.0), (2.0, self.pair.powi(2))];
+                let longest = if sum(&[one]) < sum(&[two]) { one } else { two };
+                [longest].into_iter().chain(others).collect()
+            }
+            // The worst angle between the two records makes the squares of their sum and difference 0 and 4, or 2 and 2.
+            (Neighbors::ReplaceOne, Slopes::AnySign) => {
+                greater(vec![(2.0, 4.0), (2.0, 0.0)], vec![(4.0, 2.0)])
+            }
+            (Neighbors::AddRemove, Slopes::Classes(classes)) => {
+                let others = classes as f64 - 2.0;
+                vec![(others, 1.0), (1.0, 0.5), (1.0, 0.0)]
+            }
+            (Neighbors::ReplaceOne, Slopes::Classes(classes)) => {
+                let others = classes as f64 - 2.0;
+                vec![
+                    (others, 4.0),
+                    (others * (others - 1.0), 3.0),
+                    (2.0 * others, 2.5),
+                    (1.0, 2.0),
+                    (2.0 * others, 1.0),
+                    (2.0, 0.5),
+                    (1.0, 0.0),
+                ]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DataBounds, Neighbors};
+    use super::*;
+
+    /// `e_k - e_y` in the coordinates of the classes but the reference, times x, on two columns.
+    fn gradient(class: usize, target: usize, x: [f64; 2], classes: usize) -> Vec<f64> {
+        (1..classes)
+            .flat_map(|k| {
+                let r = f64::from(u8::from(k == class)) - f64::from(u8::from(k == target));
+                x.map(|entry| r * entry)
+            })
+            .collect()
+    }
+
+    /// Squares of the lengths of the corners in units of LR, L = √2, the longest first.
+    fn lengths(records: &[(usize, [f64; 2])], classes: usize) -> Vec<f64> {
+        let all = |(target, x): (usize, [f64; 2])| {
+            (0..classes).map(move |class| gradient(class, target, x, classes))
+        };
+        let mut found: Vec<f64> = Vec::new();
+        for first in all(records[0]) {
+            let Some(second) = records.get(1) else {
+                found.push(0.5 * first.iter().map(|g| g * g).sum::<f64>());
+                continue;
+            };
+            for other in all(*second) {
+                let square = first.iter().zip(&other).map(|(a, b)| (a - b).powi(2));
+                found.push(0.5 * square.sum::<f64>());
+            }
+        }
+        found.sort_by(|a, b| b.total_cmp(a));
+        found
+    }
+
+    /// The corners of a profile one by one, the longest first.
+    fn claimed(neighbors: Neighbors, classes: usize) -> Vec<f64> {
+        let bounds = DataBounds::new(1.0, 1.0, neighbors, 2 * (classes - 1)).unwrap();
+        let profile = ObjectiveProfile::new(&bounds, Slopes::Classes(classes), 0.0, 1.0).unwrap();
+        let corners = profile.corners(|_| 0.0).into_iter();
+        corners
+            .flat_map(|(count, square)| {
+                (0..)
+                    .take_while(move |i| f64::from(*i) < count)
+                    .map(move |_| square)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn no_two_records_of_several_classes_have_longer_corners() {
+        for classes in 3..=6 {
+            for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
+                let bound = claimed(neighbors, classes);
+                let mut greatest = vec![0.0_f64; bound.len()];
+                for draw in 0..500 {
+                    let at = |i: usize| ((draw * 7 + i) as f64 * 0.737).sin();
+                    // Rows at all angles, two in three of them of norm 1, some opposite ones.
+                    let row = |i: usize| {
+                        let length = if draw % 3 == 0 { at(i).abs() } else { 1.0 };
+                        let angle = if draw % 5 == 0 { 0.0 } else { 9.0 * at(i + 1) };
+                        [length * angle.cos(), length * angle.sin()]
+                    };
+                    let (x, z) = (row(0), row(3));
+                    let z = if draw % 10 == 5 { x.map(|x| -x) } else { z };
+                    for y in 0..classes {
+                        let others = if neighbors == Neighbors::ReplaceOne {
+                            classes
+                        } else {
+                            1
+                        };
+                        for v in 0..others {
+                            let records = [(y, x), (v, z)];
+                            let found = lengths(&records[..others.min(2)], classes);
+                            assert_eq!(found.len(), bound.len());
+                            for (i, (found, bound)) in found.iter().zip(&bound).enumerate() {
+                                assert!(
+                                    *found <= bound + 1e-12,
+                                    "{classes} {y} {v}: {found} {bound}"
+                                );
+                                greatest[i] = greatest[i].max(*found);
+                            }
+                        }
+                    }
+                }
+                // Attained, all at once: by opposite rows of one class but the reference.
+                for (found, bound) in greatest.iter().zip(&bound) {
+                    assert!(
+                        (found - bound).abs() < 1e-12,
+                        "{classes}: {greatest:?} {bound:?}"
+                    );
+                }
+            }
+        }
+    }
+}
