@@ -23,7 +23,7 @@ def fit(source, n_threads):
 
 
 def refilled():
-    """Yield chunks in the same two arrays."""
+    """Yield chunks of several lengths in the same two arrays."""
     rows, targets = np.empty((N, D)), np.empty(N, dtype=bool)
     for part, labels in cut(X, Y, 8):
         rows[: len(part)], targets[: len(part)] = part, labels
@@ -110,7 +110,7 @@ def test_no_more_chunks_are_worked_on_than_asked_for(at_once):
             ahead[0] = max(ahead[0], k - len(taken))
             yield 10 * k
 
-    taken.extend(outcomes(chunks(), work, at_once=at_once, held=False))
+    taken.extend(outcomes(chunks(), work, at_once=at_once, held=True))
     assert taken == [(k, 10 * k) for k in range(20)]
     assert most[0] == at_once
     assert ahead[0] <= at_once
