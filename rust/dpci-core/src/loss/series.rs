@@ -11,9 +11,12 @@ pub const SERIES_TERMS: usize = 11;
 /// about `2/π^(k+1)`, that of power 11 below 2.2·10⁻⁶, and `8^-11` of that 2.6·10⁻¹⁶.
 pub const SERIES_REACH: f64 = 0.125;
 
-/// Coefficients of a series that gives the change of a slope, relative to that, to single precision within the same reach: powers 1 to 5.
-/// The sixth is at most about `2/π⁷`, and `8^-5` of that is 2·10⁻⁸; a slope changes by about a quarter of the offset or less.
+/// Coefficients of a series for the change of a slope where a step needs it: powers 1 to 5.
 pub const FEW_SERIES_TERMS: usize = 6;
+
+/// How far such a series is good to four digits of the greatest change: the coefficient of power 6 is at most about `2/π⁷`, which makes
+/// 10⁻⁵ of `2^-6`. Within [`SERIES_REACH`] it is good to single precision.
+pub const FEW_SERIES_REACH: f64 = 0.5;
 
 /// Rows whose series are held at a time.
 pub const SERIES_ROWS: usize = 64;

@@ -40,11 +40,12 @@ pub trait LockstepProblem {
     fn strong_convexity(&self) -> f64;
 
     /// Gradients of all problems at a point each; `points[j]` holds variable `j` of each. Where no lane wants a [`Wanted::Step`] these are
-    /// likely to be the minima, so that what is wanted there may be computed in the same pass.
+    /// likely to be the minima, so that what is wanted there may be computed in the same pass. A gradient that has all digits, although a
+    /// step needs few, is marked [`Wanted::Certificate`].
     ///
     /// # Errors
     /// Whatever the functions raise.
-    fn gradients(&self, points: &[Lane], wanted: &[Wanted; LANES]) -> Result<Vec<Lane>>;
+    fn gradients(&self, points: &[Lane], wanted: &mut [Wanted; LANES]) -> Result<Vec<Lane>>;
 }
 
 /// One problem on its way.
@@ -57,8 +58,9 @@ struct Run {
     rate: f64,
     failures: usize,
     steps: usize,
-    /// What the next gradient is for.
+    /// What the next gradient is for, and whether it has all digits.
     wanted: Wanted,
+    certified: bool,
 }
 
 /// Where all problems start.
@@ -93,6 +95,7 @@ pub fn minimize_lockstep(
             failures: 0,
             steps: 0,
             wanted: Wanted::Certificate,
+            certified: true,
         })
         .collect();
     let mut gradients = start.gradients.to_vec();
@@ -118,7 +121,10 @@ pub fn minimize_lockstep(
                 wanted[lane] = run.wanted;
             }
         }
-        gradients = problem.gradients(&points, &wanted)?;
+        gradients = problem.gradients(&points, &mut wanted)?;
+        for (run, wanted) in runs.iter_mut().zip(wanted) {
+            run.certified = wanted == Wanted::Certificate;
+        }
     }
 }
 
@@ -135,7 +141,7 @@ impl Run {
     /// Takes in the gradient at `params` and moves on.
     fn observe(&mut self, gradient: Vec<f64>, strong_convexity: f64, tolerance: f64) {
         let reached = certificate(vector::norm_bound(&gradient), 0.0, strong_convexity);
-        let certified = self.wanted == Wanted::Certificate;
+        let certified = self.certified;
         if certified && reached <= tolerance {
             self.reached = reached;
             self.wanted = Wanted::Nothing;
@@ -153,7 +159,8 @@ impl Run {
         }
         self.reached = reached;
         // Once all digits are wanted they are to the end; the first gradient, at the common start, has them anyway.
-        let all_digits = is_slow || (certified && self.here.is_some());
+        let was_wanted = self.wanted == Wanted::Certificate && self.here.is_some();
+        let all_digits = is_slow || was_wanted;
         self.wanted = if all_digits || self.is_nearly_done(tolerance) {
             Wanted::Certificate
         } else {

@@ -229,7 +229,7 @@ impl Lanes {
             .params;
         let points: Vec<Lane> = point.iter().map(|x| [*x; LANES]).collect();
         let gradients = self
-            .gradients(&points, &[Wanted::Certificate; LANES])
+            .gradients(&points, &mut [Wanted::Certificate; LANES])
             .unwrap();
         (point, gradients)
     }
@@ -244,7 +244,7 @@ impl LockstepProblem for Lanes {
         0.01
     }
 
-    fn gradients(&self, points: &[Lane], wanted: &[Wanted; LANES]) -> Result<Vec<Lane>> {
+    fn gradients(&self, points: &[Lane], wanted: &mut [Wanted; LANES]) -> Result<Vec<Lane>> {
         let mut out = vec![[0.0; LANES]; 5];
         for (lane, sample) in self.samples.iter().enumerate() {
             let point: Vec<f64> = points.iter().map(|p| p[lane]).collect();

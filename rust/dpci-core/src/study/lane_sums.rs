@@ -10,7 +10,7 @@ use crate::linalg::{
     LANES, Lane, LaneRows, MultiGram, Number, Precision, lanes_outer, lanes_product, lanes_scale,
     lanes_series, lanes_sigmoid_rates, lanes_spread, lanes_weigh_moments,
 };
-use crate::loss::{Batch, FEW_SERIES_TERMS, SERIES_REACH, SERIES_ROWS, Series};
+use crate::loss::{Batch, FEW_SERIES_REACH, FEW_SERIES_TERMS, SERIES_REACH, SERIES_ROWS, Series};
 use crate::moments::{DataMoments, sample_moments};
 use crate::row_domain::row_norm_bound;
 use crate::solver::{LockstepProblem, Wanted};
@@ -224,12 +224,12 @@ impl WeightedLanes<'_> {
         Ok(total)
     }
 
-    /// Which lanes have all their predictors within the reach of the series, whatever the rows within their bound.
+    /// Which lanes have predictors so near that short series serve a step, whatever the rows within their bound.
     fn are_near(&self, offsets: &[Lane]) -> [bool; LANES] {
         let bound = row_norm_bound(self.design.bounds().rows.norm(), self.design.intercept());
         std::array::from_fn(|lane| {
             let square: f64 = offsets.iter().map(|offset| offset[lane].powi(2)).sum();
-            self.population.is_near && square.sqrt() * bound <= SERIES_REACH
+            self.population.is_near && square.sqrt() * bound <= FEW_SERIES_REACH
         })
     }
 
@@ -358,19 +358,22 @@ impl LockstepProblem for WeightedLanes<'_> {
         self.spec.strong_convexity()
     }
 
-    fn gradients(&self, points: &[Lane], wanted: &[Wanted; LANES]) -> Result<Vec<Lane>> {
+    fn gradients(&self, points: &[Lane], wanted: &mut [Wanted; LANES]) -> Result<Vec<Lane>> {
         let offsets = self.offsets(points);
         let near = self.are_near(&offsets);
         let is_rough: [bool; LANES] =
             std::array::from_fn(|lane| wanted[lane] == Wanted::Step && near[lane]);
-        let mut lanes = wanted.iter().zip(is_rough);
-        let any_exact = lanes.any(|(wanted, is_rough)| *wanted != Wanted::Nothing && !is_rough);
+        let last = !wanted.contains(&Wanted::Step);
+        let mut any_exact = false;
+        for (wanted, is_rough) in wanted.iter_mut().zip(is_rough) {
+            if *wanted != Wanted::Nothing && !is_rough {
+                (*wanted, any_exact) = (Wanted::Certificate, true);
+            }
+        }
         let mut sums = vec![[0.0; LANES]; points.len()];
         self.known.take();
         if any_exact {
-            let with_moments = self.moments_at_minima
-                && !wanted.contains(&Wanted::Step)
-                && self.design.persons().is_none();
+            let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
             let mut gram = with_moments.then(|| self.new_gram());
             let mut weighted = [[0.0; LANES]; BLOCK];
             self.evaluate(points, gram.is_some(), |mut block| {
