@@ -66,7 +66,7 @@ def test_a_source_is_read_on_the_thread_of_the_fit():
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_the_error_of_the_first_chunk_comes_first(n_threads):
     too_long = X.copy()
-    too_long[N // 2] *= 100.0
+    too_long[N // 8] *= 100.0  # in chunk 4
 
     def source():
         yield from list(cut(too_long, Y, 8))[:5]
