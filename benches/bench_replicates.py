@@ -157,8 +157,8 @@ def main() -> None:
     sections: dict[str, tuple[str, Callable[[], list[str]]]] = {
         "agreement": ("The opponent computes the same", lambda: agreement(scale)),
         "kdd": ("KDD Cup 1999, d=10", lambda: contest("kdd", (200, 300), scale)),
-        "dense10": ("Dense, d=10", lambda: contest("dense10", (45, 80), scale)),
-        "dense90": ("Dense, d=90", lambda: contest("dense90", (12, 20), scale)),
+        "dense10": ("Dense, d=10", lambda: contest("dense10", (60, 80), scale)),
+        "dense90": ("Dense, d=90", lambda: contest("dense90", (20, 30), scale)),
         "cost": ("Cost against n, d and threads", lambda: cost_figure(scale, folder / "replicates_cost.svg")),
         "kddfull": ("The shape of the full KDD Cup 1999 file", lambda: full_kdd(scale)),
         "bigfit": ("One large fit", lambda: large_fit(scale)),

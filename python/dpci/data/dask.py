@@ -83,8 +83,6 @@ class DaskPartitions:
     and neither workers nor scheduler write messages that hold numbers of the data into their logs.
     """
 
-    concurrent = True
-
     def __init__(  # Dask's collections, which is not imported
         self,
         X: Any,  # noqa: ANN401
@@ -101,6 +99,10 @@ class DaskPartitions:
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns of a frame."""
         return self._names
+
+    def on_threads(self, n_threads: int | None) -> tuple["DaskPartitions", int]:
+        """Return the partitions and the threads of each: one, because the scheduler works on several, unless more."""
+        return self, 1 if n_threads is None else n_threads
 
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work(X, y)`` to every partition and merge neighbours in a tree that depends on their number alone."""

@@ -51,8 +51,8 @@ class Partitions(Protocol):
 
     A source that knows the public classes of its targets has them as ``classes``.
 
-    A source that works on several parts at once says so with ``concurrent = True``: each has one thread then, unless
-    the caller's ``n_threads`` says otherwise.
+    A source that works on several parts at once has a method ``on_threads(n_threads)``, which returns the source as it
+    works on that many threads, and the threads of each part.
     """
 
     @property
@@ -65,6 +65,12 @@ class Partitions(Protocol):
         Whichever part is finished first: the order of merging decides the last bits. None without parts. Parts with
         persons or weights are ``work(X, y, columns)``, where a mapping has the columns beside the rows by name.
         """
+
+
+def on_threads(partitions: Partitions, n_threads: int | None) -> tuple[Partitions, int | None]:
+    """Return a source as it works on so many threads, None: as many as there are, and the threads of each part."""
+    divide = getattr(partitions, "on_threads", None)
+    return (partitions, n_threads) if divide is None else divide(n_threads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,8 +289,8 @@ def describe(partitions: Partitions, rules: PartRules) -> DescribedParts:
     check_smooth(_to_core(rules.loss))
     if rules.classes is None and rules.two_classes:
         rules = dataclasses.replace(rules, classes=getattr(partitions, "classes", None))
-    if rules.n_threads is None and getattr(partitions, "concurrent", False):
-        rules = dataclasses.replace(rules, n_threads=1)
+    partitions, each = on_threads(partitions, rules.n_threads)
+    rules = dataclasses.replace(rules, n_threads=each)
     work = Describe(rules)
     found = partitions.reduce(work)
     if found is None:

@@ -15,7 +15,7 @@ from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
-from dpci.data.parts import NOTHING, Mergeable, Partitions
+from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.data.persons import check_columns_of_counts, check_index_of_persons
 from dpci.data.rows import is_in_parts
 from dpci.data.weights import check_index_of_weights
@@ -207,12 +207,16 @@ class SchemaParts:
         self._schema = schema
         self._beside = beside
         self._encoded = encoded
-        self.concurrent = bool(getattr(parts, "concurrent", False))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return self._schema.names
+
+    def on_threads(self, n_threads: int | None) -> tuple["SchemaParts", int | None]:
+        """Return the parts on so many threads, and the threads of each."""
+        parts, each = on_threads(self._parts, n_threads)
+        return SchemaParts(parts, self._schema, self._beside, encoded=self._encoded), each
 
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to the encoded rows and targets of every part."""

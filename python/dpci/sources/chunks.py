@@ -1,13 +1,15 @@
 """``Chunks``: rows that are read, or made, a part at a time, in as many passes as a fit needs."""
 
+import copy
 import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from types import GeneratorType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.columns import ClassTarget
 from dpci.schema.table import Schema
+from dpci.sources.ahead import outcomes
 from dpci.sources.files import (
     Columns,
     check_delimiter,
@@ -37,6 +40,9 @@ Paths: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
+_AT_ONCE = 2
+"""Chunks that are summed at once, where there are threads for it: each more is one more in memory."""
+
 
 class Chunks:
     """Rows in parts, for data that do not fit into memory: ``dpci.fit(Chunks(source), ...)``.
@@ -44,6 +50,9 @@ class Chunks:
     Holds no rows; they are read again in every pass (docs/architecture.md, "Rows in parts"), and checked in every pass
     against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
     order of rows may differ.
+
+    One chunk is in memory at a time. With two threads or more there are three: two are summed while the next is read,
+    on the thread that called ``fit``.
 
     Chunks of 10⁵ to 10⁷ numbers are sensible. Each chunk costs about 50 µs in every pass whatever its size, so many
     small ones are slow; larger ones gain nothing.
@@ -101,6 +110,9 @@ class Chunks:
                 )
         self._source = source
         self._fresh = False
+        self._at_once = 1
+        # The members of a list stay as they are while the next is read; a function may fill the same arrays again.
+        self._held = isinstance(source, Sequence)
         self._names = None if names is None else _check_names(names)
         self._classes: Classes | None = None
         self._schema = schema
@@ -120,8 +132,17 @@ class Chunks:
         """The schema that has encoded the rows, where there is one."""
         return self._schema
 
+    def on_threads(self, n_threads: int | None) -> tuple["Chunks", int]:
+        """Return the chunks as so many threads sum over them, two chunks at once, and the threads of each chunk."""
+        total = _n_processors() if n_threads is None else n_threads
+        if total < _AT_ONCE:
+            return self, total
+        chunks = copy.copy(self)
+        chunks._at_once = _AT_ONCE  # noqa: SLF001  # its own
+        return chunks, total // _AT_ONCE
+
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
-        """Apply ``work(*chunk)`` to every chunk in turn and merge what it returns; None without chunks."""
+        """Apply ``work(*chunk)`` to every chunk and merge what it returns in their order; None without chunks."""
         source: Any = self._source() if callable(self._source) else self._source
         if isinstance(source, Iterator) and not self._fresh:
             # Found in the pass before a ledger pays. An iterator that wraps one that was read is found in the next.
@@ -134,23 +155,24 @@ class Chunks:
         if not hasattr(type(source), "__iter__"):
             raise InvalidInput(f"source must return an iterable of (X, y), got {type(source).__name__}")
         chunks = iter(source)
+
+        def on_chunk(number: int, chunk: Chunk) -> _Merged:
+            try:
+                return work(*chunk)
+            except DpciError as error:
+                error.add_note(f"in chunk {number}, whose rows are counted from 0")
+                raise
+
         total: _Merged | None = None
         try:
-            for number, chunk in enumerate(chunks):
-                if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
-                    size = f" of {len(chunk)}" if isinstance(chunk, tuple | list) else ""
-                    raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}{size}")
-                if len(chunk) == 3 and not isinstance(chunk[2], Mapping):
-                    raise InvalidInput(
-                        "the third member of a chunk must be a mapping from names to columns, got "
-                        f"{type(chunk[2]).__name__}"
-                    )
-                try:
-                    part = work(*chunk)
-                    total = part if total is None else total.merge(part)
-                except DpciError as error:
-                    error.add_note(f"in chunk {number}, whose rows are counted from 0")
-                    raise
+            checked = map(_checked, chunks)
+            with closing(outcomes(checked, on_chunk, at_once=self._at_once, held=self._held)) as parts:
+                for number, part in enumerate(parts):
+                    try:
+                        total = part if total is None else total.merge(part)
+                    except DpciError as error:
+                        error.add_note(f"in chunk {number}, whose rows are counted from 0")
+                        raise
         finally:
             if isinstance(chunks, GeneratorType):
                 chunks.close()
@@ -260,7 +282,9 @@ class Chunks:
         needed = [*dict.fromkeys([*names, target, *beside])]
         _check_together(together, beside)
         source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=needed, together=together)
-        return cls(source, names=names)
+        chunks = cls(source, names=names)
+        chunks._held = True
+        return chunks
 
     @classmethod
     def _from_files(
@@ -289,6 +313,7 @@ class Chunks:
             _chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed, together=together
         )
         chunks = cls(source, names=schema.names, schema=schema)
+        chunks._held = True
         if isinstance(schema.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
         return chunks
@@ -303,6 +328,24 @@ class Chunks:
     def __repr__(self) -> str:
         """Return what is known without reading."""
         return f"Chunks(names={self._names!r})"
+
+
+def _n_processors() -> int:
+    """Return the number of processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
+
+
+def _checked(chunk: Any) -> Chunk:  # noqa: ANN401  # whatever a source gives
+    """Return a chunk that is one."""
+    if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
+        size = f" of {len(chunk)}" if isinstance(chunk, tuple | list) else ""
+        raise InvalidInput(f"every chunk must be a pair (X, y), got {type(chunk).__name__}{size}")
+    if len(chunk) == 3 and not isinstance(chunk[2], Mapping):
+        raise InvalidInput(
+            f"the third member of a chunk must be a mapping from names to columns, got {type(chunk[2]).__name__}"
+        )
+    return cast("Chunk", chunk)
 
 
 def _check_names(names: Sequence[str]) -> tuple[str, ...]:

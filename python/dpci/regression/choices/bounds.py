@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.base.validation import broken, check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
-from dpci.data.parts import NOTHING, Mergeable, Partitions
+from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
@@ -257,13 +257,17 @@ class StandardisedParts:
     def __init__(self, parts: Partitions, standardise: Standardise) -> None:
         self._parts = parts
         self._standardise = standardise
-        self.concurrent = bool(getattr(parts, "concurrent", False))
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the columns, where the source knows them."""
         names = self._parts.names
         return names if names is None else (*names, *self._standardise.targets.names(names)[:-1])
+
+    def on_threads(self, n_threads: int | None) -> tuple["StandardisedParts", int | None]:
+        """Return the parts on so many threads, and the threads of each."""
+        parts, each = on_threads(self._parts, n_threads)
+        return StandardisedParts(parts, self._standardise), each
 
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work`` to every part, and merge in their order."""

@@ -4,6 +4,7 @@
 //! is an upper bound, and a scale leaves room for the rounding of the entries that it makes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse, runs_of};
 use super::{Design, RowBounds, Rows};
@@ -56,18 +57,27 @@ pub(super) enum Scales {
     Blocks(BlockScales),
 }
 
-/// Checks every row against the domain.
+/// The squared lengths of the shortest and of the longest row, as [`vector::rows_squared_norms`] computes them.
+pub(super) type Extremes = [f64; 2];
+
+/// Checks every row against the domain. Says also how long the rows are, where they were measured and stay as they are.
 pub(super) fn checked_scales(
     design: &Design<'_>,
     bounds: &RowBounds,
     exec: &Executor<'_>,
-) -> Result<Scales> {
+) -> Result<(Scales, Option<Extremes>)> {
     match &bounds.rows {
-        RowDomain::Ball(norm) => Ok(row_scales(design, *norm, bounds.on_violation, exec)?
-            .map_or(Scales::None, Scales::Rows)),
+        RowDomain::Ball(norm) => {
+            let (scales, extremes) = row_scales(design, *norm, bounds.on_violation, exec)?;
+            Ok(match scales {
+                None => (Scales::None, Some(extremes)),
+                Some(scales) => (Scales::Rows(scales), None),
+            })
+        }
         RowDomain::Blocks(blocks) => {
             let scaled = block_scales(design, blocks, bounds.on_violation, exec)?;
-            Ok(BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks))
+            let scales = BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks);
+            Ok((scales, None))
         }
     }
 }
@@ -114,17 +124,21 @@ fn block_scales(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The scale of every row in a ball: `None` when all are 1.
+/// Those of no rows.
+const NO_ROWS: Extremes = [f64::INFINITY, 0.0];
+
+/// The scale of every row in a ball, `None` when all are 1; and the least and the greatest square that the rows had before.
 fn row_scales(
     design: &Design<'_>,
     bound: f64,
     on_violation: OnViolation,
     exec: &Executor<'_>,
-) -> Result<Option<Vec<f64>>> {
+) -> Result<(Option<Vec<f64>>, Extremes)> {
     let bounds = (bound, on_violation);
     let chunks = design.chunks();
     let found = exec.map(chunks.len(), |c| {
         let mut shrunk = Vec::new();
+        let mut extremes = NO_ROWS;
         let mut squares = [0.0; BLOCK];
         let width = design.rows.n_columns();
         let factor = quick_factor(width);
@@ -135,7 +149,8 @@ fn row_scales(
                 Rows::Dense(dense) => dense.squared_norms(block.clone(), squares),
                 Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
             }
-            for (i, square) in block.zip(squares) {
+            for (i, &mut square) in block.zip(squares) {
+                extremes = [extremes[0].min(square), extremes[1].max(square)];
                 let within = square.sqrt() * factor <= bound;
                 if within && bound > LEAST_FAST_BOUND {
                     continue;
@@ -153,16 +168,18 @@ fn row_scales(
                 }
             }
         }
-        Ok(shrunk)
+        Ok((shrunk, extremes))
     })?;
-    if found.iter().all(Vec::is_empty) {
-        return Ok(None);
+    let merge = |[a, b]: Extremes, (_, [c, d]): &(_, Extremes)| [a.min(*c), b.max(*d)];
+    let extremes = found.iter().fold(NO_ROWS, merge);
+    if found.iter().all(|(shrunk, _)| shrunk.is_empty()) {
+        return Ok((None, extremes));
     }
     let mut scales = vec![1.0; design.n_rows()];
-    for (i, scale) in found.into_iter().flatten() {
+    for (i, scale) in found.into_iter().flat_map(|(shrunk, _)| shrunk) {
         scales[i] = scale;
     }
-    Ok(Some(scales))
+    Ok((Some(scales), extremes))
 }
 
 /// The factor that brings a row within the bound; `None` when it is within.
@@ -227,12 +244,50 @@ fn subnormal_room(len: usize, bound: f64) -> f64 {
     (bound - len as f64 * f64::from_bits(1)).max(0.0)
 }
 
+impl Design<'_> {
+    /// Writes `‖xᵢ‖²`, the intercept included, for a range of rows, rounded up.
+    pub fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
+        match &self.rows {
+            Rows::Dense(dense) => dense.squared_norms(range.clone(), out),
+            Rows::Csr(csr) => csr.squared_norms(range.clone(), out),
+        }
+        for (i, square) in range.zip(out) {
+            let scale = self.rows.scale(i);
+            *square = self.whole_square(*square * scale * scale);
+        }
+    }
+
+    /// `‖x‖²`, the intercept included, rounded up, from what the features give.
+    fn whole_square(&self, square: f64) -> f64 {
+        let constant = self.intercept.map_or(0.0, |s| s * s);
+        (square + constant) * rounding_factor(self.n_params()).powi(2)
+    }
+
+    /// The least and the greatest of [`Design::squared_norms`], where the rows were measured when they were checked.
+    #[must_use]
+    pub fn extreme_squares(&self) -> Option<[f64; 2]> {
+        Some(self.extremes?.map(|square| self.whole_square(square)))
+    }
+}
+
+/// Whether all numbers pass a test: by blocks, whose loop has no way out, so that it is compiled for vectors.
+fn all(numbers: &[f64], test: impl Fn(&f64) -> bool) -> bool {
+    let passes = |block: &[f64]| block.iter().fold(true, |all, number| all & test(number));
+    numbers.chunks(BLOCK).all(passes)
+}
+
 /// The targets, checked and where asked clipped; borrowed when nothing changes.
 pub(super) fn checked_targets<'a>(
     targets: &'a [f64],
     bounds: &RowBounds,
 ) -> Result<Cow<'a, [f64]>> {
     match bounds.targets {
+        Targets::Signs if all(targets, |y| (*y == 1.0) | (*y == -1.0)) => {
+            Ok(Cow::Borrowed(targets))
+        }
+        Targets::Interval { lower, upper } if all(targets, |y| (*y >= lower) & (*y <= upper)) => {
+            Ok(Cow::Borrowed(targets))
+        }
         Targets::Signs => match targets.iter().position(|y| ![-1.0, 1.0].contains(y)) {
             None => Ok(Cow::Borrowed(targets)),
             Some(row) => Err(Error::Target {
@@ -264,9 +319,6 @@ pub(super) fn checked_targets<'a>(
                     format!("within target_bounds [{lower}, {upper}] unless on_violation=\"clip\"")
                 };
                 return Err(Error::Target { rule, row, value });
-            }
-            if targets.iter().all(inside) {
-                return Ok(Cow::Borrowed(targets));
             }
             Ok(Cow::Owned(
                 targets.iter().map(|y| y.clamp(lower, upper)).collect(),

@@ -64,7 +64,10 @@ impl Design<'_> {
         let hashes = hashes.iter().flatten().copied();
         let (firsts, multiplicities) = self.distinct(hashes.enumerate());
         let all_single = multiplicities.iter().all(|m| *m == 1);
-        Ok(self.selected(&firsts, (!all_single).then_some(multiplicities)))
+        Ok(Design {
+            extremes: self.extremes,
+            ..self.selected(&firsts, (!all_single).then_some(multiplicities))
+        })
     }
 
     /// The same rows, owned, with clipping applied to the values.
@@ -110,6 +113,7 @@ impl Design<'_> {
             n_records: self.n_records,
             intercept: self.intercept,
             bounds: self.bounds.clone(),
+            extremes: None,
         }
     }
 

@@ -14,7 +14,7 @@ mod placement;
 mod weights;
 
 pub use check::OnViolation;
-use check::Scales;
+use check::{Extremes, Scales};
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use numbers::Numbers;
@@ -151,6 +151,8 @@ pub struct Design<'a> {
     n_records: usize,
     intercept: Option<f64>,
     bounds: RowBounds,
+    /// Squared lengths of the shortest and of the longest row without the intercept, where the check found them.
+    extremes: Option<Extremes>,
 }
 
 impl<'a> Design<'a> {
@@ -201,9 +203,11 @@ impl<'a> Design<'a> {
             n_records,
             intercept,
             bounds: bounds.clone(),
+            extremes: None,
         };
-        let scales = check::checked_scales(&design, bounds, exec)?;
+        let (scales, extremes) = check::checked_scales(&design, bounds, exec)?;
         design.rows.set_scales(scales);
+        design.extremes = extremes;
         Ok(design)
     }
 
@@ -281,20 +285,6 @@ impl<'a> Design<'a> {
             for u in out {
                 *u += constant;
             }
-        }
-    }
-
-    /// Writes `‖xᵢ‖²`, the intercept included, for a range of rows, rounded up.
-    pub fn squared_norms(&self, range: Range<usize>, out: &mut [f64]) {
-        match &self.rows {
-            Rows::Dense(dense) => dense.squared_norms(range.clone(), out),
-            Rows::Csr(csr) => csr.squared_norms(range.clone(), out),
-        }
-        let constant = self.intercept.map_or(0.0, |s| s * s);
-        let rounding = check::rounding_factor(self.n_params()).powi(2);
-        for (i, square) in range.zip(out) {
-            let scale = self.rows.scale(i);
-            *square = (*square * scale * scale + constant) * rounding;
         }
     }
 

@@ -1,19 +1,15 @@
-//! Weighted Gram matrices `Σ wᵢ xᵢ xᵢᵀ` from blocks of rows: packed panels, register tiles, lower triangle only.
-
-use std::ops::Range;
+//! Weighted Gram matrices `Σ wᵢ xᵢ xᵢᵀ` from packed blocks of rows: register tiles, lower triangle only.
 
 use pulp::{Simd, WithSimd};
 
 use super::compensated::CompensatedSum;
 use super::doubled::two_sum;
 use super::lanes::index;
-use super::packed::{PackedBlock, RIGHT};
+use super::packed::{LEFT, PackedBlock, RIGHT};
 use super::symmetric::mirror_lower;
 use crate::exec::{BLOCK, Executor, matrix_chunks};
 use crate::{Error, Result};
 
-/// Columns of a left panel (the broadcast operand of a tile).
-pub(super) const LEFT: usize = 8;
 /// Blocks that are added up plainly before their sum is added to the compensated one.
 pub(super) const PLAIN_BLOCKS: usize = 32;
 
@@ -23,7 +19,8 @@ pub(super) const PLAIN_BLOCKS: usize = 32;
 #[derive(Debug, Clone)]
 pub struct GramAccumulator {
     dim: usize,
-    left: Vec<f64>,
+    /// The rows of the last block times their weights, where these differ; empty until then.
+    weighted: Option<PackedBlock>,
     /// The sum over the last few blocks.
     tiles: Vec<f64>,
     n_blocks: usize,
@@ -43,7 +40,7 @@ impl GramAccumulator {
         let n_tiles = tiles(dim).count();
         Self {
             dim,
-            left: Vec::new(),
+            weighted: None,
             tiles: vec![0.0; n_tiles * LEFT * RIGHT],
             n_blocks: 0,
             total: CompensatedSum::default(),
@@ -83,14 +80,22 @@ impl GramAccumulator {
     /// If dimensions or the number of weights differ.
     pub fn add(&mut self, block: &PackedBlock, weights: &[f64]) {
         assert!(block.dim == self.dim && weights.len() == block.n_rows);
-        self.left
-            .resize(self.dim.div_ceil(LEFT) * block.n_rows * LEFT, 0.0);
+        // Equal weights, such as the curvatures of a quadratic loss, multiply the sums of a block.
+        let [first, ..] = weights else { return };
+        let common = weights.iter().all(|w| w.to_bits() == first.to_bits());
+        let right = if common {
+            block
+        } else {
+            let weighted = self
+                .weighted
+                .get_or_insert_with(|| PackedBlock::new(block.dim, block.capacity));
+            weighted.fill_weighted(block, weights);
+            weighted
+        };
         crate::linalg::arch().dispatch(AddBlock {
-            dim: self.dim,
-            weights,
-            left: &mut self.left,
-            right: &block.right,
-            right_stride: block.capacity * RIGHT,
+            left: block,
+            right,
+            factor: if common { *first } else { 1.0 },
             tiles: &mut self.tiles,
         });
         self.n_blocks += 1;
@@ -184,21 +189,22 @@ impl GramAccumulator {
     }
 }
 
-/// The (left panel, right panel) pairs that touch the triangle left column ≤ right column.
+/// Tiles with a group `q` of right columns that touch the triangle left column ≤ right column.
+fn n_tiles(dim: usize, q: usize) -> usize {
+    dim.div_ceil(LEFT).min(((q + 1) * RIGHT).div_ceil(LEFT))
+}
+
+/// All of them: numbers of the groups of left and right columns.
 fn tiles(dim: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..dim.div_ceil(RIGHT)).flat_map(move |q| {
-        let last = dim.div_ceil(LEFT).min((q + 1) * (RIGHT / LEFT));
-        (0..last).map(move |p| (p, q))
-    })
+    (0..dim.div_ceil(RIGHT)).flat_map(move |q| (0..n_tiles(dim, q)).map(move |p| (p, q)))
 }
 
 /// One block added to every tile.
 struct AddBlock<'a> {
-    dim: usize,
-    weights: &'a [f64],
-    left: &'a mut [f64],
-    right: &'a [f64],
-    right_stride: usize,
+    left: &'a PackedBlock,
+    right: &'a PackedBlock,
+    /// By which the products of the block are multiplied.
+    factor: f64,
     tiles: &'a mut [f64],
 }
 
@@ -207,86 +213,71 @@ impl WithSimd for AddBlock<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let n = self.weights.len();
-        if n == 0 {
-            return;
+        // Twelve registers of sums keep two multiply-add units busy, and narrow machines have 16.
+        match S::F64_LANES {
+            8 | 4 | 2 => self.add::<S, 2>(simd),
+            _ => self.add::<S, 1>(simd),
         }
-        // The weighted rows, in panels of LEFT columns.
-        for (panel, target) in self.left.chunks_exact_mut(n * LEFT).enumerate() {
-            let start = panel * LEFT / RIGHT * self.right_stride + panel * LEFT % RIGHT;
-            let source = self.right[start..].chunks(RIGHT);
-            let rows = target.chunks_exact_mut(LEFT).zip(source);
-            for ((target, source), &weight) in rows.zip(self.weights) {
-                let weight = simd.splat_f64s(weight);
-                let (target, _) = S::as_mut_simd_f64s(target);
-                let (source, _) = S::as_simd_f64s(&source[..LEFT]);
-                for (t, &s) in target.iter_mut().zip(source) {
-                    *t = simd.mul_f64s(weight, s);
+    }
+}
+
+impl AddBlock<'_> {
+    /// Adds the products of [`LEFT`] columns with `VECTORS` registers of columns at a time. The latter stay in a first-level cache while
+    /// the former change.
+    #[inline(always)]
+    fn add<S: Simd, const VECTORS: usize>(self, simd: S) {
+        let width = VECTORS * S::F64_LANES;
+        let (dim, stride) = (self.left.dim, self.left.stride);
+        let mut rest = self.tiles;
+        for q in 0..dim.div_ceil(RIGHT) {
+            let (tiles, others) = rest.split_at_mut(n_tiles(dim, q) * LEFT * RIGHT);
+            rest = others;
+            for column in (0..RIGHT).step_by(width) {
+                let right = RIGHT * q + column;
+                if right >= dim {
+                    break;
                 }
-            }
-        }
-        for (tile, (p, q)) in self
-            .tiles
-            .chunks_exact_mut(LEFT * RIGHT)
-            .zip(tiles(self.dim))
-        {
-            let (left, _) = self.left[p * n * LEFT..][..n * LEFT].as_chunks();
-            let (right, _) = self.right[q * self.right_stride..][..n * RIGHT].as_chunks();
-            // The last tile of a panel meets the diagonal with its right half alone.
-            let from = if p % 2 == 1 && p / 2 == q { LEFT } else { 0 };
-            // And the last panel may have columns in its left half alone.
-            let to = if self.dim - q * RIGHT <= LEFT {
-                LEFT
-            } else {
-                RIGHT
-            };
-            let columns = from..to;
-            match S::F64_LANES {
-                // 512 bit: 16 accumulators of 32 registers; 256 bit: 8 of 16; narrower: plain code.
-                8 if columns.len() < RIGHT => {
-                    tile_kernel::<S, 8, 1, LEFT>(simd, left, 0, right, columns, tile);
+                for (p, tile) in tiles.chunks_exact_mut(LEFT * RIGHT).enumerate() {
+                    if LEFT * p >= right + width {
+                        break; // beyond the diagonal
+                    }
+                    let left = self.left.columns_from(LEFT * p);
+                    let right = self.right.columns_from(right);
+                    let sums = tile_kernel::<S, VECTORS>(simd, left, right, stride);
+                    let factor = simd.splat_f64s(self.factor);
+                    for (i, sums) in sums.into_iter().enumerate() {
+                        let target = &mut tile[i * RIGHT + column..][..width];
+                        let (target, _) = S::as_mut_simd_f64s(target);
+                        for (t, s) in target.iter_mut().zip(sums) {
+                            *t = simd.mul_add_f64s(s, factor, *t);
+                        }
+                    }
                 }
-                8 => tile_kernel::<S, 8, 2, LEFT>(simd, left, 0, right, columns, tile),
-                4 | 2 => tile_kernel::<S, 4, 2, LEFT>(simd, left, 0, right, columns, tile),
-                _ => tile_kernel::<S, 4, 1, LEFT>(simd, left, 0, right, columns, tile),
             }
         }
     }
 }
 
-/// `tile += leftᵀ · right`: eight columns of `left` from `left_from`, these columns of `right`, in sub-tiles of
-/// `ROWS` × (`VECTORS` · lanes) register accumulators.
+/// `leftᵀ · right`: the first [`LEFT`] columns of the left rows and `VECTORS` registers of the right ones.
 #[inline(always)]
-pub(super) fn tile_kernel<S: Simd, const ROWS: usize, const VECTORS: usize, const WIDTH: usize>(
+fn tile_kernel<S: Simd, const VECTORS: usize>(
     simd: S,
-    left: &[[f64; WIDTH]],
-    left_from: usize,
-    right: &[[f64; RIGHT]],
-    columns: Range<usize>,
-    tile: &mut [f64],
-) {
-    let width = VECTORS * S::F64_LANES;
-    for column in columns.step_by(width) {
-        for row in (0..LEFT).step_by(ROWS) {
-            let mut sums = [[simd.splat_f64s(0.0); VECTORS]; ROWS];
-            for (l, r) in left.iter().zip(right) {
-                let (r, _) = S::as_simd_f64s(&r[column..column + width]);
-                for (sums, &weight) in sums.iter_mut().zip(&l[left_from + row..][..ROWS]) {
-                    let weight = simd.splat_f64s(weight);
-                    for (sum, &r) in sums.iter_mut().zip(r) {
-                        *sum = simd.mul_add_f64s(weight, r, *sum);
-                    }
-                }
-            }
-            for (i, sums) in sums.into_iter().enumerate() {
-                let at = (row + i) * RIGHT + column;
-                let (target, _) = S::as_mut_simd_f64s(&mut tile[at..at + width]);
-                for (t, s) in target.iter_mut().zip(sums) {
-                    *t = simd.add_f64s(*t, s);
-                }
+    left: &[f64],
+    right: &[f64],
+    stride: usize,
+) -> [[S::f64s; VECTORS]; LEFT] {
+    let mut sums = [[simd.splat_f64s(0.0); VECTORS]; LEFT];
+    let rows = left.chunks_exact(stride).zip(right.chunks_exact(stride));
+    for (l, r) in rows {
+        let (r, _) = S::as_simd_f64s(&r[..VECTORS * S::F64_LANES]);
+        for (sums, &value) in sums.iter_mut().zip(&l[..LEFT]) {
+            let value = simd.splat_f64s(value);
+            for (sum, &r) in sums.iter_mut().zip(r) {
+                *sum = simd.mul_add_f64s(value, r, *sum);
             }
         }
     }
+    sums
 }
 
 /// `Σ weights[i] xᵢ xᵢᵀ` over contiguous rows of `dim` entries; row-major, exactly symmetric.

@@ -1,30 +1,54 @@
-//! Blocks of rows in panels of columns, so that the kernels of Gram matrices read memory in order.
+//! Blocks of rows as the kernels of Gram matrices read them: from the beginning of cache lines on.
 
 use pulp::{Simd, WithSimd};
 
-/// Columns of a panel: the contiguous operand of a tile.
+/// Columns whose products with [`RIGHT`] others are summed together: each is loaded into all entries of a register.
+pub(super) const LEFT: usize = 6;
+/// Columns that are loaded side by side.
 pub(super) const RIGHT: usize = 16;
+/// Numbers of a cache line.
+const LINE: usize = 8;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = LINE * size_of::<f64>();
 
-/// A block of rows, packed in panels of 16 columns so that a tile reads memory in order.
-#[derive(Debug)]
+/// A block of rows. Tiles may go past the last column, to the beginning of the next row: behind the last row there is room for that.
+#[derive(Debug, Clone)]
 pub struct PackedBlock {
     pub(super) dim: usize,
-    pub(super) capacity: usize,
     pub(super) n_rows: usize,
-    pub(super) right: Vec<f64>,
+    /// Distance of two rows: room for a tile, and more than two cache lines only in an odd number, so that equal columns of all rows lie in
+    /// all sets of a cache.
+    pub(super) stride: usize,
+    pub(super) capacity: usize,
+    /// Where the first cache line begins.
+    start: usize,
+    numbers: Vec<f64>,
 }
 
 impl PackedBlock {
     /// Room for `capacity` rows of `dim` entries.
     #[must_use]
     pub fn new(dim: usize, capacity: usize) -> Self {
-        let panels = dim.div_ceil(RIGHT);
+        let lines = dim.max(RIGHT).div_ceil(LINE);
+        let stride = if lines > 2 { lines | 1 } else { lines } * LINE;
+        let numbers = vec![0.0; (capacity + 1) * stride + LINE];
         Self {
             dim,
-            capacity,
             n_rows: 0,
-            right: vec![0.0; panels * capacity * RIGHT],
+            stride,
+            capacity,
+            start: numbers.as_ptr().align_offset(LINE_BYTES).min(LINE),
+            numbers,
         }
+    }
+
+    /// The rows from a column on: as many numbers of each as they are apart.
+    pub(super) fn columns_from(&self, first: usize) -> &[f64] {
+        &self.numbers[self.start + first..][..self.n_rows * self.stride]
+    }
+
+    fn rows_mut(&mut self) -> &mut [f64] {
+        &mut self.numbers[self.start..][..self.n_rows * self.stride]
     }
 
     /// Replaces the content by `n_rows` contiguous rows, row `i` times `scales[i]`, each followed by `last` (an intercept)
@@ -36,51 +60,61 @@ impl PackedBlock {
         let width = self.dim - usize::from(last.is_some());
         assert!(n_rows <= self.capacity && rows.len() == n_rows * width);
         self.n_rows = n_rows;
-        let stride = self.capacity * RIGHT;
+        let stride = self.stride;
         if width > 0 {
-            crate::linalg::arch().dispatch(PackRows {
-                rows,
-                width,
-                scales,
-                stride,
-                right: &mut self.right,
-            });
+            let source = (rows, width);
+            self.write(source, scales);
         }
         if let Some(value) = last {
-            let panel = &mut self.right[width / RIGHT * stride..][..n_rows * RIGHT];
-            for row in panel.chunks_exact_mut(RIGHT) {
-                row[width % RIGHT] = value;
+            for row in self.rows_mut().chunks_exact_mut(stride) {
+                row[width] = value;
             }
         }
     }
+
+    /// Replaces the content by the rows of another block of this shape, each times its weight.
+    pub(super) fn fill_weighted(&mut self, block: &Self, weights: &[f64]) {
+        self.n_rows = block.n_rows;
+        self.write((block.columns_from(0), block.stride), Some(weights));
+    }
+
+    /// Writes rows that are so far apart, times their scales.
+    fn write(&mut self, (rows, width): (&[f64], usize), scales: Option<&[f64]>) {
+        let stride = self.stride;
+        crate::linalg::arch().dispatch(WriteRows {
+            rows,
+            width,
+            scales,
+            stride,
+            out: self.rows_mut(),
+        });
+    }
 }
 
-/// Copies rows into panels.
-struct PackRows<'a> {
+/// Copies rows to places farther apart.
+struct WriteRows<'a> {
     rows: &'a [f64],
     width: usize,
     scales: Option<&'a [f64]>,
     stride: usize,
-    right: &'a mut [f64],
+    out: &'a mut [f64],
 }
 
-impl WithSimd for PackRows<'_> {
+impl WithSimd for WriteRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        for (i, row) in self.rows.chunks_exact(self.width).enumerate() {
+        let places = self.out.chunks_exact_mut(self.stride);
+        for (i, (row, out)) in self.rows.chunks_exact(self.width).zip(places).enumerate() {
             let scale = simd.splat_f64s(self.scales.map_or(1.0, |s| s[i]));
-            for (panel, part) in row.chunks(RIGHT).enumerate() {
-                let at = panel * self.stride + i * RIGHT;
-                let (target, _) = S::as_mut_simd_f64s(&mut self.right[at..at + RIGHT]);
-                let (source, rest) = S::as_simd_f64s(part);
-                for (t, &s) in target.iter_mut().zip(source) {
-                    *t = simd.mul_f64s(scale, s);
-                }
-                if !rest.is_empty() {
-                    target[source.len()] = simd.mul_f64s(scale, simd.partial_load_f64s(rest));
-                }
+            let (source, rest) = S::as_simd_f64s(row);
+            let (target, _) = S::as_mut_simd_f64s(out);
+            for (t, &s) in target.iter_mut().zip(source) {
+                *t = simd.mul_f64s(scale, s);
+            }
+            if !rest.is_empty() {
+                target[source.len()] = simd.mul_f64s(scale, simd.partial_load_f64s(rest));
             }
         }
     }

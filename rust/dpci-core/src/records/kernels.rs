@@ -96,6 +96,13 @@ pub(super) fn sums(
     let n_predictors = loss.n_predictors();
     let dim = n_predictors * design.n_params();
     check_length("params", dim, request.n_params().unwrap_or(dim))?;
+    if let (Request::Lengths, Some(squares)) = (request, design.extreme_squares()) {
+        return Ok(Sums {
+            n_rows: design.n_rows(),
+            squares,
+            ..Sums::default()
+        });
+    }
     let pass = Pass {
         design,
         loss,
