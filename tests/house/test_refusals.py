@@ -81,9 +81,11 @@ SITES = {
         "Chunks.__array__": (1, ()),
         "_check_names": (1, ()),
         "_check_together": (1, ()),
-        "_as_paths": (2, ()),
-        "_check_files": (1, ("file",)),
         "_without_gaps": (1, ("missing",)),
+    },
+    "sources/file_chunks": {
+        "as_paths": (2, ()),
+        "check_files": (1, ("file",)),
     },
     "data/parts": {
         "PartRules.sums": (2, ()),

@@ -6,10 +6,8 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from os import PathLike
-from pathlib import Path
 from types import GeneratorType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +20,11 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.schema.columns import ClassTarget
 from dpci.schema.table import Schema
 from dpci.sources.ahead import outcomes
-from dpci.sources.files import (
-    Columns,
-    check_delimiter,
-    check_named_once,
-    is_stream,
-    parquet_names,
-    read_batches,
-    uncut,
-)
+from dpci.sources.file_chunks import Chunk, Paths, as_paths, check_files, chunks_of_files
+from dpci.sources.files import Columns, check_delimiter, parquet_names
 
 __all__ = ["Chunks"]
 
-Chunk: TypeAlias = tuple[Any, Any] | tuple[Any, Any, Mapping[str, Any]]
-"""Rows (anything that ``fit`` takes as X), their targets, and columns beside them by name."""
-Paths: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
@@ -264,8 +252,8 @@ class Chunks:
             return cls._from_files(path, schema, chunk_rows, ",", beside=beside, together=together)
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
-        paths = _as_paths(path)
-        _check_files(paths)
+        paths = as_paths(path)
+        check_files(paths)
         beside = _check_beside(beside)
         present = [name for name in parquet_names(paths[0]) if name not in (target, *beside)]
         names = _check_names(present if columns is None else columns)
@@ -281,7 +269,7 @@ class Chunks:
 
         needed = [*dict.fromkeys([*names, target, *beside])]
         _check_together(together, beside)
-        source = functools.partial(_chunks, paths, encode, n_rows=chunk_rows, columns=needed, together=together)
+        source = functools.partial(chunks_of_files, paths, encode, n_rows=chunk_rows, columns=needed, together=together)
         chunks = cls(source, names=names)
         chunks._held = True
         return chunks
@@ -299,7 +287,7 @@ class Chunks:
     ) -> "Chunks":
         if not isinstance(schema, Schema):
             raise broken("schema", "a dpci.schema.Schema", schema)
-        paths = _as_paths(path)
+        paths = as_paths(path)
         beside = _check_beside(beside)
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
@@ -310,7 +298,7 @@ class Chunks:
         if together is None and schema.persons in beside:
             together = schema.persons
         source = functools.partial(
-            _chunks, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed, together=together
+            chunks_of_files, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed, together=together
         )
         chunks = cls(source, names=schema.names, schema=schema)
         chunks._held = True
@@ -362,49 +350,6 @@ def _check_together(name: object, beside: tuple[str, ...]) -> None:
 
 def _check_beside(names: Sequence[str]) -> tuple[str, ...]:
     return _check_names(names) if isinstance(names, str) or len(names) else ()
-
-
-def _as_paths(path: Paths) -> tuple[Path, ...]:
-    several = isinstance(path, Iterable) and not isinstance(path, str | bytes)
-    named: tuple[Any, ...] = tuple(path) if several else (path,)  # type: ignore[arg-type]  # by several
-    for each in named:
-        if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
-            raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
-    if not named:
-        raise InvalidInput("path must name at least one file, got no file")
-    return tuple(map(Path, named))
-
-
-def _check_files(paths: Sequence[Path]) -> None:
-    """Refuse, before a ledger pays, what cannot be read in several passes, and files that are named twice."""
-    for path in paths:
-        if is_stream(path):
-            raise InvalidInput(f"path must name files, because they are read several times, got {str(path)!r}")
-    check_named_once(paths)
-
-
-def _chunks(
-    paths: Sequence[Path],
-    encode: Callable[[Columns], Chunk],
-    *,
-    n_rows: int,
-    columns: Sequence[str],
-    delimiter: str = ",",
-    together: str | None = None,
-) -> Iterator[Chunk]:
-    """Read files one after the other; errors say where. Chunks are cut where the column ``together`` changes."""
-    _check_files(paths)
-    for path in paths:
-        start = 0
-        batches = read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns)
-        for batch in batches if together is None else uncut(batches, together):
-            try:
-                chunk = encode(batch)
-            except DpciError as error:
-                error.add_note(f"rows are counted from row {start} of {path}")
-                raise
-            yield chunk
-            start += len(chunk[1])
 
 
 def given_cells(cells: Sequence[Any]) -> Sequence[Any]:

@@ -3,30 +3,24 @@
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lane};
-use super::number::Number;
 
 /// `out[i][l] = Σ_k series[k][i]·offsets[i][l]^k` by Horner's scheme. Returns by lane the greatest size of an offset; NaN does not count.
-pub(crate) fn lanes_series<T: Number, const K: usize, const N: usize>(
-    offsets: &[Lane<T>],
-    series: &[[T; N]; K],
-    out: &mut [Lane<T>],
-) -> Lane<T> {
-    struct Op<'a, T, const K: usize, const N: usize>(
-        &'a [Lane<T>],
-        &'a [[T; N]; K],
-        &'a mut [Lane<T>],
-    );
-    impl<T: Number, const K: usize, const N: usize> WithSimd for Op<'_, T, K, N> {
-        type Output = Lane<T>;
+pub fn lanes_series<const K: usize, const N: usize>(
+    offsets: &[Lane],
+    series: &[[f64; N]; K],
+    out: &mut [Lane],
+) -> Lane {
+    struct Op<'a, const K: usize, const N: usize>(&'a [Lane], &'a [[f64; N]; K], &'a mut [Lane]);
+    impl<const K: usize, const N: usize> WithSimd for Op<'_, K, N> {
+        type Output = Lane;
         #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) -> Lane<T> {
+        fn with_simd<S: Simd>(self, simd: S) -> Lane {
             let Op(offsets, series, out) = self;
-            match LANES / T::per_vector::<S>() {
-                1 => horner::<S, T, K, N, 1>(simd, offsets, series, out),
-                2 => horner::<S, T, K, N, 2>(simd, offsets, series, out),
-                4 => horner::<S, T, K, N, 4>(simd, offsets, series, out),
-                8 => horner::<S, T, K, N, 8>(simd, offsets, series, out),
-                _ => horner::<S, T, K, N, 16>(simd, offsets, series, out),
+            match S::F64_LANES {
+                8 => horner::<S, K, N, 2>(simd, offsets, series, out),
+                4 => horner::<S, K, N, 4>(simd, offsets, series, out),
+                2 => horner::<S, K, N, 8>(simd, offsets, series, out),
+                _ => horner::<S, K, N, 16>(simd, offsets, series, out),
             }
         }
     }
@@ -34,30 +28,32 @@ pub(crate) fn lanes_series<T: Number, const K: usize, const N: usize>(
 }
 
 #[inline(always)]
-fn horner<S: Simd, T: Number, const K: usize, const N: usize, const V: usize>(
+fn horner<S: Simd, const K: usize, const N: usize, const V: usize>(
     simd: S,
-    offsets: &[Lane<T>],
-    series: &[[T; N]; K],
-    out: &mut [Lane<T>],
-) -> Lane<T> {
-    let zero = T::splat(simd, T::default());
+    offsets: &[Lane],
+    series: &[[f64; N]; K],
+    out: &mut [Lane],
+) -> Lane {
+    let zero = simd.splat_f64s(0.0);
     let mut reached = [zero; V];
     for (i, (offsets, out)) in offsets.iter().zip(out).enumerate() {
-        let offsets = T::vectors::<S>(offsets);
+        let (offsets, _) = S::as_simd_f64s(offsets);
+        let (out, _) = S::as_mut_simd_f64s(out);
         let mut value = [zero; V];
         for terms in series.iter().rev() {
-            let term = T::splat(simd, terms[i]);
+            let term = simd.splat_f64s(terms[i]);
             for v in 0..V {
-                value[v] = T::multiply_add(simd, value[v], offsets[v], term);
+                value[v] = simd.mul_add_f64s(value[v], offsets[v], term);
             }
         }
         for v in 0..V {
-            reached[v] = T::max_abs(simd, reached[v], offsets[v]);
+            reached[v] = simd.max_f64s(reached[v], simd.abs_f64s(offsets[v]));
         }
-        T::vectors_mut::<S>(out).copy_from_slice(&value);
+        out.copy_from_slice(&value);
     }
-    let mut greatest = [T::default(); LANES];
-    T::vectors_mut::<S>(&mut greatest).copy_from_slice(&reached);
+    let mut greatest = [0.0; LANES];
+    let (vectors, _) = S::as_mut_simd_f64s(&mut greatest);
+    vectors.copy_from_slice(&reached);
     greatest
 }
 

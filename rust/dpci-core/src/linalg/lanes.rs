@@ -2,57 +2,58 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::number::Number;
-
 /// Vectors handled at once. A pass over many columns waits for memory, so it serves more vectors than one register holds.
 pub const LANES: usize = 16;
 
 /// One number of each vector.
-pub type Lane<T = f64> = [T; LANES];
+pub type Lane = [f64; LANES];
 
 /// A sparse row: columns and values.
-pub type SparseRow<'a, T = f64> = (&'a [i32], &'a [T]);
+pub type SparseRow<'a> = (&'a [i32], &'a [f64]);
 
 /// Rows of one block.
 #[derive(Debug, Clone, Copy)]
-pub enum LaneRows<'a, T = f64> {
+pub enum LaneRows<'a> {
     /// Contiguous rows of the width that the number of points implies.
-    Dense(&'a [T]),
+    Dense(&'a [f64]),
     /// Sparse rows.
-    Sparse(&'a [SparseRow<'a, T>]),
+    Sparse(&'a [SparseRow<'a>]),
 }
 
 /// `out[i][l] += Σ_j rows[i][j] · points[j][l]`.
-pub(crate) fn lanes_predict<T: Number>(
-    rows: LaneRows<'_, T>,
-    points: &[Lane<T>],
-    out: &mut [Lane<T>],
-) {
-    struct Op<'a, T>(LaneRows<'a, T>, &'a [Lane<T>], &'a mut [Lane<T>]);
-    impl<T: Number> WithSimd for Op<'_, T> {
+pub fn lanes_predict(rows: LaneRows<'_>, points: &[Lane], out: &mut [Lane]) {
+    struct Op<'a>(LaneRows<'a>, &'a [Lane], &'a mut [Lane]);
+    impl WithSimd for Op<'_> {
         type Output = ();
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
             let Op(rows, points, out) = self;
-            T::predict(simd, rows, points, out);
+            match S::F64_LANES {
+                // Eight registers of sums keep two multiply-add units busy; narrow machines have 16.
+                8 => predict::<S, 2, 8>(simd, rows, points, out),
+                4 => predict::<S, 4, 2>(simd, rows, points, out),
+                2 => predict::<S, 8, 1>(simd, rows, points, out),
+                _ => predict::<S, 16, 1>(simd, rows, points, out),
+            }
         }
     }
     crate::linalg::arch().dispatch(Op(rows, points, out));
 }
 
 /// `out[j][l] += Σ_i rows[i][j] · weights[i][l]`.
-pub(crate) fn lanes_accumulate<T: Number>(
-    rows: LaneRows<'_, T>,
-    weights: &[Lane<T>],
-    out: &mut [Lane<T>],
-) {
-    struct Op<'a, T>(LaneRows<'a, T>, &'a [Lane<T>], &'a mut [Lane<T>]);
-    impl<T: Number> WithSimd for Op<'_, T> {
+pub fn lanes_accumulate(rows: LaneRows<'_>, weights: &[Lane], out: &mut [Lane]) {
+    struct Op<'a>(LaneRows<'a>, &'a [Lane], &'a mut [Lane]);
+    impl WithSimd for Op<'_> {
         type Output = ();
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
             let Op(rows, weights, out) = self;
-            T::accumulate(simd, rows, weights, out);
+            match S::F64_LANES {
+                8 => accumulate::<S, 2, 8>(simd, rows, weights, out),
+                4 => accumulate::<S, 4, 2>(simd, rows, weights, out),
+                2 => accumulate::<S, 8, 1>(simd, rows, weights, out),
+                _ => accumulate::<S, 16, 1>(simd, rows, weights, out),
+            }
         }
     }
     crate::linalg::arch().dispatch(Op(rows, weights, out));
@@ -65,58 +66,33 @@ pub fn lanes_spread(values: &[f64], out: &mut [Lane]) {
     }
 }
 
-/// Each byte as a number.
-pub(crate) fn lanes_of_bytes<T: Number>(bytes: &[[u8; LANES]], out: &mut [Lane<T>]) {
-    struct Op<'a, T>(&'a [[u8; LANES]], &'a mut [Lane<T>]);
-    impl<T: Number> WithSimd for Op<'_, T> {
-        type Output = ();
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _simd: S) {
-            let Op(bytes, out) = self;
-            // One row of numbers: for rows of lanes the compiler would gather numbers across the rows.
-            for (out, byte) in out.as_flattened_mut().iter_mut().zip(bytes.as_flattened()) {
-                *out = T::from(*byte);
-            }
+wide_loop! {
+    /// Each byte as a number.
+    pub fn lanes_of_bytes(bytes: &'a [[u8; LANES]], out: &'a mut [Lane]) {
+        // One row of numbers: for rows of lanes the compiler would gather numbers across the rows.
+        for (out, byte) in out.as_flattened_mut().iter_mut().zip(bytes.as_flattened()) {
+            *out = f64::from(*byte);
         }
     }
-    crate::linalg::arch().dispatch(Op(bytes, out));
 }
 
 /// `values[i][l] *= factors[i]`.
-pub(crate) fn lanes_scale<T: Number + std::ops::MulAssign>(
-    factors: &[f64],
-    values: &mut [Lane<T>],
-) {
+pub fn lanes_scale(factors: &[f64], values: &mut [Lane]) {
     for (values, factor) in values.iter_mut().zip(factors) {
-        let factor = T::of(*factor);
         for value in values {
             *value *= factor;
         }
     }
 }
 
-/// `out[i][l] = values[i][l] · counts[i][l]`.
-pub(crate) fn lanes_product<T: Number>(
-    values: &[Lane<T>],
-    counts: &[Lane<T>],
-    out: &mut [Lane<T>],
-) {
-    struct Op<'a, T>(&'a [Lane<T>], &'a [Lane<T>], &'a mut [Lane<T>]);
-    impl<T: Number> WithSimd for Op<'_, T> {
-        type Output = ();
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) {
-            let Op(values, counts, out) = self;
-            let pairs = values.iter().zip(counts);
-            for (out, (values, counts)) in out.iter_mut().zip(pairs) {
-                let pairs = T::vectors::<S>(values).iter().zip(T::vectors::<S>(counts));
-                for (out, (&value, &count)) in T::vectors_mut::<S>(out).iter_mut().zip(pairs) {
-                    *out = T::multiply(simd, value, count);
-                }
-            }
+wide_loop! {
+    /// `out[i][l] = values[i][l] · counts[i][l]`.
+    pub fn lanes_product(values: &'a [Lane], counts: &'a [Lane], out: &'a mut [Lane]) {
+        let pairs = values.as_flattened().iter().zip(counts.as_flattened());
+        for (out, (value, count)) in out.as_flattened_mut().iter_mut().zip(pairs) {
+            *out = value * count;
         }
     }
-    crate::linalg::arch().dispatch(Op(values, counts, out));
 }
 
 wide_loop! {
@@ -154,45 +130,35 @@ pub fn lanes_outer(values: &[f64], counts: &[Lane], out: &mut [Lane]) {
     crate::linalg::arch().dispatch(Op(values, counts, out));
 }
 
-/// Registers `first..first + V` of a row of lanes.
 #[inline(always)]
-fn load<S: Simd, T: Number, const V: usize>(lane: &Lane<T>, first: usize) -> [T::Vector<S>; V] {
-    let vectors = &T::vectors::<S>(lane)[first..first + V];
+fn load<S: Simd, const V: usize>(lane: &Lane) -> [S::f64s; V] {
+    let (vectors, _) = S::as_simd_f64s(lane);
     std::array::from_fn(|v| vectors[v])
 }
 
 /// `sum += x · lane`.
 #[inline(always)]
-fn add<S: Simd, T: Number, const V: usize>(
-    simd: S,
-    x: T,
-    lane: [T::Vector<S>; V],
-    sum: &mut [T::Vector<S>; V],
-) {
-    let x = T::splat(simd, x);
+fn add<S: Simd, const V: usize>(simd: S, x: f64, lane: [S::f64s; V], sum: &mut [S::f64s; V]) {
+    let x = simd.splat_f64s(x);
     for (s, l) in sum.iter_mut().zip(lane) {
-        *s = T::multiply_add(simd, x, l, *s);
+        *s = simd.mul_add_f64s(x, l, *s);
     }
 }
 
 #[inline(always)]
-fn store<S: Simd, T: Number, const V: usize>(
-    sum: [T::Vector<S>; V],
-    out: &mut Lane<T>,
-    first: usize,
-) {
-    T::vectors_mut::<S>(out)[first..first + V].copy_from_slice(&sum);
+fn store<S: Simd, const V: usize>(sum: [S::f64s; V], out: &mut Lane) {
+    let (out, _) = S::as_mut_simd_f64s(out);
+    out.copy_from_slice(&sum);
 }
 
-/// `R` rows share the loads of the points, `V` registers of them at a time.
+/// `R` rows share the loads of the points and hide the latency of the sums.
 #[inline(always)]
-pub(super) fn predict<S: Simd, T: Number, const V: usize, const R: usize>(
+fn predict<S: Simd, const V: usize, const R: usize>(
     simd: S,
-    rows: LaneRows<'_, T>,
-    points: &[Lane<T>],
-    out: &mut [Lane<T>],
+    rows: LaneRows<'_>,
+    points: &[Lane],
+    out: &mut [Lane],
 ) {
-    let firsts = || (0..LANES / T::per_vector::<S>()).step_by(V);
     match rows {
         LaneRows::Dense(rows) => {
             let width = points.len();
@@ -200,95 +166,85 @@ pub(super) fn predict<S: Simd, T: Number, const V: usize, const R: usize>(
                 return;
             }
             let (groups, rest) = out.as_chunks_mut::<R>();
-            let n_grouped = R * width * groups.len();
-            for (rows, out) in rows.chunks_exact(R * width).zip(groups) {
-                let rows: [&[T]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
-                for first in firsts() {
-                    let mut sums: [[T::Vector<S>; V]; R] =
-                        std::array::from_fn(|r| load::<S, T, V>(&out[r], first));
-                    for (j, point) in points.iter().enumerate() {
-                        let point = load::<S, T, V>(point, first);
-                        for (row, sum) in rows.iter().zip(&mut sums) {
-                            add::<S, T, V>(simd, row[j], point, sum);
-                        }
+            for (rows, out) in rows.chunks_exact(R * width).zip(groups.iter_mut()) {
+                let rows: [&[f64]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
+                let mut sums: [[S::f64s; V]; R] = std::array::from_fn(|r| load::<S, V>(&out[r]));
+                for (j, point) in points.iter().enumerate() {
+                    let point = load::<S, V>(point);
+                    for (row, sum) in rows.iter().zip(&mut sums) {
+                        add(simd, row[j], point, sum);
                     }
-                    for (sum, out) in sums.into_iter().zip(&mut *out) {
-                        store::<S, T, V>(sum, out, first);
-                    }
+                }
+                for (sum, out) in sums.into_iter().zip(out) {
+                    store::<S, V>(sum, out);
                 }
             }
-            for (row, out) in rows[n_grouped..].chunks_exact(width).zip(rest) {
-                for first in firsts() {
-                    let mut sum = load::<S, T, V>(out, first);
-                    for (x, point) in row.iter().zip(points) {
-                        add::<S, T, V>(simd, *x, load::<S, T, V>(point, first), &mut sum);
-                    }
-                    store::<S, T, V>(sum, out, first);
+            for (row, out) in rows[R * width * groups.len()..]
+                .chunks_exact(width)
+                .zip(rest)
+            {
+                let mut sum = load::<S, V>(out);
+                for (x, point) in row.iter().zip(points) {
+                    add(simd, *x, load::<S, V>(point), &mut sum);
                 }
+                store::<S, V>(sum, out);
             }
         }
         LaneRows::Sparse(rows) => {
             for ((columns, values), out) in rows.iter().zip(out) {
-                for first in firsts() {
-                    let mut sum = load::<S, T, V>(out, first);
-                    for (column, x) in columns.iter().zip(*values) {
-                        let point = load::<S, T, V>(&points[index(*column)], first);
-                        add::<S, T, V>(simd, *x, point, &mut sum);
-                    }
-                    store::<S, T, V>(sum, out, first);
+                let mut sum = load::<S, V>(out);
+                for (column, x) in columns.iter().zip(*values) {
+                    add(simd, *x, load::<S, V>(&points[index(*column)]), &mut sum);
                 }
+                store::<S, V>(sum, out);
             }
         }
     }
 }
 
-/// Numbers of dense rows that are read again for each group of columns: so many stay in a first-level cache.
-const READ_AGAIN: usize = 1 << 11;
-
-/// The sums of up to six columns stay in registers for many rows, `V` registers of each at a time.
+/// The sums of `C` columns stay in registers for all rows.
 #[inline(always)]
-pub(super) fn accumulate<S: Simd, T: Number, const V: usize>(
+fn accumulate<S: Simd, const V: usize, const C: usize>(
     simd: S,
-    rows: LaneRows<'_, T>,
-    weights: &[Lane<T>],
-    out: &mut [Lane<T>],
+    rows: LaneRows<'_>,
+    weights: &[Lane],
+    out: &mut [Lane],
 ) {
     match rows {
         LaneRows::Dense(rows) => {
             let width = out.len();
-            if width == 0 {
-                return;
+            let (chunks, rest) = out.as_chunks_mut::<C>();
+            let n_chunks = chunks.len();
+            for (c, out) in chunks.iter_mut().enumerate() {
+                accumulate_columns::<S, V, C>(simd, (rows, width, C * c), weights, out);
             }
-            let n_groups = width.div_ceil(6);
-            let step = (READ_AGAIN / width).max(16);
-            for (rows, weights) in rows.chunks(step * width).zip(weights.chunks(step)) {
-                let mut rest = &mut *out;
-                for group in 0..n_groups {
-                    // As equal as may be: two or three would not keep the multiply-add units busy.
-                    let size = rest.len().div_ceil(n_groups - group);
-                    let rows = (rows, width, width - rest.len());
-                    let (sums, others) = rest.split_at_mut(size);
-                    rest = others;
-                    match size {
-                        6 => columns::<S, T, V, 6>(simd, rows, weights, sums),
-                        5 => columns::<S, T, V, 5>(simd, rows, weights, sums),
-                        4 => columns::<S, T, V, 4>(simd, rows, weights, sums),
-                        3 => columns::<S, T, V, 3>(simd, rows, weights, sums),
-                        2 => columns::<S, T, V, 2>(simd, rows, weights, sums),
-                        _ => columns::<S, T, V, 1>(simd, rows, weights, sums),
-                    }
-                }
+            let (pairs, rest) = rest.as_chunks_mut::<2>();
+            let n_pairs = pairs.len();
+            for (c, out) in pairs.iter_mut().enumerate() {
+                accumulate_columns::<S, V, 2>(
+                    simd,
+                    (rows, width, C * n_chunks + 2 * c),
+                    weights,
+                    out,
+                );
+            }
+            for (c, out) in rest.iter_mut().enumerate() {
+                let first = C * n_chunks + 2 * n_pairs + c;
+                accumulate_columns::<S, V, 1>(
+                    simd,
+                    (rows, width, first),
+                    weights,
+                    std::array::from_mut(out),
+                );
             }
         }
         LaneRows::Sparse(rows) => {
             for ((columns, values), weight) in rows.iter().zip(weights) {
                 for (column, x) in columns.iter().zip(*values) {
                     let out = &mut out[index(*column)];
-                    for first in (0..LANES / T::per_vector::<S>()).step_by(V) {
-                        let mut sum = load::<S, T, V>(out, first);
-                        add::<S, T, V>(simd, *x, load::<S, T, V>(weight, first), &mut sum);
-                        store::<S, T, V>(sum, out, first);
-                    }
+                    let mut sum = load::<S, V>(out);
+                    add(simd, *x, load::<S, V>(weight), &mut sum);
+                    store::<S, V>(sum, out);
                 }
             }
         }
@@ -297,24 +253,21 @@ pub(super) fn accumulate<S: Simd, T: Number, const V: usize>(
 
 /// `out[c][l] += Σ_i rows[i][first + c] · weights[i][l]` for contiguous rows of some width.
 #[inline(always)]
-fn columns<S: Simd, T: Number, const V: usize, const C: usize>(
+fn accumulate_columns<S: Simd, const V: usize, const C: usize>(
     simd: S,
-    (rows, width, column): (&[T], usize, usize),
-    weights: &[Lane<T>],
-    out: &mut [Lane<T>],
+    (rows, width, first): (&[f64], usize, usize),
+    weights: &[Lane],
+    out: &mut [Lane; C],
 ) {
-    for first in (0..LANES / T::per_vector::<S>()).step_by(V) {
-        let mut sums: [[T::Vector<S>; V]; C] =
-            std::array::from_fn(|c| load::<S, T, V>(&out[c], first));
-        for (row, weight) in rows.chunks_exact(width).zip(weights) {
-            let weight = load::<S, T, V>(weight, first);
-            for (sum, x) in sums.iter_mut().zip(&row[column..column + C]) {
-                add::<S, T, V>(simd, *x, weight, sum);
-            }
+    let mut sums: [[S::f64s; V]; C] = std::array::from_fn(|c| load::<S, V>(&out[c]));
+    for (row, weight) in rows.chunks_exact(width).zip(weights) {
+        let weight = load::<S, V>(weight);
+        for (sum, x) in sums.iter_mut().zip(&row[first..first + C]) {
+            add(simd, *x, weight, sum);
         }
-        for (sum, out) in sums.into_iter().zip(&mut *out) {
-            store::<S, T, V>(sum, out, first);
-        }
+    }
+    for (sum, out) in sums.into_iter().zip(out) {
+        store::<S, V>(sum, out);
     }
 }
 

@@ -32,16 +32,13 @@ pub use doubled_cholesky::DoubledCholesky;
 pub use doubled_exp::{doubled_exp, doubled_exp_ratio, doubled_sigmoid};
 pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
-pub(crate) use lane_series::lanes_series;
-pub use lane_series::lanes_sigmoid_rates;
-pub use lanes::{LANES, Lane, LaneRows, SparseRow, lanes_outer, lanes_spread, lanes_weigh_moments};
-pub(crate) use lanes::{
-    lanes_accumulate, lanes_of_bytes, lanes_predict, lanes_product, lanes_scale,
+pub use lane_series::{lanes_series, lanes_sigmoid_rates};
+pub use lanes::{
+    LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict,
+    lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
 };
 pub use multi_gram::{MultiGram, Precision};
-pub(crate) use number::Number;
 pub use packed::PackedBlock;
-pub(crate) use packed_lanes::round;
 pub use place::{Run, clip_rows, one_within, place_rows};
 pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.

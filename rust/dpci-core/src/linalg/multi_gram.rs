@@ -1,18 +1,18 @@
 //! Many weighted Gram matrices at once, two for each lane: products of columns are made once and multiplied into all weights.
 //!
-//! Products of dense rows are summed over some hundred rows in the precision that is asked for, and these sums in double precision.
+//! Products of dense rows are summed over a block in the precision that is asked for, and over blocks in double precision.
 
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lane, SparseRow, index};
-use super::packed_lanes::{Packed, Panel, SETS, Sums, panels};
+use super::packed_lanes::{PAIRS, Packed, Panel, SETS, Tile, panels};
 use super::symmetric::mirror_lower;
 
-/// In which products of dense rows are made and summed over some hundred rows; those of sparse rows are always in double precision.
+/// In which products of dense rows are made and summed over a block; those of sparse rows are always in double precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// Twice as fast. An entry is off by at most `(N + 4)·2⁻²⁴` of the sum of its absolute terms, `N` = 256 the rows that are summed at a time;
-    /// roundings of many cancel, so that it is about `√B` times less in `B` times as many rows.
+    /// Twice as fast. An entry is off by at most `(N + 4)·2⁻²⁴` of the sum of its absolute terms, `N` the rows of a block; roundings of many
+    /// blocks cancel, so that it is about `√B` times less in `B` of them.
     Single,
     /// As everywhere else.
     Double,
@@ -23,8 +23,8 @@ pub enum Precision {
 pub struct MultiGram {
     dim: usize,
     /// By column pair and set: sums of products by lane, in the order of [`for_each_pair`].
-    sums: Vec<Sums>,
-    /// Rows that are not in the sums yet; one of the two is in use.
+    tiles: Vec<Tile>,
+    /// The block at hand; one of the two is in use.
     single: Packed<f32>,
     double: Packed<f64>,
     precision: Precision,
@@ -38,7 +38,7 @@ impl MultiGram {
     pub fn new(dim: usize, precision: Precision) -> Self {
         Self {
             dim,
-            sums: Vec::new(),
+            tiles: Vec::new(),
             single: Packed::default(),
             double: Packed::default(),
             precision,
@@ -57,13 +57,13 @@ impl MultiGram {
         if n == 0 {
             return;
         }
-        let n_sums = panels(self.dim).map(Panel::n_sums).sum::<usize>();
-        self.sums.resize(n_sums, [[0.0; LANES]; SETS]);
-        let (dim, sums) = (self.dim, &mut self.sums);
+        let n_tiles = panels(self.dim).map(Panel::n_tiles).sum::<usize>();
+        self.tiles.resize(n_tiles, [[[0.0; LANES]; SETS]; PAIRS]);
+        let (dim, tiles) = (self.dim, &mut self.tiles);
         let block = (rows, last, weights);
         match self.precision {
-            Precision::Single => self.single.add(dim, block, sums),
-            Precision::Double => self.double.add(dim, block, sums),
+            Precision::Single => self.single.add(dim, block, tiles),
+            Precision::Double => self.double.add(dim, block, tiles),
         }
     }
 
@@ -87,13 +87,11 @@ impl MultiGram {
 
     /// The matrix of one set and lane, divided by `divisor`: full, row-major, exactly symmetric.
     #[must_use]
-    pub fn finish(&mut self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
+    pub fn finish(&self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
-        self.single.flush(dim, &mut self.sums);
-        self.double.flush(dim, &mut self.sums);
         let mut out = vec![0.0; dim * dim];
-        if !self.sums.is_empty() {
-            for_each_pair(dim, &self.sums, |row, column, sums| {
+        if !self.tiles.is_empty() {
+            for_each_pair(dim, self.tiles.as_flattened(), |row, column, sums| {
                 out[row * dim + column] = sums[set][lane] / divisor;
             });
         }
@@ -117,11 +115,15 @@ fn triangle(k: usize) -> (usize, usize) {
     (row, k - row * (row + 1) / 2)
 }
 
-/// Calls `visit(row, column, sums)` for every entry of the lower triangle, in the order of the sums.
+/// Calls `visit(row, column, sums)` for every entry of the lower triangle, in the order of the tiles.
 fn for_each_pair<T>(dim: usize, entries: &[T], mut visit: impl FnMut(usize, usize, &T)) {
     let mut entries = entries.iter();
     for panel in panels(dim) {
-        for (k, values) in entries.by_ref().take(panel.n_triangle_sums()).enumerate() {
+        for (k, values) in entries
+            .by_ref()
+            .take(panel.n_triangle_tiles() * PAIRS)
+            .enumerate()
+        {
             let (row, column) = triangle(k);
             if row < panel.n_columns {
                 visit(panel.first + row, panel.first + column, values);
@@ -262,8 +264,7 @@ mod tests {
             }
         }
         for (set, lane) in [(0, 3), (1, 15)] {
-            let [rounded, exact] =
-                [&mut single, &mut double].map(|gram| gram.finish(set, lane, 1.0));
+            let [rounded, exact] = [&single, &double].map(|gram| gram.finish(set, lane, 1.0));
             for (rounded, exact) in rounded.iter().zip(&exact) {
                 // Of the diagonal, which is 1.5 times the mean of a square of 0.12 for each of 32,768 rows.
                 assert!(

@@ -11,26 +11,14 @@ pub(super) const SETS: usize = 2;
 /// Columns of a panel: the widest register of single precision.
 const PANEL: usize = 16;
 
-/// Most pairs whose sums are held at once, see [`groups`].
-const PAIRS: usize = 6;
+/// Pairs of a tile.
+pub(super) const PAIRS: usize = 8;
 
 /// Products of the columns of a panel with each other, each pair once.
 const TRIANGLE: usize = PANEL * (PANEL + 1) / 2;
 
-/// Sums of a column pair, by set and lane.
-pub(super) type Sums = [Lane; SETS];
-
-/// So many pairs in groups of five and six, whose sums fill the registers: their sizes, which have some pairs more where there are few.
-fn groups(n_pairs: usize) -> impl Iterator<Item = usize> {
-    let n = n_pairs.div_ceil(PAIRS);
-    let whole = n_pairs.saturating_sub(n * (PAIRS - 1));
-    (0..n).map(move |group| PAIRS - usize::from(group >= whole))
-}
-
-/// Pairs in [`groups`].
-fn n_held(n_pairs: usize) -> usize {
-    groups(n_pairs).sum()
-}
+/// Sums of some column pairs, by set and lane.
+pub(super) type Tile = [[Lane; SETS]; PAIRS];
 
 /// Columns `first..first + n_columns` of a matrix.
 #[derive(Clone, Copy)]
@@ -41,19 +29,14 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// Pairs within the panel.
-    fn n_triangle_pairs(self) -> usize {
-        self.n_columns * (self.n_columns + 1) / 2
+    /// Tiles for the pairs within the panel.
+    pub(super) fn n_triangle_tiles(self) -> usize {
+        (self.n_columns * (self.n_columns + 1) / 2).div_ceil(PAIRS)
     }
 
-    /// Sums that are held for the pairs within the panel.
-    pub(super) fn n_triangle_sums(self) -> usize {
-        n_held(self.n_triangle_pairs())
-    }
-
-    /// Those for all pairs whose first column lies in this panel: those within it, then its columns with each panel before.
-    pub(super) fn n_sums(self) -> usize {
-        self.n_triangle_sums() + self.n_columns * self.index * PANEL
+    /// Tiles for all pairs whose first column lies in this panel: those within it, then its columns with each panel before.
+    pub(super) fn n_tiles(self) -> usize {
+        self.n_triangle_tiles() + self.n_columns * self.index * (PANEL / PAIRS)
     }
 }
 
@@ -65,196 +48,147 @@ pub(super) fn panels(dim: usize) -> impl Iterator<Item = Panel> {
     })
 }
 
-/// Rows that are held until their products are summed: many, because each sum begins and ends with work of its own.
-/// Not so many that those of a panel and their weights leave a first-level cache.
-pub(super) const HELD: usize = 128;
-
-/// Rows and their weights in one precision, until there are enough of them.
+/// The rows and weights of a block in one precision.
 #[derive(Debug, Default)]
 pub(super) struct Packed<T> {
-    /// Rows in panels of their columns, panel after panel.
+    /// The rows, and in panels of their columns, panel after panel.
+    rows: Vec<T>,
     panels: Vec<[T; PANEL]>,
+    products: Vec<[T; PANEL]>,
     triangles: Vec<[T; TRIANGLE + PANEL]>,
-    /// Weights by set, and the same times the numbers of a column.
+    /// Weights by set.
     weights: [Vec<[T; LANES]>; SETS],
-    scaled: [Vec<[T; LANES]>; SETS],
-    n_held: usize,
-    rounded: Vec<T>,
 }
 
 impl<T: Number> Packed<T> {
-    /// Adds rows to those that are held, and when these are enough to all sums.
+    /// Adds a block of rows, at least one, to every tile.
     pub(super) fn add(
         &mut self,
         dim: usize,
         (rows, last, weights): (&[f64], Option<f64>, [&[Lane]; SETS]),
-        sums: &mut [Sums],
+        tiles: &mut [Tile],
     ) {
-        let width = dim - usize::from(last.is_some());
+        let n = weights[0].len();
         let zero = T::default();
-        self.panels
-            .resize(dim.div_ceil(PANEL) * HELD, [zero; PANEL]);
-        self.triangles.resize(HELD, [zero; TRIANGLE + PANEL]);
-        for held in self.weights.iter_mut().chain(&mut self.scaled) {
-            held.resize(HELD, [zero; LANES]);
+        self.rows.resize(rows.len(), zero);
+        self.panels.resize(dim.div_ceil(PANEL) * n, [zero; PANEL]);
+        self.products.resize(n, [zero; PANEL]);
+        self.triangles.resize(n, [zero; TRIANGLE + PANEL]);
+        for held in &mut self.weights {
+            held.resize(n, [zero; LANES]);
         }
-        let mut from = 0;
-        while from < weights[0].len() {
-            let to = weights[0].len().min(from + HELD - self.n_held);
-            let weights = weights.map(|weights| &weights[from..to]);
-            self.hold(&rows[from * width..to * width], width, last, weights);
-            if self.n_held == HELD {
-                self.flush(dim, sums);
-            }
-            from = to;
-        }
+        crate::linalg::arch().dispatch(AddBlock {
+            dim,
+            rows,
+            last,
+            weights,
+            packed: self,
+            tiles,
+        });
     }
+}
 
-    /// Rounds rows and weights, the rows into panels; what lies right of the last column is never used.
-    fn hold(&mut self, rows: &[f64], width: usize, last: Option<f64>, weights: [&[Lane]; SETS]) {
-        let first = self.n_held;
-        self.n_held += weights[0].len();
-        let held = first..self.n_held;
-        for (rounded, weights) in self.weights.iter_mut().zip(weights) {
-            let rounded = &mut rounded[held.clone()];
+/// One block of rows added to every tile.
+struct AddBlock<'a, T> {
+    dim: usize,
+    rows: &'a [f64],
+    last: Option<f64>,
+    weights: [&'a [Lane]; SETS],
+    packed: &'a mut Packed<T>,
+    tiles: &'a mut [Tile],
+}
+
+impl<T: Number> AddBlock<'_, T> {
+    /// Rounds weights and rows, the rows into panels; what lies right of the last column is never used.
+    #[inline(always)]
+    fn pack(&mut self) {
+        let width = self.dim - usize::from(self.last.is_some());
+        let n = self.weights[0].len();
+        for (rounded, weights) in self.packed.weights.iter_mut().zip(self.weights) {
             round(weights.as_flattened(), rounded.as_flattened_mut());
         }
-        self.rounded.resize(rows.len(), T::default());
-        round(rows, &mut self.rounded);
-        if width > 0 {
-            for (i, row) in self.rounded.chunks_exact(width).enumerate() {
-                for (p, part) in row.chunks(PANEL).enumerate() {
-                    self.panels[p * HELD + first + i][..part.len()].copy_from_slice(part);
-                }
+        round(self.rows, &mut self.packed.rows);
+        for i in 0..n {
+            let row = &self.packed.rows[i * width..(i + 1) * width];
+            for (p, part) in row.chunks(PANEL).enumerate() {
+                self.packed.panels[p * n + i][..part.len()].copy_from_slice(part);
             }
         }
-        if let Some(last) = last {
-            for panel in &mut self.panels[width / PANEL * HELD..][held] {
+        if let Some(last) = self.last {
+            for panel in &mut self.packed.panels[width / PANEL * n..][..n] {
                 panel[width % PANEL] = T::of(last);
             }
         }
     }
-
-    /// Adds the rows that are held to all sums.
-    pub(super) fn flush(&mut self, dim: usize, sums: &mut [Sums]) {
-        if self.n_held > 0 {
-            crate::linalg::arch().dispatch(AddHeld {
-                dim,
-                packed: self,
-                sums,
-            });
-            self.n_held = 0;
-        }
-    }
-}
-
-/// Rows that are held, added to all sums.
-struct AddHeld<'a, T> {
-    dim: usize,
-    packed: &'a mut Packed<T>,
-    sums: &'a mut [Sums],
 }
 
 /// Numbers in another precision.
-pub(crate) fn round<T: Number>(values: &[f64], out: &mut [T]) {
-    struct Op<'a, T>(&'a [f64], &'a mut [T]);
-    impl<T: Number> WithSimd for Op<'_, T> {
-        type Output = ();
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _simd: S) {
-            let Op(values, out) = self;
-            for (out, value) in out.iter_mut().zip(values) {
-                *out = T::of(*value);
-            }
-        }
+#[inline(always)]
+fn round<T: Number>(values: &[f64], out: &mut [T]) {
+    for (out, value) in out.iter_mut().zip(values) {
+        *out = T::of(*value);
     }
-    crate::linalg::arch().dispatch(Op(values, out));
 }
 
-impl<T: Number> WithSimd for AddHeld<'_, T> {
+impl<T: Number> WithSimd for AddBlock<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let n = self.packed.n_held;
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        self.pack();
         let Packed {
             panels: columns,
+            products,
             triangles,
             weights,
-            scaled,
             ..
         } = self.packed;
-        let triangles = &mut triangles[..n];
-        let weights = [&weights[0][..n], &weights[1][..n]];
-        let mut rest = self.sums;
+        let n = products.len();
+        let weights = [&weights[0][..], &weights[1][..]];
+        let mut tiles = self.tiles.iter_mut();
         for panel in panels(self.dim) {
-            let own = &columns[panel.index * HELD..][..n];
+            let own = &columns[panel.index * n..][..n];
             for (triangle, row) in triangles.iter_mut().zip(own) {
                 // The products of column k with all: what goes past column k is overwritten by those of column k + 1.
                 for (k, x) in row.iter().enumerate().take(panel.n_columns) {
                     multiply(simd, *x, row, &mut triangle[k * (k + 1) / 2..][..PANEL]);
                 }
             }
-            let (sums, others) = rest.split_at_mut(panel.n_triangle_sums());
-            rest = others;
-            add_products(simd, triangles, panel.n_triangle_pairs(), weights, sums);
-            if panel.index == 0 {
-                continue;
+            for (t, tile) in tiles.by_ref().take(panel.n_triangle_tiles()).enumerate() {
+                T::add_tile(simd, triangles, t * PAIRS, weights, tile);
             }
             for k in 0..panel.n_columns {
-                for (scaled, weights) in scaled.iter_mut().zip(weights) {
-                    for ((scaled, weights), row) in scaled.iter_mut().zip(weights).zip(own) {
-                        multiply(simd, row[k % PANEL], weights, scaled);
+                for other in columns.chunks_exact(n).take(panel.index) {
+                    for ((product, row), other) in products.iter_mut().zip(own).zip(other) {
+                        multiply(simd, row[k % PANEL], other, product);
                     }
-                }
-                let scaled = [&scaled[0][..n], &scaled[1][..n]];
-                for other in columns.chunks_exact(HELD).take(panel.index) {
-                    let (sums, others) = rest.split_at_mut(PANEL);
-                    rest = others;
-                    add_products(simd, &other[..n], PANEL, scaled, sums);
+                    for (t, tile) in tiles.by_ref().take(PANEL / PAIRS).enumerate() {
+                        T::add_tile(simd, products, t * PAIRS, weights, tile);
+                    }
                 }
             }
         }
     }
 }
 
-/// `sums[k] += Σ products[i][k] ⊗ weights[i]` for the first products of every row.
+/// `out = x · columns`.
 #[inline(always)]
-fn add_products<S: Simd, T: Number, const W: usize>(
-    simd: S,
-    products: &[[T; W]],
-    n_pairs: usize,
-    weights: [&[[T; LANES]]; SETS],
-    mut sums: &mut [Sums],
-) {
-    let mut from = 0;
-    for size in groups(n_pairs) {
-        let (group, rest) = sums.split_at_mut(size);
-        T::add_group(simd, products, from, weights, group);
-        (from, sums) = (from + size, rest);
-    }
-}
-
-/// `out = x · numbers`.
-#[inline(always)]
-fn multiply<S: Simd, T: Number, const W: usize>(simd: S, x: T, numbers: &[T; W], out: &mut [T]) {
+fn multiply<S: Simd, T: Number>(simd: S, x: T, columns: &[T; PANEL], out: &mut [T]) {
     let x = T::splat(simd, x);
-    for (o, &n) in T::vectors_mut::<S>(out)
+    for (o, &c) in T::vectors_mut::<S>(out)
         .iter_mut()
-        .zip(T::vectors::<S>(numbers))
+        .zip(T::vectors::<S>(columns))
     {
-        *o = T::multiply(simd, x, n);
+        *o = T::multiply(simd, x, c);
     }
 }
 
-/// `sums[k] += Σ products[i][from + k] ⊗ weights[i]` for `PAIRS` products at a time; `SETS_AT_ONCE` sets of weights and the `VECTORS`
-/// registers of a set's lanes.
+/// `tile += Σ products[i][from..from + 8] ⊗ weights[i]`, for `ROWS` products at a time and the `VECTORS` registers of a set's lanes.
 #[inline(always)]
-pub(super) fn add_pairs<
+pub(super) fn tile_kernel<
     S: Simd,
     T: Number,
-    const PAIRS: usize,
-    const SETS_AT_ONCE: usize,
+    const ROWS: usize,
     const VECTORS: usize,
     const W: usize,
 >(
@@ -262,28 +196,28 @@ pub(super) fn add_pairs<
     products: &[[T; W]],
     from: usize,
     weights: [&[[T; LANES]]; SETS],
-    sums: &mut [Sums],
+    tile: &mut Tile,
 ) {
-    let zero = T::splat(simd, T::default());
-    for first in (0..SETS).step_by(SETS_AT_ONCE) {
-        let mut registers = [[[zero; VECTORS]; SETS_AT_ONCE]; PAIRS];
-        for (i, products) in products.iter().enumerate() {
-            let products = &products[from..from + PAIRS];
-            for (pairs, product) in registers.iter_mut().zip(products) {
+    for (group, tile) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+        let zero = T::splat(simd, T::default());
+        let mut sums = [[[zero; VECTORS]; SETS]; ROWS];
+        for ((products, first), second) in products.iter().zip(weights[0]).zip(weights[1]) {
+            let weights = [T::vectors::<S>(first), T::vectors::<S>(second)];
+            let products = &products[from + group * ROWS..][..ROWS];
+            for (sums, product) in sums.iter_mut().zip(products) {
                 let product = T::splat(simd, *product);
-                for (registers, weights) in pairs.iter_mut().zip(&weights[first..]) {
-                    let weights = T::vectors::<S>(&weights[i]);
-                    for (register, weight) in registers.iter_mut().zip(weights) {
-                        *register = T::multiply_add(simd, product, *weight, *register);
+                for (sums, weights) in sums.iter_mut().zip(weights) {
+                    for (sum, weight) in sums.iter_mut().zip(weights) {
+                        *sum = T::multiply_add(simd, product, *weight, *sum);
                     }
                 }
             }
         }
-        for (sums, pairs) in sums.iter_mut().zip(&registers) {
-            for (sums, registers) in sums[first..].iter_mut().zip(pairs) {
+        for (tile, sums) in tile.iter_mut().zip(&sums) {
+            for (tile, sums) in tile.iter_mut().zip(sums) {
                 let mut block = [T::default(); LANES];
-                T::vectors_mut::<S>(&mut block).copy_from_slice(registers);
-                for (total, sum) in sums.iter_mut().zip(block) {
+                T::vectors_mut::<S>(&mut block).copy_from_slice(sums);
+                for (total, sum) in tile.iter_mut().zip(block) {
                     *total += sum.into();
                 }
             }

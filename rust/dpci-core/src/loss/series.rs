@@ -11,13 +11,6 @@ pub const SERIES_TERMS: usize = 11;
 /// about `2/π^(k+1)`, that of power 11 below 2.2·10⁻⁶, and `8^-11` of that 2.6·10⁻¹⁶.
 pub const SERIES_REACH: f64 = 0.125;
 
-/// Coefficients of a series for the change of a slope where a step needs it: powers 1 to 5.
-pub const FEW_SERIES_TERMS: usize = 6;
-
-/// How far such a series is good to four digits of the greatest change: the coefficient of power 6 is at most about `2/π⁷`, which makes
-/// 10⁻⁵ of `2^-6`. Within [`SERIES_REACH`] it is good to single precision.
-pub const FEW_SERIES_REACH: f64 = 0.5;
-
 /// Rows whose series are held at a time.
 pub const SERIES_ROWS: usize = 64;
 
@@ -26,8 +19,6 @@ pub const SERIES_ROWS: usize = 64;
 pub struct Series {
     /// Coefficients by power, then by row.
     pub terms: [[f64; SERIES_ROWS]; SERIES_TERMS],
-    /// Whether the first [`FEW_SERIES_TERMS`] of them are enough; the others then hold anything.
-    pub few: bool,
     /// The label of each row.
     pub labels: [f64; SERIES_ROWS],
 }
@@ -36,7 +27,6 @@ impl Default for Series {
     fn default() -> Self {
         Self {
             terms: [[0.0; SERIES_ROWS]; SERIES_TERMS],
-            few: false,
             labels: [0.0; SERIES_ROWS],
         }
     }
@@ -56,20 +46,15 @@ pub(super) fn slopes_of_sigmoid(
     for ((value, slope), label) in values.zip(&out.labels) {
         *value = slope + label;
     }
-    if out.few {
-        let few = out.terms.first_chunk_mut::<FEW_SERIES_TERMS>();
-        few.map(|few| crate::linalg::arch().dispatch(SigmoidSeries(few)));
-    } else {
-        crate::linalg::arch().dispatch(SigmoidSeries(&mut out.terms));
-    }
+    crate::linalg::arch().dispatch(SigmoidSeries(&mut out.terms));
     out.terms[0][..slopes.len()].copy_from_slice(slopes);
 }
 
 /// Series of sigmoids from their values: `p' = p - p²` gives each coefficient from those before. A type of its own because only its
 /// `with_simd` is compiled for the wide instruction sets.
-struct SigmoidSeries<'a, const K: usize>(&'a mut [[f64; SERIES_ROWS]; K]);
+struct SigmoidSeries<'a>(&'a mut [[f64; SERIES_ROWS]; SERIES_TERMS]);
 
-impl<const K: usize> WithSimd for SigmoidSeries<'_, K> {
+impl WithSimd for SigmoidSeries<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -77,9 +62,9 @@ impl<const K: usize> WithSimd for SigmoidSeries<'_, K> {
         let Self(terms) = self;
         for v in 0..SERIES_ROWS / S::F64_LANES {
             // In registers: each coefficient of a few rows is made of all before.
-            let mut known = [simd.splat_f64s(0.0); K];
+            let mut known = [simd.splat_f64s(0.0); SERIES_TERMS];
             known[0] = S::as_simd_f64s(&terms[0]).0[v];
-            for k in 0..K - 1 {
+            for k in 0..SERIES_TERMS - 1 {
                 // The terms of the square come twice, but for one in the middle.
                 let mut twice = simd.splat_f64s(0.0);
                 for j in 0..k.div_ceil(2) {

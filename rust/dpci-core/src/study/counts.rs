@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::linalg::{LANES, Lane, Number, lanes_of_bytes};
+use crate::linalg::{LANES, Lane, lanes_of_bytes};
 
 /// The counts of a group of samples.
 #[derive(Debug, Clone)]
@@ -31,14 +31,14 @@ impl Counts {
     }
 
     /// Writes the counts of some rows as numbers.
-    pub(super) fn load<T: Number>(&self, rows: Range<usize>, out: &mut [Lane<T>]) {
+    pub(super) fn load(&self, rows: Range<usize>, out: &mut [Lane]) {
         lanes_of_bytes(&self.small[rows.clone()], out);
         let first = self.large.partition_point(|(row, _)| *row < rows.start);
         for (row, counts) in &self.large[first..] {
             if *row >= rows.end {
                 break;
             }
-            out[row - rows.start] = counts.map(|count| T::of(f64::from(count)));
+            out[row - rows.start] = counts.map(f64::from);
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
             *c = std::array::from_fn(|lane| u32::try_from(1000 * *row + lane).unwrap());
         }
         for rows in [0..64, 64..128, 128..200, 4..5] {
-            let mut out: Vec<Lane> = vec![[f64::NAN; LANES]; rows.len()];
+            let mut out = vec![[f64::NAN; LANES]; rows.len()];
             counts.load(rows.clone(), &mut out);
             for lane in 0..LANES {
                 let expected = &counts.of(lane)[rows.clone()];

@@ -4,20 +4,22 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::Result;
-use crate::design::Design;
+use crate::design::{Design, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
-    LANES, Lane, LaneRows, MultiGram, Number, Precision, lanes_outer, lanes_product, lanes_scale,
-    lanes_series, lanes_sigmoid_rates, lanes_spread, lanes_weigh_moments,
+    LANES, Lane, LaneRows, MultiGram, Precision, SparseRow, lanes_accumulate, lanes_outer,
+    lanes_predict, lanes_product, lanes_scale, lanes_series, lanes_sigmoid_rates, lanes_spread,
+    lanes_weigh_moments,
 };
-use crate::loss::{Batch, FEW_SERIES_REACH, FEW_SERIES_TERMS, SERIES_REACH, SERIES_ROWS, Series};
+use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, Series};
 use crate::moments::{DataMoments, sample_moments};
-use crate::row_domain::row_norm_bound;
-use crate::solver::{LockstepProblem, Wanted};
+use crate::solver::LockstepProblem;
 use crate::spec::Spec;
 use crate::study::counts::Counts;
-use crate::study::lane_rows::{BLOCK, RoundedRows, add_rows, for_each_block, predict_rows};
 use crate::study::population::Population;
+
+/// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
+pub(super) const BLOCK: usize = SERIES_ROWS;
 
 /// Rows from which moments are summed in single precision within a block: they are then good to about 10⁻⁸.
 const MANY_ROWS: usize = 1 << 15;
@@ -32,8 +34,6 @@ pub(super) struct WeightedLanes<'a> {
     /// How often each sample holds each row.
     pub(super) counts: &'a Counts,
     pub(super) linear: &'a [Option<Vec<f64>>],
-    /// Sums of the weighted slopes at the full-data minimiser; none where samples are not solved side by side.
-    pub(super) start: &'a [Lane],
     /// Whether moments will be wanted at the minimisers themselves.
     pub(super) moments_at_minima: bool,
     /// Moments that came along with gradients, and the points they belong to.
@@ -62,6 +62,69 @@ struct Block<'b> {
     counts: &'b [Lane],
 }
 
+/// Calls `work` for each block of a range of rows.
+pub(super) fn for_each_block(
+    design: &Design<'_>,
+    all: Range<usize>,
+    exec: &Executor<'_>,
+    mut work: impl FnMut(Range<usize>, LaneRows<'_>) -> Result<()>,
+) -> Result<()> {
+    for start in all.clone().step_by(BLOCK) {
+        exec.check()?;
+        let range = start..(start + BLOCK).min(all.end);
+        match design.rows() {
+            Rows::Dense(dense) => {
+                let rows = dense.rows(&range);
+                work(range, LaneRows::Dense(&rows))?;
+            }
+            Rows::Csr(csr) => {
+                let block = csr.block(range.clone());
+                let mut sparse: [SparseRow<'_>; BLOCK] = [(&[], &[]); BLOCK];
+                for (row, entries) in sparse.iter_mut().zip(block.rows()) {
+                    *row = (entries.columns, entries.values);
+                }
+                let sparse = &sparse[..range.len()];
+                work(range, LaneRows::Sparse(sparse))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `out[i][l] = xᵢᵀθₗ` for the points `θₗ`, of which `points[j]` holds entry `j` of each.
+pub(super) fn predict_rows(
+    rows: LaneRows<'_>,
+    points: &[Lane],
+    intercept: Option<f64>,
+    out: &mut [Lane],
+) {
+    let n_columns = points.len() - usize::from(intercept.is_some());
+    let constant: Lane = match (intercept, points.last()) {
+        (Some(scale), Some(last)) => last.map(|value| scale * value),
+        _ => [0.0; LANES],
+    };
+    out.fill(constant);
+    lanes_predict(rows, &points[..n_columns], out);
+}
+
+/// Adds `Σ slopes[i][l] xᵢ` to the sums of each lane.
+pub(super) fn add_rows(
+    rows: LaneRows<'_>,
+    slopes: &[Lane],
+    intercept: Option<f64>,
+    sums: &mut [Lane],
+) {
+    let n_columns = sums.len() - usize::from(intercept.is_some());
+    lanes_accumulate(rows, slopes, &mut sums[..n_columns]);
+    if let (Some(scale), Some(last)) = (intercept, sums.last_mut()) {
+        for slopes in slopes {
+            for (sum, slope) in last.iter_mut().zip(slopes) {
+                *sum += scale * slope;
+            }
+        }
+    }
+}
+
 /// `Σ wᵢ slopes[i] xᵢ` of each lane, for slopes that all lanes share: gradients at a common point, without a look at the loss.
 pub(super) fn shared_slope_sums(
     design: &Design<'static>,
@@ -70,7 +133,7 @@ pub(super) fn shared_slope_sums(
     exec: &Executor<'_>,
 ) -> Result<Vec<Lane>> {
     let mut sums = vec![[0.0; LANES]; design.n_params()];
-    let (mut held, mut weighted) = ([[0.0_f64; LANES]; BLOCK], [[0.0; LANES]; BLOCK]);
+    let (mut held, mut weighted) = ([[0.0; LANES]; BLOCK], [[0.0; LANES]; BLOCK]);
     for_each_block(design, 0..design.n_rows(), exec, |range, rows| {
         let weighted = &mut weighted[..range.len()];
         let held = &mut held[..range.len()];
@@ -178,61 +241,6 @@ impl WeightedLanes<'_> {
             .collect()
     }
 
-    /// Sums of the weighted changes of the slopes from the full-data minimiser to the points, by series around it. They are made in single
-    /// precision and added up over the blocks in double: the roundings of changes are far below the tolerances of studies.
-    fn changes(&self, offsets: &[Lane]) -> Result<Vec<Lane>> {
-        let intercept = self.design.intercept();
-        let mut total = vec![[0.0; LANES]; offsets.len()];
-        let offsets: Vec<Lane<f32>> = offsets.iter().map(|lane| lane.map(f32::of)).collect();
-        let mut buffers = [[[0.0_f32; LANES]; BLOCK]; 4];
-        let mut sums = vec![[0.0_f32; LANES]; offsets.len()];
-        let mut rounded = RoundedRows::default();
-        let mut few = [[0.0_f32; SERIES_ROWS]; FEW_SERIES_TERMS];
-        let mut series = Series {
-            few: true,
-            ..Series::default()
-        };
-        let all = 0..self.design.n_rows();
-        for_each_block(self.design, all, self.exec, |range, rows| {
-            let numbers = buffers.each_mut().map(|buffer| &mut buffer[..range.len()]);
-            let [predictor, slope, counts, weighted] = numbers;
-            self.expand(range.clone(), &mut series);
-            // The first term is the slope at the full-data minimiser itself.
-            for (few, terms) in few.iter_mut().zip(&series.terms).skip(1) {
-                for (few, term) in few.iter_mut().zip(terms) {
-                    *few = f32::of(*term);
-                }
-            }
-            rounded.of(rows, |rows| {
-                predict_rows(rows, &offsets, intercept, predictor);
-                lanes_series(predictor, &few, slope);
-                if let Some(shares) = self.design.shares() {
-                    lanes_scale(&shares[range.clone()], slope);
-                }
-                self.counts.load(range, counts);
-                lanes_product(slope, counts, weighted);
-                sums.fill([0.0; LANES]);
-                add_rows(rows, weighted, intercept, &mut sums);
-            });
-            for (total, sums) in total.iter_mut().zip(&sums) {
-                for (total, sum) in total.iter_mut().zip(sums) {
-                    *total += f64::from(*sum);
-                }
-            }
-            Ok(())
-        })?;
-        Ok(total)
-    }
-
-    /// Which lanes have predictors so near that short series serve a step, whatever the rows within their bound.
-    fn are_near(&self, offsets: &[Lane]) -> [bool; LANES] {
-        let bound = row_norm_bound(self.design.bounds().rows.norm(), self.design.intercept());
-        std::array::from_fn(|lane| {
-            let square: f64 = offsets.iter().map(|offset| offset[lane].powi(2)).sum();
-            self.population.is_near && square.sqrt() * bound <= FEW_SERIES_REACH
-        })
-    }
-
     /// The series of a block's slopes around the full-data minimiser.
     fn expand(&self, range: Range<usize>, out: &mut Series) {
         let slopes = &self.population.slopes[range.clone()];
@@ -311,7 +319,7 @@ impl WeightedLanes<'_> {
                 i[lane] = *value;
             }
         }
-        let mut gram = match self.known.take() {
+        let gram = match self.known.take() {
             Some((known, gram)) if known == interleaved => gram,
             _ => {
                 let mut gram = self.new_gram();
@@ -358,43 +366,20 @@ impl LockstepProblem for WeightedLanes<'_> {
         self.spec.strong_convexity()
     }
 
-    fn gradients(&self, points: &[Lane], wanted: &mut [Wanted; LANES]) -> Result<Vec<Lane>> {
-        let offsets = self.offsets(points);
-        let near = self.are_near(&offsets);
-        let is_rough: [bool; LANES] =
-            std::array::from_fn(|lane| wanted[lane] == Wanted::Step && near[lane]);
-        let last = !wanted.contains(&Wanted::Step);
-        let mut any_exact = false;
-        for (wanted, is_rough) in wanted.iter_mut().zip(is_rough) {
-            if *wanted != Wanted::Nothing && !is_rough {
-                (*wanted, any_exact) = (Wanted::Certificate, true);
-            }
-        }
+    fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
         let mut sums = vec![[0.0; LANES]; points.len()];
-        self.known.take();
-        if any_exact {
-            let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
-            let mut gram = with_moments.then(|| self.new_gram());
-            let mut weighted = [[0.0; LANES]; BLOCK];
-            self.evaluate(points, gram.is_some(), |mut block| {
-                let weighted = &mut weighted[..block.counts.len()];
-                lanes_product(block.slope, block.counts, weighted);
-                add_rows(block.rows, weighted, self.design.intercept(), &mut sums);
-                if let Some(gram) = &mut gram {
-                    self.add_moments(&mut block, gram);
-                }
-            })?;
-            self.known.replace(gram.map(|gram| (points.to_vec(), gram)));
-        }
-        if is_rough.contains(&true) {
-            let mut rough = self.changes(&offsets)?;
-            for (rough, start) in rough.iter_mut().zip(self.start) {
-                for (rough, start) in rough.iter_mut().zip(start) {
-                    *rough += start;
-                }
+        let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
+        let mut gram = with_moments.then(|| self.new_gram());
+        let mut weighted = [[0.0; LANES]; BLOCK];
+        self.evaluate(points, gram.is_some(), |mut block| {
+            let weighted = &mut weighted[..block.counts.len()];
+            lanes_product(block.slope, block.counts, weighted);
+            add_rows(block.rows, weighted, self.design.intercept(), &mut sums);
+            if let Some(gram) = &mut gram {
+                self.add_moments(&mut block, gram);
             }
-            copy_lanes(is_rough, &rough, &mut sums);
-        }
+        })?;
+        self.known.replace(gram.map(|gram| (points.to_vec(), gram)));
         Ok(self.finish_gradients(sums, points))
     }
 }

@@ -5,7 +5,6 @@ mod counts;
 mod ex_post;
 mod expected;
 mod intervals;
-mod lane_rows;
 mod lane_sums;
 mod population;
 mod replicates;

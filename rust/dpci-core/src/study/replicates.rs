@@ -251,14 +251,12 @@ impl Study {
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
-        let start = self.slope_sums(configuration.population, group)?;
         let lanes = WeightedLanes {
             design: &self.design,
             spec,
             population: &self.populations[configuration.population],
             counts: group.counts,
             linear: &linear,
-            start: &start,
             moments_at_minima: group.level.is_some() && !is_noise_free(&configuration.spec),
             known: RefCell::default(),
             exec: group.exec,
@@ -291,20 +289,6 @@ impl Study {
         .collect()
     }
 
-    /// Sums of the weighted slopes at the target of a population; none where samples are solved one by one.
-    fn slope_sums(&self, p: usize, group: &mut Group<'_>) -> Result<Vec<Lane>> {
-        let population = &self.populations[p];
-        if population.one_by_one {
-            return Ok(Vec::new());
-        }
-        if group.slope_sums[p].is_none() {
-            let sums =
-                shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
-            group.slope_sums[p] = Some(sums);
-        }
-        Ok(group.slope_sums[p].clone().unwrap_or_default())
-    }
-
     /// The certified minimiser of each sample's risk.
     fn minima(
         &self,
@@ -325,10 +309,16 @@ impl Study {
             let minima: Result<Vec<Minimum>> = lanes_alone.collect();
             return Ok(group.keep(configuration, minima?));
         }
+        if group.slope_sums[p].is_none() {
+            let sums =
+                shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
+            group.slope_sums[p] = Some(sums);
+        }
+        let sums = group.slope_sums[p].clone().unwrap_or_default();
         let points: Vec<Lane> = population.target.iter().map(|t| [*t; LANES]).collect();
         let start = Start {
             params: &population.target,
-            gradients: &lanes.finish_gradients(lanes.start.to_vec(), &points),
+            gradients: &lanes.finish_gradients(sums, &points),
             factor: &population.factor,
         };
         let solved = minimize_lockstep(lanes, group.n_lanes(), start, configuration.tolerance)?;

@@ -6,7 +6,7 @@ use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{GramAccumulator, LANES, Lane, LaneRows, PackedBlock, lanes_spread, vector};
 use crate::loss::Batch;
-use crate::study::lane_rows::{BLOCK as LANE_BLOCK, add_rows, for_each_block, predict_rows};
+use crate::study::lane_sums::{BLOCK as LANE_BLOCK, add_rows, for_each_block, predict_rows};
 
 /// Rows whose predictors are gathered before a metric looks at them: losses in the caller's code are slow to call.
 const METRIC_BLOCK: usize = 512;
