@@ -6,7 +6,7 @@
 //! The same simulated releases go through the whole estimation again, which shows how far it can be from the truth.
 
 use super::MatrixDraws;
-use super::spectrum::Spectrum;
+use super::spectrum::{Eigenvalues, Spectrum};
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{MatrixLaw, NoiseLaw};
 use crate::privacy::Perturbation;
@@ -71,7 +71,9 @@ struct Directions {
     mean: Vec<f64>,
     /// `E uᵀH⁻²u`.
     square: Vec<f64>,
-    /// `E uᵀH⁻¹ΣH⁻¹u` with the expected covariance.
+    /// The same with equal hidden eigenvalues.
+    level: Vec<f64>,
+    /// `E uᵀH⁻¹ΣH⁻¹u` with these and the expected covariance.
     sandwich: Vec<f64>,
 }
 
@@ -86,11 +88,11 @@ impl NoisyMatrices<'_> {
 
         let rotated = rotate(self.gradient_cov, &released.vectors, dim);
         let covariance =
-            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues, &rotated);
+            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let directions = self.directions(&spectrum.overlaps, &spectrum.eigenvalues, &covariance);
         let (factor, shape) = self.ratio(&spectrum, &covariance);
 
-        let sampling = self.shrink(&directions, &rotated);
+        let sampling = self.shrink(&directions.level, &directions.sandwich, &rotated);
         let back = |matrix: &[f64], scale: f64| {
             let mut out = rotate_back(matrix, &released.vectors, dim);
             for entry in &mut out {
@@ -144,14 +146,13 @@ impl NoisyMatrices<'_> {
         let (released, spectrum) = self.spectrum(draws)?;
         let rotated = rotate(self.gradient_cov, &released.vectors, dim);
         let covariance =
-            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues, &rotated);
-        let unweighted = Directions {
-            mean: vec![1.0; dim],
-            square: vec![1.0; dim],
-            sandwich: covariance,
-        };
-        let gradient_cov = self.shrink(&unweighted, &rotated);
-        let mut hessian = rotate_back(&diagonal(&spectrum.eigenvalues), &released.vectors, dim);
+            self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
+        let gradient_cov = self.shrink(&vec![1.0; dim], &covariance, &rotated);
+        let mut hessian = rotate_back(
+            &diagonal(&spectrum.eigenvalues.unequal),
+            &released.vectors,
+            dim,
+        );
         add_diagonal(&mut hessian, dim, self.strong_convexity);
         Ok([hessian, rotate_back(&gradient_cov, &released.vectors, dim)])
     }
@@ -239,13 +240,20 @@ impl NoisyMatrices<'_> {
             .collect()
     }
 
-    fn directions(&self, overlaps: &[f64], eigenvalues: &[f64], covariance: &[f64]) -> Directions {
-        let squares = self.inverse_squares(eigenvalues);
+    fn directions(
+        &self,
+        overlaps: &[f64],
+        eigenvalues: &Eigenvalues,
+        covariance: &[f64],
+    ) -> Directions {
+        let squares = self.inverse_squares(&eigenvalues.unequal);
         let inverses: Vec<f64> = squares.iter().map(|m| m.sqrt()).collect();
-        let sandwiches: Vec<f64> = squares.iter().zip(covariance).map(|(m, s)| m * s).collect();
+        let levels = self.inverse_squares(&eigenvalues.equal);
+        let sandwiches: Vec<f64> = levels.iter().zip(covariance).map(|(m, s)| m * s).collect();
         Directions {
             mean: along(overlaps, &inverses),
             square: along(overlaps, &squares),
+            level: along(overlaps, &levels),
             sandwich: along(overlaps, &sandwiches),
         }
     }
@@ -260,20 +268,17 @@ impl NoisyMatrices<'_> {
 
     /// The posterior mean of `H⁻¹ΣH⁻¹` in the released directions, given the released Σ there: entry by entry, the prior is what
     /// is expected, with a standard deviation of half that size.
-    fn shrink(&self, directions: &Directions, gradient_cov: &[f64]) -> Vec<f64> {
-        let Directions {
-            square, sandwich, ..
-        } = directions;
-        let dim = square.len();
+    fn shrink(&self, level: &[f64], sandwich: &[f64], gradient_cov: &[f64]) -> Vec<f64> {
+        let dim = level.len();
         let noise = self.gradient_cov_std_dev(dim).powi(2);
         let mut out = vec![0.0; dim * dim];
         for i in 0..dim {
             for k in 0..dim {
                 let entry = i * dim + k;
                 let expected = if i == k { sandwich[i] } else { 0.0 };
-                let found = (square[i] * square[k]).sqrt() * gradient_cov[entry];
+                let found = (level[i] * level[k]).sqrt() * gradient_cov[entry];
                 let prior = DEVIATION.powi(2) * sandwich[i] * sandwich[k];
-                let noise = noise * square[i] * square[k];
+                let noise = noise * level[i] * level[k];
                 let weight = if noise > 0.0 {
                     prior / (prior + noise)
                 } else {
@@ -291,7 +296,8 @@ impl NoisyMatrices<'_> {
         let noise_in_cov = self.gradient_cov_std_dev(dim);
         let n = self.n_samples;
         let noise = self.law.coordinate_variance();
-        let squares = self.inverse_squares(&spectrum.eigenvalues);
+        let squares = self.inverse_squares(&spectrum.eigenvalues.unequal);
+        let levels = self.inverse_squares(&spectrum.eigenvalues.equal);
         let noise_of = |weights: &[f64], squares: &[f64]| match self.perturbation {
             Perturbation::Objective => weighted(weights, squares) * noise / (n * n),
             Perturbation::Output => noise,
@@ -309,9 +315,9 @@ impl NoisyMatrices<'_> {
                 *entry += draw.sign * noise_in_cov * z;
             }
             let expected =
-                self.expected_covariance(&spectrum.overlaps, &release.eigenvalues, &rotated);
+                self.expected_covariance(&spectrum.overlaps, &release.eigenvalues.equal, &rotated);
             let found = self.directions(&spectrum.overlaps, &release.eigenvalues, &expected);
-            let shrunk = self.shrink(&found, &rotated);
+            let shrunk = self.shrink(&found.level, &found.sandwich, &rotated);
             // Row c: contrast c in the released directions.
             let inside = product_transposed(draw.contrasts, &release.vectors, dim);
             let half = product_transposed(&inside, &shrunk, dim);
@@ -324,7 +330,7 @@ impl NoisyMatrices<'_> {
                 let (true_weights, weights) = (weights(contrast), weights(inside));
                 let true_sampling: f64 = true_weights
                     .iter()
-                    .zip(squares.iter().zip(&truth))
+                    .zip(levels.iter().zip(&truth))
                     .map(|(w, (m, s))| w * m * s)
                     .sum();
                 let sampling = vector::dot(half, inside);
