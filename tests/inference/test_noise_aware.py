@@ -201,7 +201,10 @@ def test_intervals_of_few_parameters_cover(columns):
 def test_notes_say_that_the_noise_is_counted_and_joint_tests_are_by_rows():
     noisy = fit(budget=dpci.PureDP(0.3))
     assert noisy.moment_noise > 0.5
-    assert "account for it; a joint test" in " ".join(noisy.summary().split())
+    assert (
+        "account for it. A joint test of several parameters may reject too often: wald_test tests them one at a time"
+        in (" ".join(noisy.summary().split()))
+    )
     assert "as well as for the noise in the two matrices" in noisy.to_html()
     assert noisy.wald_test(["x0", "x1"]).method == "by_rows"
 

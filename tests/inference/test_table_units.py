@@ -90,7 +90,19 @@ def test_the_page_has_odds_ratios_with_their_units(result):
     )[:3]
     assert "<small>against F</small>" in odds
     assert "intercept" not in odds
+    assert "odds ratios of a regularised model (lambda = " in odds
     assert 'id="odds"' not in result.to_html(units="scaled")
+
+
+def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
+    page = result.to_html()
+    negative, positive = result.classes
+    assert page.count(f" of {result.schema.target.column} ({positive} against {negative}): logistic regression") == 2
+    columns = page.split('id="columns"')[1].split("</section>")[0]
+    for column in result.schema.columns:
+        assert f'dir="auto">{column.name}</th>' in columns
+        bounds = f"{column.lower:g} to {column.upper:g}" if isinstance(column, NumericColumn) else column.categories[0]
+        assert bounds in columns
 
 
 def test_tests_and_many_at_once(result):
@@ -158,6 +170,11 @@ def test_every_kind_of_column(fit_intercept):
     assert units.params.shape == units.std_errors.shape == (5,)
     assert "in the units of the table" in result.summary()
     assert "per log unit" in result.to_html()
+    assert "about a factor of 2.7" in result.to_html()
+    single = CategoricalColumn(name="sex", categories=("F",), unknown="zeros")
+    found = dpci.fit(TABLE, schema=Schema(columns=(columns[0], single), target=SCHEMA.target), **KEYWORDS)
+    assert found.in_units().units[1] == "against all other values"
+    assert "about a factor of 2.7" not in found.to_html()
 
 
 def test_without_an_intercept_there_is_none_where_nothing_is_moved():

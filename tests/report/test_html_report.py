@@ -166,7 +166,7 @@ def test_what_a_reader_needs(named):
         named.digest,
         "not recorded without a ledger",
         "% of the variance of their errors",
-        "times their least eigenvalue",
+        "each single interval allows for this",
     ]
     for part in wanted:
         assert part in text, part
@@ -249,7 +249,7 @@ def test_a_seeded_fit_says_so_first():
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
     assert "A private model" not in page.text
-    assert page.text.count("A model with seeded noise: logistic loss") == 2
+    assert page.text.count("A model with seeded noise: logistic regression") == 2
     assert ("role", "alert") in page.attributes
 
 

@@ -28,7 +28,8 @@ from dpci.report.view import View
 
 _WIDTH = 100
 _UNKNOWN = "unknown"
-_COUNTED = "Intervals of single parameters account for it; a"
+_COUNTED = "Intervals of single parameters account for it."
+_TESTS = "A joint test of several parameters may reject too often: wald_test tests them one at a time by default."
 
 
 def summary_text(result: Inference, view: View) -> str:
@@ -238,8 +239,7 @@ def noise_note(result: Inference) -> str | None:
     counted = record_of(result).projection == NOISE_AWARE
     return (
         f"Moment noise: the noise in the released matrices may be {size} their least eigenvalue. "
-        f"{_COUNTED if counted else 'The intervals do not account for it; a'} joint test of several parameters may "
-        "reject too often."
+        f"{_COUNTED if counted else 'The intervals do not account for it.'} {_TESTS}"
     )
 
 

@@ -305,5 +305,7 @@ def _against(factor: Factor, kept: tuple[int, ...], column: Column, *, slopes: b
         if len(kept) < len(column.categories):
             return f"against {factor.reference}"
         # Each category has a slope of its own then.
-        return "" if slopes else "against no category"
+        if slopes:
+            return ""
+        return "against all other values" if len(column.categories) == 1 else "against no category"
     return ""

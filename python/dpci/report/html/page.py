@@ -5,7 +5,7 @@ import numpy as np
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent, number_format
 from dpci.base.validation import broken
-from dpci.budgets import GaussianBudget
+from dpci.budgets import GaussianBudget, PureDP
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.units import ERROR_DIGITS
@@ -13,6 +13,7 @@ from dpci.losses import LOG_ODDS, SEVERAL, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
+from dpci.released.sources import table_values
 from dpci.report.attacker import best_guess, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
@@ -62,8 +63,7 @@ def html_report(result: Inference, view: View, *, title: str | None, digest: str
     """
     if title is not None and not isinstance(title, str):
         raise broken("title", "a string or None", title)
-    kind = "A private model" if result.private else "A model with seeded noise"
-    heading = f"{kind}: {describe(result.loss)} loss" if title is None else title
+    heading = _heading(result) if title is None else title
     content = [
         tag("p", _lead(result), class_="lead"),
         *_numbers(result, view),
@@ -73,6 +73,18 @@ def html_report(result: Inference, view: View, *, title: str | None, digest: str
         provenance(record_of(result), digest or record_of(result).digest),
     ]
     return document(heading, content, private=result.private, version=record_of(result).version)
+
+
+def _heading(result: Inference) -> str:
+    """Return the heading of a page without a title: the outcome, if a schema names it, and the kind of model."""
+    kind = "A private model" if result.private else "A model with seeded noise"
+    if result.schema is not None:
+        kind += f" of {result.schema.target.column}"
+        if result.classes is not None:
+            negative, positive = result.classes
+            kind += f" ({positive} against {negative})"
+    logistic = result.loss["name"] == "logistic"
+    return f"{kind}: {'logistic regression' if logistic else f'{describe(result.loss)} loss'}"
 
 
 def document(heading: str, content: list[Html], *, private: bool, version: str) -> str:
@@ -132,6 +144,7 @@ def _numbers(result: Inference, view: View) -> list[Html]:
     return [
         section("numbers", "Parameters", table, *figure),
         *_odds(result, view),
+        *_columns(result),
         section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
 
@@ -156,7 +169,28 @@ def _odds(result: Inference, view: View) -> list[Html]:
         "An odds ratio is e to the power of a coefficient: the factor by which one more unit, or the category instead "
         "of the reference, multiplies the odds. 1 means no change."
     )
-    return [section("odds", "Odds ratios", table, tag("p", note))] if rows else []
+    notes = [tag("p", text) for text in (note, *_shrunken_odds(result, view))]
+    return [section("odds", "Odds ratios", table, *notes)] if rows else []
+
+
+def _shrunken_odds(result: Inference, view: View) -> list[str]:
+    if not _is_shrunken(result, view):
+        return []
+    of_what = f"These are odds ratios of a regularised model (lambda = {result.l2_strength:g})."
+    return [f"{of_what} They are nearer to 1 than those of an ordinary logistic regression, possibly several-fold."]
+
+
+def _columns(result: Inference) -> list[Html]:
+    """Return the public bounds of the columns of the table, where a schema states them."""
+    if (schema := result.schema) is None:
+        return []
+    rows = [
+        [value.name.removeprefix("column "), value.value, value.source or "not stated"]
+        for value in table_values(schema)
+    ]
+    table = data_table("Public bounds and categories", ["", "counted from ... to ..., or categories", "source"], rows)
+    note = "A number beyond its bounds counts as the bound, or its row is refused, as the schema says."
+    return [section("columns", "Columns of the table", table, tag("p", note))]
 
 
 def _digits(lower: float, upper: float) -> str:
@@ -205,9 +239,16 @@ def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
     ridge = "Ridge: how far the regularisation moves the target; unknown where released values do not show it."
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
+    log = (
+        "Per log: per unit of log(1 + the number), about a factor of 2.7 in the number. Below 0 it is the same with "
+        "the other sign."
+    )
+    in_units = view.in_units(result)
+    logs = in_units and result.schema is not None and any(name.startswith("per log ") for name in result.schema.units)
     return [
         *([ridge] if is_likelihood(record_of(result)) else []),
-        *([unit] if view.in_units(result) else []),
+        *([unit] if in_units else []),
+        *([log] if logs else []),
     ]
 
 
@@ -216,10 +257,11 @@ def _magnitudes(result: Inference, view: View) -> list[Html]:
     if result.interval_refusal is not None:
         return []
     items: list[Content] = [*noise_shares(view.estimates(result)[1])]
-    noise = noise_note(result)
-    ratio = f"{result.moment_noise:.2g}"
-    small = f"Moment noise: the noise in the released matrices is at most {ratio} times their least eigenvalue."
-    items += [small if noise is None else noise, *interval_notes(result)]
+    if record_of(result).projection == NOISE_AWARE:
+        items.append("The matrices behind the standard errors are noisy; each single interval allows for this.")
+    elif (noise := noise_note(result)) is not None:
+        items.append(noise)
+    items += interval_notes(result)
     if is_likelihood(record_of(result)):
         items.append(ridge_size(result, view))
     return [section("magnitudes", "How much the noise and the ridge do", bullets(items))]
@@ -276,7 +318,7 @@ def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
         [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
     caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once"
-    profile = data_table(caption, ["ε", "e^ε", "δ"], rows)
+    profile = data_table(caption, ["ε", "e^ε, rounded up", "δ"], rows)
     attack = bullets(_attack(neighbors, unit, meaning, guarantee.budget))
     return section("attacker", _ATTACKER, attack, profile)
 
@@ -284,7 +326,9 @@ def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
 def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget) -> list[Content]:
     """Say what the guarantee means."""
     says = what_it_says(neighbors, unit, budget)
-    group = "A person with m records has weaker protection: that for m records which all change together."
+    group = "A person with m records has weaker protection: m records change together."
+    if isinstance(budget, PureDP):
+        group = "A person with m records is protected only with m times the ε."
     population = (
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
@@ -299,8 +343,12 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
     ]
 
 
+def _is_shrunken(result: Inference, view: View) -> bool:
+    return view.target == "regularised" and result.l2_strength > 0.0
+
+
 def _shrunken(result: Inference, view: View) -> list[str]:
-    return [_SHRUNKEN] if view.target == "regularised" and result.l2_strength > 0.0 else []
+    return [_SHRUNKEN] if _is_shrunken(result, view) else []
 
 
 def _caveats(result: Inference, targets: list[str]) -> list[Html]:
@@ -308,11 +356,15 @@ def _caveats(result: Inference, targets: list[str]) -> list[Html]:
     if result.interval_refusal is None:
         matrices = "as well as" if record_of(result).projection == NOISE_AWARE else "but not"
         accounted = (
-            "Intervals and p-values rely on the normal approximation for large samples. They account for sampling, "
-            f"for the noise in the parameters and for their rounding, {matrices} for the noise in the two matrices "
-            "from which they are computed."
+            "Intervals and p-values rely on the normal approximation of sampling errors, for large samples. They "
+            f"account for sampling, for the noise in the parameters and for their rounding, {matrices} for the noise "
+            "in the two matrices from which they are computed."
         )
-        items += [accounted, "P-values, and intervals unless they are simultaneous, are valid each by itself."]
+        items += [
+            accounted,
+            _laws(result),
+            "P-values, and intervals unless they are simultaneous, are valid each by itself.",
+        ]
     record = record_of(result)
     if record.on_violation == "clip":
         items.append(
@@ -324,6 +376,17 @@ def _caveats(result: Inference, targets: list[str]) -> list[Html]:
         section("caveats", "What to keep in mind", bullets(items)),
         section("conditions", "Assumptions of the guarantee", bullets(rests)),
     ]
+
+
+def _laws(result: Inference) -> str:
+    """Return why an interval is not estimate ± 1.96 standard errors."""
+    matrices = (
+        ", and allow for the noise in the standard error itself" if record_of(result).projection == NOISE_AWARE else ""
+    )
+    return (
+        "P-values and intervals are not those of estimate ± 1.96 standard errors. They use the distribution of the "
+        f"noise{matrices}."
+    )
 
 
 def _footer(version: str) -> Html:
