@@ -128,7 +128,7 @@ class PrivateFit(Approvable, Inference):
         level : float
             Level of the intervals, strictly between 0 and 1.
         title : str, optional
-            Heading of the page; None: the loss of the model.
+            Heading of the page; None: the outcome, if a schema names it, and the loss of the model.
         target, simultaneous
             As in :meth:`conf_int`.
         units

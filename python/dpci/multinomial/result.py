@@ -272,7 +272,8 @@ class MultinomialFit(Approvable):
         from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
 
         kind = "A private model" if self.private else "A model with seeded noise"
-        heading = f"{kind}: {self._odds}" if title is None else title
+        outcome = "" if self.schema is None else f" of {self.schema.target.column}"
+        heading = f"{kind}{outcome}: {self._odds}" if title is None else title
         view = View(level=level, simultaneous=simultaneous, units=units)
         page = html_report(self._fit, view, title=heading, digest=self.digest)
         if path is not None:
