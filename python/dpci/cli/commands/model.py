@@ -178,10 +178,9 @@ def report(
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page is one self-contained file with the table, odds ratios (of a logistic model with a schema), a forest plot,
-    the budget and the caveats. With --officer the report is a Markdown document for whoever has to approve the release:
-    who is protected, what the budget means, what the guarantee assumes, what was checked, the points of NIST SP
-    800-226, and a checklist.
+    The page is one self-contained file with the table, odds ratios (of a logistic model with a schema), a plot, the
+    budget and the caveats. With --officer the report is a Markdown document for whoever has to approve the release: who
+    is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a checklist.
     """
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
