@@ -255,7 +255,7 @@ def raises(_u, _y):
     raise RuntimeError("out of coffee")
 
 
-NOT_AN_ARRAY = "no array of"
+NOT_AN_ARRAY = "not an array of"
 WRONG = {
     "slope_bound too small": (LOGISTIC, {"slope_bound": 0.99}, "above slope_bound=0.99"),
     "curvature_bound too small": (LOGISTIC, {"curvature_bound": 0.2499}, "above curvature_bound=0.2499"),

