@@ -239,7 +239,7 @@ def _sealed(record: FitRecord) -> str:
 
 
 def _target(record: FitRecord) -> str:
-    least = f"the parameters with the least regularised loss in the population, λ = {record.l2_strength:g}"
+    least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     units = "records" if record.persons is None else "persons"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])

@@ -151,6 +151,6 @@ def conditions_of_release(*, private: bool, bounds: str | None, special: Sequenc
         rests_on.append(CHOSEN_WITHOUT_DATA)
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
     rests_on.append(
-        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+        'logarithms and other elementary functions err by at most two units in the last place (the page "Noise")'
     )
     return rests_on
