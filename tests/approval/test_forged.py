@@ -178,7 +178,7 @@ def test_another_version_may_calibrate_otherwise():
     values = json.loads(result.to_json())
     values["version"] = "0.0.1"
     older = dpci.PrivateFit.from_json(rewritten(values))
-    assert "calibrated again" in older.officer_report()
+    assert "noise scale was recomputed from the public choices" in older.officer_report()
     values["noise_scale"] *= 2.0
     text = dpci.PrivateFit.from_json(rewritten(values)).officer_report()
     assert "| not checked | that the noise is that which the public choices call for: this dpci is of another" in text

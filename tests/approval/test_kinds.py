@@ -43,7 +43,9 @@ def test_what_it_says_is_true_in_every_setting(case):
     (entry,) = ledger.history
     whole = approval_of(result)
     # The ledger counts independently what has to be approved, for which unit and relation.
-    assert f"This release: {entry.budget}  Remaining" in text
+    spent = ", ".join(f"{name}={value:g}" for name, value in entry.budget.parameters().items())
+    assert f"This release: {entry.budget}  Total of the ledger: {ledger.total}" in text
+    assert f"Spent with this release: {spent} (no other entry)  Remaining: " in text
     assert (entry.unit == "person") == ("One person with all of that person's rows" in text)
     assert entry.unit == ("person" if "persons" in kind or kind == "max_rows" else "row")
     assert "| FAILED |" not in text
@@ -63,7 +65,7 @@ def test_what_it_says_is_true_in_every_setting(case):
     is_exact = neighbors == "replace_one" and not whole.of_strata
     assert is_exact == ("is a secret.** It is released exactly" in text)
     assert is_exact == ("| values released exactly | the number of" in text)
-    assert ("counted" in kind) == ("released with noise" in text.partition("## Decide")[0])
+    assert ("counted" in kind) == (re.search("released counts? with noise", text.partition("## Decide")[0]) is not None)
     # What is chosen with the data is said to be.
     is_chosen = kind in {"chosen", "chosen_fit", "best"}
     assert is_chosen == ("| choices from the data | the choice among 2 candidates, which the budget covers |" in text)

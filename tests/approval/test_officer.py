@@ -75,7 +75,9 @@ def test_what_alone_refuses_a_release():
     with pytest.warns(dpci.PrivacyLeakWarning):
         inferred = dpci.fit(X, np.where(Y, "a", "b"), budget=PURE, l2_strength=0.05).officer_report()
     assert "**Refuse, unless the class labels are public.**" in inferred
-    assert "The labels that occur are public" in inferred
+    assert "the class labels would be the same for any data" in inferred
+    assert "| not covered | the class labels: they were inferred from the data" in inferred
+    assert "not covered" not in fit().officer_report()
     assert "**Refuse, unless the class labels" not in fit().officer_report()
 
 
@@ -99,6 +101,10 @@ def test_every_point_and_every_item_is_there():
     ]
     assert len(re.findall(r"^- \[ \] ", text, re.MULTILINE)) >= 10
     assert "No ledger is named" not in text
+    assert "No ledger is named, so nobody can show what was released before." in fit().officer_report()
+    assert "A written statement says that this is the only release" in fit().officer_report()
+    assert "A written statement has the meaning of each column" in text
+    assert "| `columns` | `x0, x1` | **none stated** |" in text
     assert "Name, role, date, signature:" in text
 
 

@@ -65,3 +65,14 @@ def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are
     other = dpci.rows.Blocks([0.5] * 2 + [1.0] * 4)
     with pytest.raises(dpci.InvalidInput, match="like must have the blocks of the plan"):
         dpci.plan(**ROWS, **keywords, rows=other, like=of_blocks)
+
+
+def test_a_plan_names_the_intercept_where_it_has_more_noise():
+    def planned(rows):
+        return dpci.plan(n_samples=5_000, n_features=4, budget=dpci.PureDP(1.0), l2_strength=0.01, rows=rows)
+
+    blocks = planned(dpci.rows.Blocks([0.5] * 4))
+    ratio = blocks.noise_std_devs[-1] / max(blocks.noise_std_devs[:-1])
+    assert ratio == pytest.approx(2.0)
+    assert "the upper number: the intercept, with 2 times the noise of the others" in blocks.summary()
+    assert "the upper number" not in planned(dpci.rows.Ball(1.0)).summary()

@@ -162,7 +162,7 @@ def test_what_a_reader_needs(named):
         "at most 88.08%",  # 88.0797
         f"dpci {dpci.__version__}",
         "favours the class",
-        "Bounds, lists of categories, model and all parameters were chosen without the data",
+        "Bounds, lists of categories, the formula, λ and all other settings were chosen without the data",
         named.digest,
         "not recorded without a ledger",
         "% of the variance of their errors",

@@ -18,7 +18,7 @@ _VARIES = re.compile(r"\b[0-9a-f]{16,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "<!-- the report begins -->\n"
 # In the order of the blanks of the checklist; the last one is the reason of a refusal.
-_ANSWERS = ("does not apply", "epsilon=2", "nothing", "epsilon=1", "does not apply")
+_ANSWERS = ("does not apply", "epsilon=2", "—")
 
 
 def written(page: str) -> str:
@@ -40,7 +40,9 @@ def _signed(checklist: str) -> str:
     text = checklist.replace("- [ ]", "- [x]").replace("( ) approved", "(x) approved")
     for answer in _ANSWERS:
         text = text.replace("___", f"*{answer}*", 1)
-    return text.replace("date, signature:", "date, signature: *A. Example, data protection officer, 3 March, A. E.*")
+    return text.replace(
+        "date, signature:", "date, signature: *A. Example, data protection officer, 1 December 2026, A. E.*"
+    )
 
 
 def alike(text: str) -> str:

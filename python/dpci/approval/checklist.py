@@ -10,7 +10,6 @@ def nist_points(approval: Approval) -> Iterator[str]:
     """Yield the points in the order of docs/approve.md, each answered for this release."""
     unit = approval.unit
     exact = [*([f"the number of {unit}s"] if approval.kind_of_numbers == "exact" else []), *approval.exact]
-    sealed = f"{approval.n_sealed} released {'vector' if approval.n_sealed == 1 else 'vectors'}"
     moved = " and ".join(approval.moved)
     bias = "Nothing but noise shifts the estimates."
     if moved:
@@ -41,13 +40,13 @@ def nist_points(approval: Approval) -> Iterator[str]:
                 f"{approval.adds_noise}. Proofs: {', '.join(approval.proofs)}",
                 "nobody but the authors has reviewed the proofs",
             ),
-            ("floating point", f"{sealed} on a lattice with exact integer noise", "nothing"),
+            ("floating point", f"{approval.sealed} on a lattice with exact integer noise", "nothing"),
             ("randomness", "ChaCha20 with 256 bits of the operating system", "a sound operating system"),
             ("bounds and clipping", approval.beyond, "the source of each bound"),
             (
                 "choices from the data",
                 "; ".join(approval.from_data) or "the file records none",
-                "that there were no others",
+                "were there others?",
             ),
             ("utility", approval.intervals or "No intervals are released.", "is the precision good enough to publish?"),
             ("bias", bias, f"{publish}check the sample's own bias"),
@@ -55,24 +54,30 @@ def nist_points(approval: Approval) -> Iterator[str]:
             (
                 "side channels",
                 "time, memory and caches are not protected",
-                "nobody could time the run or read the machine",
+                "could anyone time the run or read the machine?",
             ),
-            ("errors and messages", "meant for the holder only", "none is published"),
-            ("security and access", "outside of dpci", "access to data, machine and ledger is restricted"),
+            ("errors and messages", "meant for the holder only", "is any of them published?"),
+            ("security and access", "outside of dpci", "is access to data, machine and ledger restricted?"),
             ("exposure by collection", "outside of dpci", "collect less, delete in time, have a legal basis"),
         ],
     )
 
 
-def checklist(approval: Approval) -> Iterator[str]:
-    """Yield the items that whoever approves a release has to confirm."""
+def checklist(approval: Approval, account: str | None = None) -> Iterator[str]:
+    """Yield the items that whoever approves a release has to confirm; ``account`` is that of the ledger."""
     unit, numbers = approval.unit, numbers_text(approval)
     yield "## Checklist"
     yield ""
     yield f"- [ ] The file has the hash {code(approval.claim.digest)}, and it loads in dpci"
+    given = [
+        *(["the ledger"] if approval.claim.paid is not None else []),
+        *(["the agreed schema"] if approval.table is not None else []),
+    ]
+    yield f"- [ ] `dpci verify` returned 0{' with ' * bool(given)}{' and '.join(given)}"
+    yield "- [ ] The page for publication was made from this file by whoever approves, with `dpci report`"
     if approval.persons is None:
         in_group = " in one group" * approval.of_groups
-        yield f"- [ ] One record is one person. If not, the greatest number of rows of one person{in_group}: ___"
+        yield f"- [ ] One record is one person. If not, the largest number of rows of one person{in_group}: ___"
     else:
         yield f"- [ ] The column of persons names persons, and the rule for their rows is agreed: {approval.persons}"
     if approval.kind_of_numbers == "exact":
@@ -82,15 +87,22 @@ def checklist(approval: Approval) -> Iterator[str]:
         yield f"- [ ] The total includes the release of {counts}, {numbers}"
     else:
         yield f"- [ ] n_public = {numbers} was chosen without counting"
-    yield f"- [ ] Approved total: ___  Spent before: ___  This release: {approval.budget}  Remaining: ___"
+    blank = "Spent before: ___  Remaining: ___"
+    yield f"- [ ] Approved total: ___  This release: {approval.budget}  {account or blank}"
+    if approval.claim.paid is None:
+        yield "- [ ] A written statement says that this is the only release from these records"
+    else:
+        yield "- [ ] The total of the ledger equals the approved total"
     yield "- [ ] Every other release from these records is counted in the line above"
     yield "- [ ] Each public value of the table above has a source, or was chosen before the data were seen"
+    if approval.table is None:
+        yield "- [ ] A written statement has the meaning of each column, its bounds and their sources"
     yield "- [ ] No preparation step learnt from the table (scaling, imputation, selection, encoding)"
     yield "- [ ] No attempt failed because of a record, or nobody but the holder of the data knows it"
     if approval.custom_loss:
         yield "- [ ] The declared bounds of the custom loss were checked by: ___"
     if approval.classes_inferred:
-        yield "- [ ] The labels that occur are public"
+        yield "- [ ] A written statement says that the class labels would be the same for any data"
     yield "- [ ] No attacker could see errors, timing or memory of the run"
     yield "- [ ] Nothing else that was computed from these records is published with the model"
     yield f"- [ ] Estimates are published with {', '.join([*_beside(approval), 'the budget'])} and the relation"
@@ -100,7 +112,7 @@ def checklist(approval: Approval) -> Iterator[str]:
 
 def decision() -> Iterator[str]:
     """Yield the lines that are signed."""
-    yield "Decision: ( ) approved  ( ) refused, because ___"
+    yield "Decision: ( ) approved  ( ) refused, because: ___"
     yield ""
     yield "Name, role, date, signature:"
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_text
 from dpci.approval.facts import Approval, verified
 from dpci.approval.findings import Finding
+from dpci.approval.ledger import account_text
 from dpci.approval.markdown import code, plain, table
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
-from dpci.released.facts import CHOSEN_WITHOUT_DATA
+from dpci.released.facts import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
 from dpci.report.attacker import best_guess, odds, what_it_says
 from dpci.report.meaning import meaning_of, meaning_of_budget
 from dpci.schema.table import Schema
@@ -22,7 +23,10 @@ _GROUPS = (1, 2, 5, 10)
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
 _ALWAYS = (
-    ("by tests of dpci", "noise laws, sensitivities, composition, rounding, ledgers (docs/approve.md has the logs)"),
+    (
+        "by tests of dpci",
+        'noise laws, sensitivities, composition, rounding, ledgers (the page "Approve a release" has the logs)',
+    ),
     ("not verified", "the proofs, by anyone but their authors"),
     ("not protected", "time, memory and caches of the machine that made the release"),
 )
@@ -37,11 +41,12 @@ def officer_report(
 ) -> str:
     """Return the document, and write it; see :meth:`Approvable.officer_report`."""
     checked = verified(approval, ledger=ledger, schema=schema)
+    account = None if ledger is None else account_text(approval.claim, ledger)
     parts = [_head(approval), _decide(approval, checked)]
     if approval.private:
         parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval)]
     parts.append(_verified(approval, checked))
-    parts += [nist_points(approval), checklist(approval)] if approval.private else [decision()]
+    parts += [nist_points(approval), checklist(approval, account)] if approval.private else [decision()]
     document = "\n\n".join("\n".join(part) for part in parts) + "\n"
     if path is not None:
         Path(path).write_text(document, encoding="utf-8")
@@ -57,7 +62,7 @@ def _head(approval: Approval) -> Iterator[str]:
         yield ""
     yield (
         "This document is made from the released result, and from the ledger and the agreed schema where these were "
-        "given. It holds released and public values only. The page docs/approve.md of dpci explains every term."
+        'given. It holds released and public values only. The page "Approve a release" of dpci explains every term.'
     )
     yield ""
     paid = "no ledger is named"
@@ -125,7 +130,10 @@ def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
             "its public bounds and their sources, and that each row was prepared by itself."
         )
     if approval.claim.paid is None:
-        yield "- **Ask what else was released from these records.** No ledger is named, so dpci did not count it."
+        yield (
+            "- **Refuse, unless the analyst states in writing that this is the only release from these records.** "
+            "No ledger is named, so nobody can show what was released before."
+        )
     yield f"- **Refuse if any of these was chosen after a look at these data: {approval.all_chosen}.**"
     yield "- **Refuse if all releases from these records together, this one included, spend more than was approved.**"
 
@@ -243,13 +251,22 @@ def _assumptions(approval: Approval) -> Iterator[str]:
     prepared = "cannot be shown: the release is of encoded rows, and the file holds no schema"
     if approval.table is not None:
         prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
-    further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA)
+    bounds, obeyed = "", f"nothing is assumed about records: {approval.beyond}"
+    for fact in approval.conditions:
+        if fact.startswith(OBEYS_BOUNDS):
+            domain = next((f" ({value.value})" for value in approval.public if value.name == "rows"), "")
+            bounds = domain or fact[len(OBEYS_BOUNDS) :].partition(";")[0]
+            obeyed = (
+                "assumed: otherwise the success of the run reveals something. Only clipping removes this assumption. "
+                f"In this release: {approval.beyond}"
+            )
+    further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA and OBEYS_BOUNDS not in fact)
     rows = [
         (
             f"{approval.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
-        ("every record that is used obeys the bounds", f"holds by construction: {approval.beyond}"),
+        (plain(f"every possible record obeys the public bounds{bounds}"), obeyed),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),
         ("all releases from these records are counted against one total", counted(approval)),
         ("attackers do not see errors, timing, memory or logs of the run", "cannot be shown by a file"),

@@ -1,11 +1,12 @@
 """``Approval``: what an approver must know of a release; each kind of result gives it, and one writer shows it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Literal, TypeAlias
 
 from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.seals import Seal, seal_cost
 from dpci.accounting.steps import Step
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
@@ -50,8 +51,8 @@ class Approval:
     """The guarantee of everything that was paid for; None where no more is known of it than its budget."""
     composition: tuple[str, ...]
     """What the budget was spent on, and how it adds up."""
-    n_sealed: int
-    """Number of released vectors, matrices and counts."""
+    sealed: str
+    """The released vectors, matrices and counts, in words."""
     numbers: tuple[tuple[str, int], ...]
     """Numbers of records, with the names of the strata; a name is empty where there are none."""
     kind_of_numbers: Numbers
@@ -128,16 +129,25 @@ class Approval:
         return self.whole is not None and self.whole.kind == "groups"
 
 
+_INFERRED = "the class labels: they were inferred from the data, so the guarantee holds only if the labels are public"
 _OF_PERSONS = (
     "that rows were told apart by their persons: the noise would be the same without; the ledger and the holder of the "
     "data know it"
 )
 
 
-def steps_text(steps: Iterable[Step], unit: str) -> str:
-    """Return what the steps of a release cost; ``unit`` is what their costs are counted in."""
-    shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
-    return "; ".join([*shown, "rounding seals"])
+_SHOWN = {"coefficients": "parameters", "moments": "matrices"}
+"""Steps that a report calls by what they release."""
+
+
+def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
+    """Return what the steps of a release and its seals cost; ``unit`` is what the costs of steps are counted in."""
+    shown = (
+        f"{_SHOWN.get(step.step, step.step.replace('_', ' '))} {unit.replace('_', ' ')} {step.cost:.4g}"
+        for step in steps
+    )
+    sealed = " ".join(f"{name} {cost:.4g}" for name, cost in seal_cost(tuple(seals), steps).items())
+    return "; ".join([*shown, f"rounding {sealed}"])
 
 
 def verified(
@@ -160,7 +170,7 @@ def verified(
     claim = approval.claim
     spent = str(approval.own) if approval.whole is None else f"{approval.own}, of {approval.budget} by {approval.whole}"
     seeded = (
-        Finding("ok", "the file says that its noise came from the operating system")
+        Finding("stated", "the noise came from the operating system: the file says so")
         if approval.private
         else Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
     )
@@ -177,10 +187,11 @@ def verified(
     )
     return [
         Finding("ok", f"the contents have the hash {claim.digest}; a file that states a different one is refused"),
-        Finding("ok", f"the fields that dpci compares agree: {claim.kind}, {approval.made_by}, {spent}"),
+        Finding("ok", f"type, mechanism and budget are consistent: {claim.kind}, {approval.made_by}, {spent}"),
         seeded,
         *against_schema(approval.table, schema),
         *approval.findings,
         *against_ledger(claim, ledger),
+        *([Finding("not covered", _INFERRED)] if approval.classes_inferred else []),
         *(Finding("not checked", what) for what in never),
     ]

@@ -6,5 +6,5 @@ from typing import Literal, NamedTuple
 class Finding(NamedTuple):
     """One thing that was looked at."""
 
-    outcome: Literal["ok", "FAILED", "not checked"]
+    outcome: Literal["ok", "stated", "FAILED", "not checked", "not covered"]
     what: str

@@ -41,6 +41,24 @@ def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") 
         return list(_against(claim, opened, where))
 
 
+def account_text(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> str | None:
+    """Return the total, what is spent and what remains; None where it is not the ledger that the result names."""
+    if isinstance(ledger, Ledger):
+        return _account(claim, ledger)
+    with Ledger.open(ledger) as opened:
+        return _account(claim, opened)
+
+
+def _account(claim: Claim, ledger: Ledger) -> str | None:
+    if claim.paid is None or ledger.id != claim.paid["ledger"]:
+        return None
+    spent = ", ".join(f"{name}={value:.6g}" for name, value in ledger.spent.items())
+    n_others = len(ledger.history) - 1
+    others = {0: "no other entry", 1: "1 other entry"}.get(n_others, f"{n_others} other entries")
+    remaining = "nothing" if ledger.remaining is None else ledger.remaining
+    return f"Total of the ledger: {ledger.total}  Spent with this release: {spent} ({others})  Remaining: {remaining}"
+
+
 def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
     assert claim.paid is not None  # noqa: S101  # for the type checker
     entries, number = ledger.history, claim.paid["entry"]

@@ -8,7 +8,7 @@ from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.released.calibration import fit_spec, other_noise
 from dpci.released.record import FitRecord
 
-_OK = "the noise was calibrated again: it is that which the public choices in the file call for"
+_OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _CUSTOM = "that the noise is that which the public choices call for: no file holds the code of a custom loss"
 _MUST = "the noise must be that which the public choices in the file call for"
 _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"

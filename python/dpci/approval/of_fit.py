@@ -79,8 +79,8 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         own=budget,
         whole=record.whole,
         guarantee=guarantee,
-        composition=(steps_text(record.steps, record.cost_unit),),
-        n_sealed=len(record.seals),
+        composition=(steps_text(record.steps, record.cost_unit, record.seals),),
+        sealed=_sealed(record),
         numbers=(("", record.n_samples),),
         kind_of_numbers=(
             "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
@@ -233,8 +233,13 @@ def _intervals(record: FitRecord) -> str:
     return f"Every parameter has an interval, which accounts for {counted}."
 
 
+def _sealed(record: FitRecord) -> str:
+    count = len(record.seals) - 1
+    return {0: "parameters", 1: "parameters and one matrix"}.get(count, "parameters and two matrices")
+
+
 def _target(record: FitRecord) -> str:
-    least = f"the parameters with the least regularised loss in the population, λ = {record.l2_strength:g}"
+    least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     units = "records" if record.persons is None else "persons"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])

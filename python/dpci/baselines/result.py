@@ -174,6 +174,6 @@ def _conditions(record: BaselineRecord) -> list[str]:
     if record.private:
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
     rests_on.append(
-        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+        'logarithms and other elementary functions err by at most two units in the last place (the page "Noise")'
     )
     return rests_on

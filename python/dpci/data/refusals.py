@@ -49,7 +49,9 @@ OF_PYTHON = {
     "parts_sizes": Refusal("partitions of X and y with different numbers of rows", "before", "the numbers of rows"),
     "no_parts": Refusal("a source or a y without rows", "before", "that there are no rows", remains=True),
     "parts_change": Refusal("a later pass over rows in parts finds no parts", "during", "number of rows", remains=True),
-    "parts_iterator": Refusal("a source that returns the same iterator twice or no pairs", "any time", "a type"),
+    "parts_iterator": Refusal(
+        "a source that returns the same iterator twice, or something other than pairs", "any time", "a type"
+    ),
     "parts_fail": Refusal("an exception in a source of rows in parts", "any time", "that exception", remains=True),
     "schema_value": Refusal("a value of a table that its schema does not allow", "reading", "column, row, value"),
     "table_columns": Refusal("a column that is missing, of a wrong kind or of a wrong length", "reading", "the column"),

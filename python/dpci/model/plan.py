@@ -43,6 +43,8 @@ __all__ = ["Plan", "plan"]
 
 LEVEL = 0.95
 """Level of the intervals whose lengths a plan gives."""
+_MORE_NOISE = 1.05
+"""From this ratio of its noise to that of the others on, a plan says that its longest length is the intercept's."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,6 +170,10 @@ class Plan:
             ("projection", self.projection),
             ("95% interval length", f"{' to '.join(ends)} from the noise of the coefficients alone"),
         ]
+        *others, last = self.noise_std_devs
+        if others and self.row_norm > self.rows.norm and last > _MORE_NOISE * max(others):
+            more = f"{last / max(others):.3g} times the noise of the others"
+            facts.append(("", f"the upper number: the intercept, with {more}"))
         if self.interval_length is not None:
             facts.append(
                 ("", f"{self.interval_length:.4g} on average, if the data are similar to those of the earlier fit")

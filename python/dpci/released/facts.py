@@ -15,7 +15,8 @@ from dpci.released.model import Released
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 
-CHOSEN_WITHOUT_DATA = "bounds, lists of categories, model and all parameters were chosen without the data"
+CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
+OBEYS_BOUNDS = "every possible record obeys the public bounds"
 # Steps add up to the budget except for rounding.
 _ROUNDING = 1e-9
 
@@ -145,13 +146,11 @@ def conditions_of_release(*, private: bool, bounds: str | None, special: Sequenc
     rests_on = [] if private else ["none: the noise is seeded, so whoever knows the seed can subtract it"]
     rests_on += special
     if bounds is not None:
-        rests_on.append(
-            f"every possible record obeys the public bounds ({bounds}); only the holder of the data sees errors"
-        )
+        rests_on.append(f"{OBEYS_BOUNDS} ({bounds}); only the holder of the data sees errors")
     if private:
         rests_on.append(CHOSEN_WITHOUT_DATA)
         rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
     rests_on.append(
-        "logarithms and other elementary functions err by at most two units in the last place (docs/noise.md)"
+        'logarithms and other elementary functions err by at most two units in the last place (the page "Noise")'
     )
     return rests_on

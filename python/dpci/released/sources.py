@@ -1,13 +1,14 @@
 """The public values of a release, each with the source that its schema states."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
-from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.rows import Ball, Blocks
+from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericTarget
 from dpci.schema.table import Schema
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
@@ -26,7 +27,7 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     """Return what was chosen for a release: bounds, classes, lists of categories, regularisation."""
     table, loss = record.table, record.loss
     found = [
-        PublicValue("rows", str(record.rows), "" if table is None else "follows from the columns"),
+        PublicValue("rows", _rows_text(record.rows), "" if table is None else "follows from the columns"),
         PublicValue("l2_strength", f"{record.l2_strength:g}", ""),
     ]
     if record.radius is not None:
@@ -37,12 +38,34 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     found += count_values(record.persons, record.weights)
     if loss["name"] == "custom":
         found += [PublicValue(name, f"{loss[name]:g}", "") for name in _OF_CUSTOM if loss[name]]
+    if table is None:
+        found.append(PublicValue("columns", ", ".join(record.columns), ""))
     if record.classes is not None:
         source = "INFERRED FROM THE DATA" if record.classes_inferred else ""
-        found.append(PublicValue("classes", ", ".join(map(str, record.classes)), source))
+        found.append(PublicValue("classes", ", ".join(_classes(record.classes, table)), source))
     elif table is None and loss["target_bounds"] is not None and loss["name"] != SEVERAL:
         found.append(interval_value("target", *loss["target_bounds"]))
     return found + ([] if table is None else list(table_values(table)))
+
+
+def _rows_text(rows: Ball | Blocks) -> str:
+    """Return the domain of the rows, as a sentence has it."""
+    if isinstance(rows, Ball):
+        return str(rows)
+    alone, grouped = len(rows.bounds), rows.n_columns - len(rows.bounds)
+    parts = [f"{alone} {'column' if alone == 1 else 'columns, each'} within its own bound"] if alone else []
+    if rows.groups:
+        parts.append(f"{grouped} columns in {len(rows.groups)} group{'s'[: len(rows.groups) > 1]} with a bound each")
+    return ", and ".join(parts)
+
+
+def _classes(classes: Iterable[object], table: Schema | None) -> Iterator[str]:
+    """Yield the classes, each with the further spellings that a schema gives it."""
+    if table is None or not isinstance(table.target, ClassTarget):
+        yield from map(str, classes)
+        return
+    for first, *others in (table.target.negative, table.target.positive):
+        yield first + (f" (also written {', '.join(others)})" if others else "")
 
 
 def interval_value(name: str, lower: float, upper: float, source: str = "") -> PublicValue:
@@ -68,4 +91,6 @@ def table_values(table: Schema) -> Iterator[PublicValue]:
         if isinstance(column, CategoricalColumn):
             yield PublicValue(f"column {column.name}", ", ".join(column.categories), column.source)
         else:
-            yield interval_value(f"column {column.name}", column.lower, column.upper, column.source)
+            found = interval_value(f"column {column.name}", column.lower, column.upper, column.source)
+            by = "" if column.transform == "none" else f" (transform {column.transform})"
+            yield found._replace(value=found.value + by)

@@ -61,7 +61,7 @@ def approval_of_strata(
         whole=None,
         guarantee=None,
         composition=(*costs, f"together {charged}"),
-        n_sealed=sum(len(record_of(fit).seals) for fit in fits.values()) + len(fits) * (counted is not None),
+        sealed=f"{one.sealed} of each stratum{', and the counts,' * (counted is not None)}",
         numbers=tuple((name, fit.n_samples) for name, fit in fits.items()),
         kind_of_numbers="stand_in" if counted is None else "released",
         of_strata=True,

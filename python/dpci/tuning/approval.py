@@ -60,7 +60,7 @@ def approval_of_tuning(
         return replace(found, public=rule, covers=(*one.covers, "λ follows from a public rule, which costs nothing."))
     spent = [f"the choice among {choice.n_candidates} candidates {choice.budget}"]
     if again:
-        steps = steps_text(record.steps, record.cost_unit).replace("; ", ", ")
+        steps = steps_text(record.steps, record.cost_unit, record.seals).replace("; ", ", ")
         spent.append(f"the fit {record.total_budget()}: {steps}")
     else:
         noise = finding_of_noise(record.version, lambda: _other_noise(record, choice))

@@ -21,7 +21,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     names = (*record.features, *record.targets)
     budget, planned = record.total_budget(), _planned(record)
-    spent = steps_text(record.steps, release.privacy["cost_unit"])
+    spent = steps_text(record.steps, release.privacy["cost_unit"], record.seals)
     clips = record.on_violation == "clip"
     return Approval(
         claim=Claim(
@@ -56,7 +56,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         whole=None,
         guarantee=release.guarantee if record.private else None,
         composition=(spent, *([] if record.charge == budget else [f"a ledger counts it as {record.charge}"])),
-        n_sealed=len(record.seals),
+        sealed="one matrix" if len(record.seals) == 1 else "a matrix and what refines its regressions",
         numbers=(("", record.n_samples),),
         kind_of_numbers="exact" if record.neighbors == "replace_one" else "stand_in",
         of_strata=False,

@@ -125,8 +125,8 @@ def _lead(result: Inference) -> str:
             "if the labels were public before the fit. Every other number on it is released or public."
         )
     return estimated + (
-        "Every number on this page is released or public. It may be shared as it is, and computations from it cost no "
-        "further privacy."
+        "Every number on this page is released or public. If the assumptions below hold and it was approved, it may be "
+        "shared as it is, and computations from it cost no further privacy."
     )
 
 
