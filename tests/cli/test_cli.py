@@ -159,7 +159,7 @@ def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "by the moment matrix" in out
     assert "per unit" in out
-    assert "pass radius" in refused(capsys, *arguments, "--mechanism", "objective")
+    assert "requires radius" in refused(capsys, *arguments, "--mechanism", "objective")
     regress = ["regress", *arguments[1:4], "--mu", "2"]
     model = tmp_path / "m.json"
     assert main([*regress, "--json", "--output", str(model), "--plot", str(plot), "--force"]) == 0

@@ -72,7 +72,7 @@ def test_large_tables_are_read_by_chunks(people, monkeypatch):
     fit = dpci.fit
     monkeypatch.setattr("dpci.model.fit.fit", lambda X, *y, **keywords: sources.append(X) or fit(X, *y, **keywords))
     assert main(fit_arguments(people)) == 0
-    monkeypatch.setattr(_commands, "_MOST_BYTES", 1_000)
+    monkeypatch.setattr(_commands, "MOST_BYTES", 1_000)
     assert main(fit_arguments(people)) == 0
     assert [isinstance(source, dpci.Chunks) for source in sources] == [False, True]
 

@@ -67,6 +67,7 @@ SITES = {
         "_check_rows": (1, ()),
         "checked_ids": (5, ("persons",)),
         "_told_apart": (3, ("persons",)),
+        "_cells": (1, ("persons",)),
     },
     "data/tags": {
         "check_apart": (1, ("parts_persons",)),
@@ -75,7 +76,8 @@ SITES = {
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),
-        "Chunks.reduce": (4, ("parts_iterator",)),
+        "Chunks.reduce": (2, ("parts_iterator",)),
+        "_checked": (2, ()),
         "Chunks.from_parquet": (3, ()),
         "Chunks._from_files": (1, ()),
         "Chunks.__array__": (1, ()),

@@ -91,7 +91,7 @@ TARGETS = {
     "missing in a series": (pd.Series([pd.NA, "a"] * 30), {}, r"y must have no missing values, got .* in row 0"),
     "masked": (np.ma.masked_equal(Y, 1), {}, r"y must have no masked values"),
     "complex": (Y.astype(complex), {}, r"y must hold booleans, numbers or strings, got dtype complex128"),
-    "ragged": ([[1], [2, 3]], {}, r"y must be one-dimensional, got list"),
+    "ragged": ([[1], [2, 3]], {}, r"y must be a one-dimensional array, got list"),
     "one class": (np.ones(N), {}, r"y must hold two classes unless classes=.* is given, got one class, 1.0"),
     "one class of strings": (["a"] * N, {}, r"y must hold two classes unless classes=.* is given, got one class, 'a'"),
     "three classes": (np.arange(N) % 3, {}, r"y must hold two classes, got 3: 0, 1, 2"),
@@ -116,7 +116,7 @@ KEYWORDS = {
     "l2_strength too small": (
         {"l2_strength": 1e-9, "budget": dpci.PureDP(0.1)},
         RegularizationTooSmall,
-        r"l2_strength must be greater than \d\.\d+e-\d+ .* got l2_strength=1e-9",
+        r"l2_strength must be greater than 0\.\d+ .* got l2_strength=1e-9",
     ),
     "row_norm zero": ({"row_norm": 0.0}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=0.0"),
     "row_norm nan": ({"row_norm": NAN}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=nan"),

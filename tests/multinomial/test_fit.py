@@ -154,7 +154,7 @@ def test_damaged_files_are_refused(fitted):
         ({"classes": [0, True, 1]}, "twice"),
         ({"classes": ["r", "a", "a:b"]}, "colon"),
         ({"classes": [1.0, np.nan, 2.0]}, "nan"),
-        ({"classes": list(range(21))}, "at most 20"),
+        ({"classes": list(range(21))}, "from 3 to 20"),
         ({"classes": LABELS[:3]}, "y must hold only the classes"),
         ({"classes": [0, 1, 2, 3]}, "y must hold only the classes"),
         ({"l2_strength": 0.0}, "l2_strength"),

@@ -205,9 +205,9 @@ def test_every_notion_names_its_least_budget(budget):
 def test_planned_regressions_are_checked_and_other_releases_warned_of():
     ledger = dpci.Ledger(dpci.PureDP(1.0))
     planned = [regression.Regression(features=["x0"])]
-    with pytest.raises(dpci.InvalidInput, match="for 2 coefficients"):
+    with pytest.raises(dpci.InvalidInput, match="but 2 coefficients need"):
         regression.release(X, Y, budget=dpci.PureDP(0.1), robust=planned, ledger=ledger, **KNOWN)
-    with pytest.raises(dpci.InvalidInput, match="for 3 coefficients"):
+    with pytest.raises(dpci.InvalidInput, match="but 3 coefficients need"):
         regression.release(dpci.Chunks([(X, Y)]), budget=dpci.PureDP(0.1), robust=True, ledger=ledger, **KNOWN)
     # A warning that is made an error costs nothing either.
     with pytest.raises(dpci.MomentNoiseWarning, match="regressions with l2_strength='private' follow"):

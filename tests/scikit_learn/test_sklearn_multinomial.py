@@ -189,7 +189,7 @@ def test_labels_are_refused_before_anything_is_spent():
         (np.full(N, "low"), "one class"),
         (missing, "missing"),
         (X[:, 0], "Unknown label type"),
-        (np.arange(N) % 30, "at most 20"),
+        (np.arange(N) % 30, "from 3 to 20"),
         (np.where(Y == "mid", "a:b", Y), "colon"),
     ):
         with pytest.raises(ValueError, match=match):

@@ -105,7 +105,7 @@ def bounds(runs, run, records, targets, *, dependent, simultaneous):
     core = _core.RecordBounds(
         loss=LOGISTIC,
         params=runs.params[run],
-        n_public=float(N),
+        n_public=N,
         l2_strength=runs.ridge / N,
         std_dev=runs.std_devs[0],
         delta=0.9,  # of the extra releases, which are not looked at here

@@ -265,7 +265,10 @@ def test_regression_is_tuned_over_radius_and_strength():
         ),
         ({"method": "chunks", "candidates": GRID * 1000}, "n_samples must be at least 3001"),
         # Could be chosen, but not fitted afterwards with intervals: refused before anything is spent.
-        ({"candidates": [{"l2_strength": 1.0, "loss": "hinge"}], "mechanism": "output"}, "no Hessian"),
+        (
+            {"candidates": [{"l2_strength": 1.0, "loss": "hinge"}], "mechanism": "output"},
+            "require a loss with a Hessian",
+        ),
     ],
 )
 def test_what_is_refused(keywords, message):

@@ -237,14 +237,14 @@ def test_plot_shows_curve_and_bound(keywords):
     found = curve(**keywords)
     upper = found.plot()
     lower = upper.figure.axes[1]
-    assert seen(lines(lower, "bound on that mean")[0], lower) == 1.0
+    assert seen(lines(lower, "bound on the mean")[0], lower) == 1.0
     assert seen(lines(lower, "mean")[0], lower) == 1.0
     assert seen(lines(upper, "predicted")[0], upper) >= 0.85
     assert seen(lines(upper, "measured")[0], upper) == 1.0
     figure, own = plt.subplots()
     found.plot(own)
     assert figure.axes == [own]
-    assert seen(lines(own, "bound on that mean")[0], own) >= 0.5
+    assert seen(lines(own, "bound on the mean")[0], own) >= 0.5
     assert seen(lines(own, "measured")[0], own) == 1.0
     labels = own.get_legend_handles_labels()[1]
     assert ("± 1 standard error" in labels) == (found.n_draws > 1)

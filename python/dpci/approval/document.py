@@ -86,7 +86,7 @@ def _numbers(approval: Approval) -> str:
     shown, many = numbers_text(approval), len(approval.numbers) > 1
     if approval.kind_of_numbers == "exact":
         return shown
-    what = "released counts with noise" if many else "a released count with noise"
+    what = "counts that were released with noise" if many else "a count that was released with noise"
     if approval.kind_of_numbers == "stand_in":
         what = "public numbers" if many else "a public number"
     return f"private; {shown} {'are' if many else 'is'} {what}, used in {'their' if many else 'its'} place"

@@ -41,6 +41,7 @@ fn exception(error: &Error) -> PyErr {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each rule of the core")]
 fn describe(raised: &Bound<'_, PyAny>, error: &Error) -> PyResult<()> {
     let number = |name: &str, value: f64| raised.setattr(name, value);
     let count = |name: &str, value: usize| raised.setattr(name, value);

@@ -51,7 +51,7 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
-dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --loss multinomial --classes no,probably,yes
+dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.05 --loss multinomial --classes no,probably,yes
 """
 
 _COVERAGE_EXAMPLES = """\

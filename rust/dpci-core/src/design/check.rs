@@ -282,10 +282,8 @@ pub(super) fn checked_targets<'a>(
     bounds: &RowBounds,
 ) -> Result<Cow<'a, [f64]>> {
     match bounds.targets {
-        Targets::Signs if all(targets, |y| (*y == 1.0) | (*y == -1.0)) => {
-            Ok(Cow::Borrowed(targets))
-        }
-        Targets::Interval { lower, upper } if all(targets, |y| (*y >= lower) & (*y <= upper)) => {
+        Targets::Signs if all(targets, |y| [-1.0, 1.0].contains(y)) => Ok(Cow::Borrowed(targets)),
+        Targets::Interval { lower, upper } if all(targets, |y| *y >= lower && *y <= upper) => {
             Ok(Cow::Borrowed(targets))
         }
         Targets::Signs => match targets.iter().position(|y| ![-1.0, 1.0].contains(y)) {
