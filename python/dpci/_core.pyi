@@ -913,8 +913,8 @@ class RecordBounds:
         member: NDArray[np.bool_],
         *,
         n_threads: int | None,
-        persons: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = (None, None),
-        weights: tuple[_F64 | None, _F64 | None] = (None, None),
+        persons: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = ...,
+        weights: tuple[_F64 | None, _F64 | None] = ...,
     ) -> _F64:
         """Exact signed losses by record; reads the training data. Persons and weights: of the data, the records."""
 

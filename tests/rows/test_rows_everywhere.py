@@ -73,9 +73,8 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_rows_are_held_to_their_blocks(name):
     read = READERS[name]
-    with pytest.raises(
-        RowNormViolation, match=r"begins with column 0 \(size 2\) must sum to at most 1, got 1\.[34]\S* in row 7 "
-    ):
+    rule = r"begins with column 0 \(size 2\) must sum to at most 1, got 1\.[34]\S* in row 7 "
+    with pytest.raises(RowNormViolation, match=rule):
         read(LONG, rows=ROWS)
     halved = LONG.copy()
     halved[7, [0, 2]] /= 1.4

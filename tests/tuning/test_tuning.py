@@ -267,7 +267,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         # Could be chosen, but not fitted afterwards with intervals: refused before anything is spent.
         (
             {"candidates": [{"l2_strength": 1.0, "loss": "hinge"}], "mechanism": "output"},
-            "require a loss with a Hessian",
+            "a loss with a Hessian",
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar, cast
@@ -15,7 +15,7 @@ _Outcome = TypeVar("_Outcome")
 
 def outcomes(
     chunks: Iterator[_Chunk], work: Callable[[int, _Chunk], _Outcome], *, at_once: int, held: bool
-) -> Iterator[_Outcome]:
+) -> Generator[_Outcome, None, None]:
     """Yield what ``work`` makes of every numbered chunk, in their order.
 
     Parameters

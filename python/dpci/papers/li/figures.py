@@ -33,8 +33,8 @@ def draw_curves(found: "Found") -> "Figure":
         column = places.get(case.panel, 0)
         places[case.panel] = column + 1
         _draw_curve(axes[row][column], case, losses)
-        named = _title(case.panel, case.mechanism)
-        label(axes[row][column], named, r"$\epsilon$", "" if column % PANELS_A_LINE else "mean loss")
+        title = _title(case.panel, case.mechanism)
+        label(axes[row][column], title, r"$\epsilon$", "" if column % PANELS_A_LINE else "mean loss")
     # The measuring points of both ranges share their colours.
     points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
