@@ -78,7 +78,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
         rests_on = " ".join(record["conditions"])
         assert ("none: the noise is seeded" in rests_on) == (seed is not None)
         assert ("ChaCha20" in rests_on) == (seed is None)
-        assert "docs/noise.md" in rests_on
+        assert 'the page "Noise"' in rests_on
         assert "without looking at the data" in rests_on
         assert json.loads(result.to_json())["privacy"] == record
 
