@@ -17,10 +17,12 @@ def contestant(problem: Problem, solver: str) -> Callable[[float, int], dict]:
         model = LogisticRegression(C=weight, solver=solver, tol=tolerance, fit_intercept=False, max_iter=_MAX_ITER)
         return {"params": model.fit(X, y).coef_[0]}
 
-    def ridge(tolerance: float, _: int) -> dict:
+    def ridge(tolerance: float | None, _: int) -> dict:
         # The sum of squares + alpha ||params||². Without its copy of the rows it is faster; without an intercept it
         # does not write to them.
-        model = Ridge(alpha=1 / (2 * weight), solver=solver, tol=tolerance, fit_intercept=False, copy_X=False)
+        # A direct solver has no tolerance, but scikit-learn checks the argument.
+        settings = {} if tolerance is None else {"tol": tolerance}
+        model = Ridge(alpha=1 / (2 * weight), solver=solver, fit_intercept=False, copy_X=False, **settings)
         return {"params": model.fit(X, y).coef_}
 
     def hinge(tolerance: float, _: int) -> dict:
