@@ -1,9 +1,9 @@
 """The records that a report is asked about, and the bounds that it gives."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import Csr, Floats
 
@@ -25,6 +25,13 @@ class Encoded(NamedTuple):
         if self.persons is None or not len(self.persons):
             return len(self.targets)
         return int(self.persons.max()) + 1
+
+
+class Beside(TypedDict, total=False):
+    """What is said of records beside rows and targets: whose each row is, and what it weighs."""
+
+    persons: ArrayLike | None
+    weights: ArrayLike | None
 
 
 class RecordLosses(NamedTuple):
