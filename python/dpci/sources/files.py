@@ -112,11 +112,11 @@ def _joined(tables: Sequence[Columns]) -> Columns:
     first = tables[0]
     if len(tables) == 1:
         return first
-    parts = {column: [table[column] for table in tables] for column in first}
-    return {
-        column: [cell for part in each for cell in part] if isinstance(each[0], list) else np.concatenate(each)
-        for column, each in parts.items()
-    }
+    return {column: _together([table[column] for table in tables]) for column in first}
+
+
+def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells
+    return [cell for part in parts for cell in part] if isinstance(parts[0], list) else np.concatenate(parts)
 
 
 def parquet_names(path: Path) -> list[str]:
