@@ -1,5 +1,6 @@
 """What audits of persons, strata and weights have in common: fits of one parameter, and lower bounds from releases."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import dpci
 from _environments import now
 from _timing import commit
 from dpci import _core
-from dpci.audit.bounds import delta_at, epsilon_at, lower_bound
+from dpci.audit.bounds import delta_at, epsilon_at, lower_bound, probability_bounds
 from dpci.budgets import core_budget
 
 N_RECORDS = 10
@@ -26,6 +27,7 @@ def specification(
     budget: dpci.PureDP | dpci.ApproxDP,
     *,
     n: int = N_RECORDS,
+    ridge: float = RIDGE,
     neighbors: str = "replace_one",
     **counts: Any,
 ) -> _core.Spec:
@@ -36,7 +38,7 @@ def specification(
         intercept=None,
         row_norm=1.0,
         loss=LOSS.to_core(),
-        l2_strength=RIDGE / n * counts.get("weight_bound", 1.0),
+        l2_strength=ridge / n * counts.get("weight_bound", 1.0),
         radius=None,
         budget=core_budget(budget),
         mechanism=mechanism,
@@ -75,6 +77,24 @@ def least(found: list[_F64], budget: dpci.PureDP | dpci.ApproxDP) -> float:
         return lower_bound(*found, epsilon_at(0.0), quantity="epsilon", at=0.0, confidence=CONFIDENCE).value
     at = budget.epsilon
     return lower_bound(*found, delta_at(at), quantity="delta", at=at, confidence=CONFIDENCE).value
+
+
+def least_delta(losses: list[_F64], epsilon: float) -> float:
+    """Return a lower bound on δ at ε from privacy losses on either data set: the event that shows most is known."""
+    n = len(losses[0])
+    hits, others = (np.array((found > epsilon).sum()) for found in losses)
+    return max(0.0, float(delta_at(epsilon)(*probability_bounds(hits, others, n, CONFIDENCE))))
+
+
+def row(cells: list[str], unit: str, found: dict[str, float], claim: float) -> None:
+    """Print a row of lower bounds; end where the claim is refuted, or where the audit is too weak to refute another.
+
+    The first bound is for the claim, the others are for what breaks it.
+    """
+    print(f"| {' | '.join(cells)} | {' | '.join(f'{unit}{value:.3g}' for value in found.values())} |", flush=True)
+    first, *others = found.values()
+    if not 0.2 * claim < first <= claim < min(others):
+        sys.exit(f"{', '.join(cells)}: the audit found {found} at the claim {claim}")
 
 
 def origin(script: str, n_runs: int) -> str:

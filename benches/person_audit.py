@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from _audits import N_RECORDS, least, origin, parameters, rows_of, seeds_of, specification
+from _audits import N_RECORDS, least, origin, parameters, row, rows_of, seeds_of, specification
 
 N_ROWS = 10
 BUDGETS = (dpci.PureDP(1.0), dpci.ApproxDP(1.0, 0.1))
@@ -19,8 +19,14 @@ IDS = {"person": 1, "two ids": 2, "rows": N_ROWS}
 ABOUT = (
     f"{N_RECORDS - 1} persons have a row of 0 each. One more has {N_ROWS} rows, all 1 in one data set and all -1 in\n"
     "the other. The table has lower bounds on the privacy loss between the two: with `persons=`, where that\n"
-    "person has two ids, which is as much as half the noise, and where rows are taken for people.\n"
+    "person has two ids, which is as much as half the noise, and where rows are taken for people. The last\n"
+    "two have a tenth of the runs.\n"
 )
+
+
+def runs_of(ids: str, n_runs: int) -> int:
+    """Return how many runs on either data set are enough: what breaks the claim is seen in a tenth."""
+    return n_runs if IDS[ids] == 1 else n_runs // 10
 
 
 def persons_of(own: int) -> NDArray[np.int64]:
@@ -48,13 +54,9 @@ def main() -> None:
     print("| mechanism | claim for a person | persons: at least | two ids: at least | rows as people: at least |")
     print("|---|---|---|---|---|")
     for budget, mechanism in itertools.product(BUDGETS, ("objective", "output")):
-        found = {ids: bound(mechanism, budget, n_runs, ids=ids) for ids in IDS}
-        is_pure = isinstance(budget, dpci.PureDP)
-        cells = " | ".join(f"{'ε' if is_pure else 'δ at ε = 1:'} {value:.3g}" for value in found.values())
-        print(f"| {mechanism} | {budget} | {cells} |", flush=True)
-        claim = budget.epsilon if is_pure else budget.delta
-        if not 0.2 * claim < found["person"] <= claim < min(found["two ids"], found["rows"]):
-            sys.exit(f"{mechanism}: the audit found {found} at the claim {claim}")
+        found = {ids: bound(mechanism, budget, runs_of(ids, n_runs), ids=ids) for ids in IDS}
+        what = ("ε ", budget.epsilon) if isinstance(budget, dpci.PureDP) else ("δ at ε = 1: ", budget.delta)
+        row([mechanism, str(budget)], what[0], found, what[1])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 import dpci
-from _audits import N_RECORDS, least, origin, parameters, rows_of, seeds_of, specification
+from _audits import N_RECORDS, RIDGE, least, origin, parameters, rows_of, seeds_of, specification
 
 BOUND = 5.0
 BUDGET = dpci.PureDP(1.0)
@@ -18,7 +18,8 @@ def bound(mechanism: str, n_runs: int, *, protected: bool, first_seed: int = 0) 
     """
     copies = 1 if protected else int(BOUND)
     counts = {"weight_bound": BOUND} if protected else {}
-    spec = specification(mechanism, BUDGET, n=N_RECORDS - 1 + copies, **counts)
+    n = N_RECORDS - 1 + copies
+    spec = specification(mechanism, BUDGET, n=n, ridge=RIDGE * n / N_RECORDS, **counts)
     columns = {"weights": np.append(np.ones(N_RECORDS - 1), BOUND)} if protected else {}
     sides = zip((1.0, -1.0), seeds_of(n_runs, first_seed), strict=True)
     return least([parameters(spec, rows_of(sign, copies), seeds, **columns) for sign, seeds in sides], BUDGET)

@@ -136,6 +136,11 @@ def numbers_of(cells: NDArray[Any]) -> _I64:
     return _told_apart(cells.tolist())
 
 
+def count_records(n_rows: int, numbers: _I64 | None) -> int:
+    """Return the number of records: of rows, or of the persons that are numbered, of whom there may be none."""
+    return n_rows if numbers is None or not len(numbers) else int(numbers.max()) + 1
+
+
 def by_appearance(numbers: _I64) -> _I64:
     """Return the numbers of the same persons in the order of their first rows."""
     firsts = np.unique(numbers, return_index=True)[1]
