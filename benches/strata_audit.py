@@ -5,46 +5,18 @@ import sys
 import numpy as np
 
 import dpci
-from _environments import now
-from _timing import commit
+from _audits import RIDGE, least, origin, rows_of, seeds_of, specification
 from dpci import _core
-from dpci.audit.bounds import epsilon_at, lower_bound
-from dpci.budgets import core_budget
 
-N_RECORDS = 10
-CONFIDENCE = 1.0 - 1e-6
-SHIFT = 0.05  # by which a row of 1 moves the minimiser
+SHIFT = 1.0 / RIDGE  # by which a row of 1 moves the minimiser
 CLAIMS = {"taken away": 1.0, "moved": 2.0}
-
-
-def spec(mechanism: str) -> _core.Spec:
-    """Return the fit of one stratum at ε = 1 for one record added or removed."""
-    return _core.Spec(
-        n_samples=N_RECORDS,
-        n_columns=1,
-        intercept=None,
-        row_norm=1.0,
-        loss=dpci.losses.HuberHinge(0.5).to_core(),
-        l2_strength=20.0 / N_RECORDS,
-        radius=None,
-        budget=core_budget(dpci.PureDP(1.0)),
-        mechanism=mechanism,
-        noise=None,
-        variant="standard",
-        project=False,
-        split=None,
-        moments="none",
-        projection="auto",
-        calibration="tight",
-        neighbors="add_remove",
-    )
+BUDGET = dpci.PureDP(1.0)
 
 
 def outputs(mechanism: str, where: int | None, seeds: range, *, moved: bool) -> np.ndarray:
     """Return a score of two strata for every seed, of which one, or none, has a row of 1."""
-    chosen = spec(mechanism)
-    empty = np.zeros((N_RECORDS - 1, 1))
-    xs = [np.concatenate([empty, np.ones((1, 1))]) if where == stratum else empty for stratum in range(2)]
+    chosen = specification(mechanism, BUDGET, neighbors="add_remove")
+    xs = [rows_of(1.0, 1 if where == stratum else 0) for stratum in range(2)]
     ys = [np.ones(len(x)) for x in xs]
     fits = (_core.fit_many([chosen] * 2, xs, ys, clip=False, n_threads=1, seed=seed) for seed in seeds)
     found = np.array([[fit["params"][0] for fit in pair] for pair in fits])
@@ -55,19 +27,14 @@ def outputs(mechanism: str, where: int | None, seeds: range, *, moved: bool) -> 
 def bound(mechanism: str, change: str, n_runs: int, *, first_seed: int = 0) -> float:
     """Return a lower bound on ε from so many runs on either table."""
     other = None if change == "taken away" else 1
-    starts = (first_seed, first_seed + n_runs)
-    found = [
-        outputs(mechanism, where, range(start, start + n_runs), moved=other == 1)
-        for where, start in zip((0, other), starts, strict=True)
-    ]
-    return lower_bound(*found, epsilon_at(0.0), quantity="epsilon", at=0.0, confidence=CONFIDENCE).value
+    sides = zip((0, other), seeds_of(n_runs, first_seed), strict=True)
+    return least([outputs(mechanism, where, seeds, moved=other == 1) for where, seeds in sides], BUDGET)
 
 
 def main() -> None:
     """Print the table of docs/evidence/strata_audit.md."""
     n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    runs = f"{n_runs:,} runs on either table, confidence 1 - 1e-6"
-    print(f"`python benches/strata_audit.py {n_runs}`, commit {commit()}, {now()}, seeds from 0, {runs}.\n")
+    print(origin("strata_audit.py", n_runs))
     print("| mechanism | the record is | claim | at least |")
     print("|---|---|---|---|")
     for mechanism in ("objective", "output"):

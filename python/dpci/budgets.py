@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from dpci import _core
+from dpci.base.tables import format_bound
 from dpci.base.validation import (
     broken,
     check_choice,
@@ -65,7 +66,7 @@ class PureDP:
         return {"epsilon": self.epsilon}
 
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:.6g} (pure DP)"
+        return budget_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class ZCDP:
         return {"rho": self.rho}
 
     def __str__(self) -> str:
-        return f"rho={self.rho:.6g} (zCDP)"
+        return budget_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class ApproxDP:
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:.6g}, delta={self.delta:.3g} (approximate DP)"
+        return budget_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class GDP:
         return {"mu": self.mu}
 
     def __str__(self) -> str:
-        return f"mu={self.mu:.6g} (Gaussian DP)"
+        return budget_text(self)
 
 
 Budget: TypeAlias = PureDP | ZCDP | ApproxDP
@@ -201,6 +202,26 @@ Budget: TypeAlias = PureDP | ZCDP | ApproxDP
 GaussianBudget: TypeAlias = Budget | GDP
 """Budgets of releases whose noise may be Gaussian."""
 AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget)
+
+
+_NOTIONS = {"pure": "pure DP", "zcdp": "zCDP", "approx": "approximate DP", "gdp": "Gaussian DP"}
+
+
+def budget_text(budget: GaussianBudget, *, remains: bool = False) -> str:
+    """Return the numbers of a budget, as :func:`numbers_text`, and its notion."""
+    return f"{numbers_text(budget.parameters(), remains=remains)} ({_NOTIONS[budget.notion]})"
+
+
+def remaining_text(remaining: Budget | None) -> str:
+    """Return what remains of a total, or that nothing does."""
+    return "nothing" if remaining is None else budget_text(remaining, remains=True)
+
+
+def numbers_text(numbers: Mapping[str, float], *, remains: bool = False) -> str:
+    """Return numbers by name, rounded upwards as what is spent, or downwards as what ``remains``."""
+    # The last digits of a float are those of its computation.
+    shown = {name: format_bound(float(f"{value:.12g}"), 6, least=remains) for name, value in numbers.items()}
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
 def check_gaussian_budget(budget: object) -> GaussianBudget:

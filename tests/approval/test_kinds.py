@@ -15,6 +15,7 @@ import pytest
 import dpci
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import verified
+from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
 from dpci.schema import CategoricalColumn, NumericColumn, Schema
@@ -43,7 +44,7 @@ def test_what_it_says_is_true_in_every_setting(case):
     (entry,) = ledger.history
     whole = approval_of(result)
     # The ledger counts independently what has to be approved, for which unit and relation.
-    spent = ", ".join(f"{name}={value:g}" for name, value in entry.budget.parameters().items())
+    spent = numbers_text(entry.budget.parameters())
     assert f"This release: {entry.budget}  Total of the ledger: {ledger.total}" in text
     assert f"Spent with this release: {spent} (no other entry)  Remaining: " in text
     assert (entry.unit == "person") == ("One person with all of that person's rows" in text)

@@ -1,21 +1,6 @@
 """An audit of strata: a record that is taken away shows no more than one change, and one that moves more than that."""
 
-import importlib
-import sys
-from pathlib import Path
-
-import pytest
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """Return the script that makes docs/evidence/strata_audit.md."""
-    folder = str(Path(__file__).parents[2] / "benches")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("strata_audit")
-    finally:
-        sys.path.remove(folder)
+BENCH = "strata_audit"
 
 
 def test_a_record_that_moves_changes_two_strata(bench):

@@ -1,21 +1,6 @@
 """An audit of weights: a record at the bound shows no more than the claim, five equal rows in its place far more."""
 
-import importlib
-import sys
-from pathlib import Path
-
-import pytest
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """Return the script that makes docs/evidence/weight_audit.md."""
-    folder = str(Path(__file__).parents[2] / "benches")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("weight_audit")
-    finally:
-        sys.path.remove(folder)
+BENCH = "weight_audit"
 
 
 def test_a_record_at_the_bound(bench):

@@ -101,7 +101,8 @@ def test_a_fit_that_claims_to_be_a_part_of_another_release(model, kind):
     saved = json.loads(model.read_text())
     saved.pop("checksum")
     budget = {"notion": "pure", "budget": {"epsilon": 1.0}}
-    saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", **budget}
+    besides = {"besides": {"epsilon": 1e-12}} if kind == "tuning" else {}
+    saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", **budget, **besides}
     saved["params"][0] += 1.0
     model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
     failed = of_others(findings("--ledger", "l.db")[0])

@@ -4,6 +4,7 @@ import io
 import itertools
 import pickle
 import re
+import traceback
 from decimal import Decimal
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.special import expit
 import dpci
 from dpci import schema
 from dpci.data.persons import numbered
+from dpci.data.tags import tagged
 from dpci.errors import InvalidInput
 from dpci.schema.cells import as_cells
 
@@ -170,6 +172,14 @@ def test_no_id_leaves():
         with pytest.raises(InvalidInput) as error:
             dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1), persons=broken)
         assert "secret" not in str(error.value)
+
+    class Failing:
+        def __array__(self, *_, **__):
+            raise ValueError("no number: secret-0001-person")
+
+    with pytest.raises(InvalidInput, match="whose conversion raises ValueError") as error:
+        numbered(Failing(), len(ids))
+    assert "secret" not in "".join(traceback.format_exception(error.value))
     numbers = np.arange(len(ids)) + 0.5
     numbers[3] = np.nan
     with pytest.raises(InvalidInput, match="must have an id in every row"):
@@ -183,6 +193,23 @@ def test_ids_of_two_types_are_refused():
     with pytest.raises(InvalidInput, match="can be hashed"):
         numbered([np.zeros(2), np.ones(2)], 2)
     assert numbered(np.array([5, 2**62, 5]), 3).tolist() == [0, 1, 0]
+
+
+TEXTS = ["p1", "p1 ", " p1", "7", "7.0", "-0", "0", "P1", "07"]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda texts: np.array(texts, dtype=object)])
+def test_texts_are_compared_as_categories_are(kind):
+    """Two ids of one person would be two persons: what a program adds to a text does not make another id."""
+    assert numbered(kind(TEXTS), len(TEXTS)).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 4]
+    found = tagged(kind(TEXTS), len(TEXTS), None, bytes(32))
+    assert found.numbers.tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 4]
+    for k, text in enumerate(TEXTS):
+        alone = tagged(kind([text]), 1, None, bytes(32))
+        assert alone.kind == found.kind
+        assert (alone.tags[0] == found.for_core[1][k]).all()
+    with pytest.raises(InvalidInput, match="must have an id in every row"):
+        numbered(kind(["p1", "  "]), 2)
     assert numbered(np.array([2**64 - 1, 0], dtype=np.uint64), 2).tolist() == [1, 0]
     assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).tolist() == [1, 0]
     assert numbered(np.array([-(2**63), 2**63 - 1]), 2).tolist() == [0, 1]
@@ -256,6 +283,18 @@ def test_a_study_takes_no_rule_without_persons():
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
         with pytest.raises(InvalidInput, match="persons must be given with contribution or max_rows"):
             function(X, y, **rule)
+
+
+def test_a_study_of_no_person_is_refused_in_words():
+    with pytest.raises(InvalidInput, match="at least one row"):
+        dpci.simulate.coverage(
+            np.empty((0, 2)),
+            np.empty(0, dtype=bool),
+            persons=[],
+            budget=dpci.PureDP(1.0),
+            l2_strength=0.1,
+            n_replicates=2,
+        )
 
 
 def test_a_schema_that_names_persons_wants_them():

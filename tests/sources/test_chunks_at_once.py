@@ -90,6 +90,20 @@ def test_a_chunk_that_is_none_after_good_ones(n_threads):
         fit([*cut(X, Y, 8), X], n_threads)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_chunks_without_the_columns_of_those_before(n_threads):
+    """The copies of earlier chunks, over which later ones are written, have more members."""
+
+    def source():
+        for k in range(8):
+            rows = slice(5000 * k, 5000 * (k + 1))
+            yield (X[rows], Y[rows], {"id": np.arange(N)[rows]}) if k < 5 else (X[rows], Y[rows])
+
+    with pytest.raises(InvalidInput, match="must have the column 'id'") as refusal:
+        dpci.fit(dpci.Chunks(source), budget=dpci.ZCDP(0.5), l2_strength=0.05, persons="id", n_threads=n_threads)
+    assert refusal.value.__notes__ == ["in chunk 5, whose rows are counted from 0"]
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_no_more_chunks_are_worked_on_than_asked_for(at_once):
     lock, running, most, ahead = threading.Lock(), [], [0], [0]

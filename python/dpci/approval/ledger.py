@@ -6,6 +6,7 @@ from os import PathLike
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
 from dpci.base.validation import broken
+from dpci.budgets import numbers_text, remaining_text
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 
@@ -52,10 +53,9 @@ def account_text(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> str | 
 def _account(claim: Claim, ledger: Ledger) -> str | None:
     if claim.paid is None or ledger.id != claim.paid["ledger"]:
         return None
-    spent = ", ".join(f"{name}={value:.6g}" for name, value in ledger.spent.items())
+    spent, remaining = numbers_text(ledger.spent), remaining_text(ledger.remaining)
     n_others = len(ledger.history) - 1
     others = {0: "no other entry", 1: "1 other entry"}.get(n_others, f"{n_others} other entries")
-    remaining = "nothing" if ledger.remaining is None else ledger.remaining
     return f"Total of the ledger: {ledger.total}  Spent with this release: {spent} ({others})  Remaining: {remaining}"
 
 
@@ -95,7 +95,8 @@ def _against_entry(claim: Claim, entry: Entry, neighbors: str, where: str) -> It
     assert claim.paid is not None  # noqa: S101  # for the type checker
     compared = {
         "time": (claim.paid["time"], entry.time),
-        "budget": (claim.charged, entry.budget),
+        # Exactly: two budgets may be equal in the digits that texts show.
+        "budget": (repr(claim.charged), repr(entry.budget)),
         "neighbours": (claim.neighbors, neighbors),
         "unit of privacy": (claim.unit, entry.unit),
     }

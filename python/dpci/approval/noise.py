@@ -9,7 +9,6 @@ from dpci.released.calibration import fit_spec, other_noise
 from dpci.released.record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
-_CUSTOM = "that the noise is that which the public choices call for: no file holds the code of a custom loss"
 _MUST = "the noise must be that which the public choices in the file call for"
 _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"
 
@@ -17,7 +16,8 @@ _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose ow
 def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Finding:
     """Return whether noise is that of the public choices; ``difference`` calibrates once more and compares.
 
-    ``version`` is that which made the file: another one may have calibrated otherwise.
+    ``version`` is that which the file says made it. Another one may have calibrated otherwise, but anyone can write
+    another version into a file: whoever has that version can tell.
     """
     try:
         differ = difference()
@@ -25,10 +25,10 @@ def finding_of_noise(version: str, difference: Callable[[], str | None]) -> Find
         differ = f"which no release has: {error}"
     if differ is None:
         return Finding("ok", _OK)
+    other = ""
     if version != _core.__version__:
-        what = "that the noise is that which the public choices call for: this dpci is of another version"
-        return Finding("not checked", f"{what} ({_core.__version__}) than the file, and calibrates otherwise")
-    return Finding("FAILED", f"{_MUST}, {differ}")
+        other = f" (this is dpci {_core.__version__}; verify the file with dpci {version}, which it says made it)"
+    return Finding("FAILED", f"{_MUST}, {differ}{other}")
 
 
 def noise_of_fit(record: FitRecord) -> Finding:
@@ -43,13 +43,7 @@ def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
 
 
 def _of_one(record: FitRecord) -> Finding:
-    if record.loss["name"] == "custom":
-        return Finding("not checked", _CUSTOM)
     if any(step.step.startswith("report_") for step in record.steps):
         return Finding("not checked", _OF_A_REPORT)
 
-    def difference() -> str | None:
-        spec = fit_spec(record)
-        return None if spec is None else other_noise(record, spec)
-
-    return finding_of_noise(record.version, difference)
+    return finding_of_noise(record.version, lambda: other_noise(record, fit_spec(record)))

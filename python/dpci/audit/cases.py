@@ -130,7 +130,7 @@ class ReportCase(WorstCase):
         """Log-ratio of densities."""
         scales = tuple(self.spec.noise_scales())
         target = float(self.first[1][0])
-        with_record, without = (report_scores(self.settings, scales, target, there, outputs) for there in (True, False))
+        with_record, without = (report_scores(self.settings, scales, target, n, outputs) for n in (1, 0))
         return with_record - without
 
 

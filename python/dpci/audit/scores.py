@@ -37,15 +37,15 @@ def report_scores(
     settings: Settings,
     scales: tuple[float, ...],
     target: float,
-    present: bool,  # noqa: FBT001
+    count: float,
     outputs: _F64,
 ) -> _F64:
-    """Log density of reports of one parameter, with or without the record x = 1: it, the gradient, the Hessian."""
+    """Log density of reports of one parameter, x = 1 so many times in the data: it, the gradient, the Hessian."""
     theta = np.ascontiguousarray(outputs[:, 0])
     n_public = settings.n_public or 0
     _, slopes, curvatures = settings.core_loss.evaluate(theta, np.full(len(theta), target))
-    slope = present * slopes + n_public * settings.l2_strength * theta
-    curvature = present * curvatures + n_public * settings.l2_strength
+    slope = count * slopes + n_public * settings.l2_strength * theta
+    curvature = count * curvatures + n_public * settings.l2_strength
     # The noise that leads to these parameters is minus the gradient.
     total = np.log(curvature) - (slope / scales[0]) ** 2 / 2.0
     for released, exact, scale in zip(outputs.T[1:], (slope, curvature)[: len(scales) - 1], scales[1:], strict=True):

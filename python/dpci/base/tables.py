@@ -4,7 +4,7 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,13 +78,15 @@ def number_format(sizes: ArrayLike, values: ArrayLike, *, digits: int = 4) -> st
     return f".{decimals}f"
 
 
-def format_bound(bound: float, digits: int) -> str:
+def format_bound(bound: float, digits: int, *, least: bool = False) -> str:
     """Return a number that is said to be reached "at most": rounded upwards to so many significant digits.
 
-    What is rounded is the shortest decimal number that stands for the float, so that 0.1 stays 0.1.
+    What is rounded is the shortest decimal number that stands for the float, so that 0.1 stays 0.1. One that is said to
+    be there at ``least`` is rounded downwards.
     """
-    upwards = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(repr(float(bound))))
-    return f"{float(upwards):.{digits}g}"
+    rounding = ROUND_FLOOR if least else ROUND_CEILING
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(bound))))
+    return f"{float(rounded):.{digits}g}"
 
 
 def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> "pd.DataFrame":

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from dpci.base.reading import open_at_once
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.multinomial import record as multinomial_record
@@ -45,7 +46,7 @@ def read_saved_result(path: Path) -> Saved:
     """
     try:
         # A device has no end.
-        with path.open("rb") as file:
+        with open_at_once(path) as file:
             text = file.read(_MOST + 1)
     except OSError as error:
         msg = f"a model must be a file that can be read, got {str(path)!r}: {error.strerror}"

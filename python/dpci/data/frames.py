@@ -1,5 +1,6 @@
 """Frames of pandas, polars, pyarrow and other libraries as matrices, column by column, through narwhals."""
 
+import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Rows and columns filled at a time: what a group of columns writes stays in a second-level cache.
 _ROWS, _COLUMNS = 4096, 16
+
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
 
 _ENCODE = "encode it with public categories or bounds, see dpci.schema, or leave it out"
 
@@ -104,6 +107,15 @@ def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
         return False
     except (TypeError, ArithmeticError):  # pandas.NA, and a decimal that signals
         return True
+
+
+def text_of(text: str) -> str:
+    """Return a text as categories and ids are compared: without the space around it, a whole number by its digits."""
+    text = text.strip()
+    # A table with a gap turns 2 into 2.0.
+    whole = _WHOLE_NUMBER.fullmatch(text) if "." in text else None
+    text = whole[1] if whole else text
+    return "0" if text == "-0" else text  # zeros are equal
 
 
 def check_same_index(X: object, y: object) -> None:

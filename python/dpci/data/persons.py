@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_count
-from dpci.data.frames import decoded, is_nan, same_index
+from dpci.data.frames import decoded, is_nan, same_index, text_of
 from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
 
@@ -87,6 +87,8 @@ def _check_rows(max_rows: object) -> int:
 def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     """Return the persons of all rows as numbers from 0 without gaps. No message shows an id.
 
+    Texts are compared as categories are: without the space around them, a whole number by its digits.
+
     Parameters
     ----------
     ids : array-like of shape (n_rows,)
@@ -105,7 +107,7 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
 
 
 def checked_ids(ids: object, n_rows: int, X: object) -> NDArray[Any]:
-    """Return the ids of all rows, of which none is missing, as an array; see :func:`numbered`."""
+    """Return the ids of all rows, of which none is missing, as an array of what is compared; see :func:`numbered`."""
     cells = np.ma.asarray(decoded(ids)) if isinstance(ids, np.ma.MaskedArray) else _cells(ids)
     if cells.ndim != 1:
         raise InvalidInput(f"persons must be one-dimensional, one id for each row, got shape {cells.shape}")
@@ -119,7 +121,7 @@ def checked_ids(ids: object, n_rows: int, X: object) -> NDArray[Any]:
         raise _missing()
     if kind in "mM" and np.isnat(cells).any():
         raise _missing()
-    return cells
+    return _as_compared(cells)
 
 
 def numbers_of(cells: NDArray[Any]) -> _I64:
@@ -132,6 +134,11 @@ def numbers_of(cells: NDArray[Any]) -> _I64:
     if kind in "biufmM":
         return np.unique(np.asarray(cells), return_inverse=True)[1].astype(np.int64)
     return _told_apart(cells.tolist())
+
+
+def count_records(n_rows: int, numbers: _I64 | None) -> int:
+    """Return the number of records: of rows, or of the persons that are numbered, of whom there may be none."""
+    return n_rows if numbers is None or not len(numbers) else int(numbers.max()) + 1
 
 
 def by_appearance(numbers: _I64) -> _I64:
@@ -186,8 +193,25 @@ def _cells(ids: object) -> NDArray[Any]:
     ids = taken_over("persons", ids)
     try:
         return np.asarray(decoded(ids))
-    except Exception as error:  # whatever the conversion of another library's object raises
-        raise InvalidInput(f"persons must be an array, got {type(ids).__name__} ({error})") from error
+    except Exception as error:  # noqa: BLE001  # whatever the conversion of another library's object raises
+        failed = type(error).__name__
+    # Outside of the clause: what the library says may show an id.
+    raise InvalidInput(f"persons must be an array, got {type(ids).__name__}, whose conversion raises {failed}")
+
+
+def _as_compared(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return ids as they are compared: a person's texts may differ in how a program wrote them."""
+    if cells.dtype.kind not in "OTU":
+        return cells
+    listed = cells.tolist()
+    kinds = set(map(type, listed))
+    if len(kinds) != 1 or not issubclass(kinds.pop(), str):
+        return cells
+    texts = np.empty(len(listed), dtype=object)
+    texts[:] = list(map(text_of, listed))
+    if (texts == "").any():
+        raise _missing()
+    return texts
 
 
 def _counted(offsets: NDArray[Any]) -> _I64:

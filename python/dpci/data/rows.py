@@ -14,7 +14,7 @@ from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
-from dpci.data.persons import numbered
+from dpci.data.persons import count_records, numbered
 from dpci.data.weights import row_weights
 from dpci.errors import InvalidInput
 from dpci.rows import RowDomain
@@ -73,7 +73,7 @@ class Rows:
         """Number of records: of persons, or of rows."""
         if self.parts is not None:
             return self.parts.n_records
-        return self.shape[0] if self.persons is None else int(self.persons.max()) + 1
+        return count_records(self.shape[0], self.persons)
 
     @property
     def for_core(self) -> CoreRows:
@@ -149,7 +149,7 @@ def read(
     names = _param_names(features.names, features.shape[1], choices)
     choices.rows.check_columns(features.shape[1])
     numbers = None if persons is None else numbered(persons, features.shape[0], X)
-    n_records = features.shape[0] if numbers is None or not len(numbers) else int(numbers.max()) + 1
+    n_records = count_records(features.shape[0], numbers)
     resolved = resolve(n_records, features.shape[1])
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import as_floats, as_numbers
 from dpci.data.frames import same_index
+from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 
 _F64 = NDArray[np.float64]
@@ -46,6 +47,25 @@ class Weights:
         if found is None:
             raise InvalidInput(f"weights must have a bound, got weights={value!r}")
         return found
+
+
+class CoreCounts(TypedDict):
+    """How much records count, by the keywords of the core's specifications."""
+
+    persons: bool
+    max_rows: int | None
+    weight_bound: float | None
+    weight_total: float | None
+
+
+def core_counts(persons: Persons | None, weights: Weights | None) -> CoreCounts:
+    """Return how much records count, as the core takes it."""
+    return {
+        "persons": persons is not None,
+        "max_rows": None if persons is None else persons.max_rows,
+        "weight_bound": None if weights is None else weights.bound,
+        "weight_total": None if weights is None else weights.total,
+    }
 
 
 def check_weights(bound: object, total: object) -> Weights | None:
@@ -156,12 +176,14 @@ def weights_of_cells(cells: object) -> object:
     InvalidInput
         For a text that is no number, and none.
     """
-    if not isinstance(cells, list) or set(map(type, cells)) not in ({str}, {str, type(None)}):
+    if not isinstance(cells, list) or str not in set(map(type, cells)):
         return cells
     numbers = as_floats(np.array(cells, dtype=object))
     if (missing := np.isnan(numbers)).any():
+        row = int(np.argmax(missing))
+        comma = " (numbers need a decimal point)" if "," in str(cells[row]) else ""
         raise InvalidInput(
-            f"the column of weights must have a number in every row, got another cell in row {np.argmax(missing)}"
+            f"the column of weights must have a number in every row, got another cell in row {row}{comma}"
         )
     return numbers
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 from dpci.base.tables import format_table
 from dpci.base.validation import broken, check_choice
-from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remaining_text
 from dpci.errors import BudgetExceeded, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
@@ -310,8 +310,8 @@ class Ledger:
         relation = self.neighbors.replace("_", " ") + ("" if self.n_public is None else f", n_public={self.n_public}")
         head = [
             f"Ledger of {self.total}, {relation}{private}" + (f", {self.path}" if self.path else ""),
-            "spent      " + ", ".join(f"{name}={value:.6g}" for name, value in account.spent_as_floats().items()),
-            f"remaining  {account.remaining() or 'nothing'}",
+            f"spent      {numbers_text(account.spent_as_floats())}",
+            f"remaining  {remaining_text(account.remaining())}",
         ]
         of_persons = any(entry.unit == "person" for entry in entries)
         head += ["unit       persons, each with all rows"] if of_persons else []

@@ -182,6 +182,8 @@ class FileStore:
         LedgerError
             If the file is damaged, no ledger, or cannot be read.
         """
+        if path.is_fifo():  # which SQLite would wait for
+            raise _foreign(path, f"a file, got the pipe {str(path)!r}")
         # Without locks or journals, so that nothing happens to a file that is not ours: a write-ahead log stays one.
         with _connection(path, "ro&immutable=1"):
             pass

@@ -27,7 +27,7 @@ from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
 from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
-from dpci.data.weights import Weights, check_weights
+from dpci.data.weights import Weights, check_weights, core_counts
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
@@ -309,10 +309,7 @@ class Settings(DerivedFacts):
             projection=self.projection,
             calibration=self.calibration,
             neighbors=self.neighbors,
-            persons=self.persons is not None,
-            max_rows=None if self.persons is None else self.persons.max_rows,
-            weight_bound=None if self.weights is None else self.weights.bound,
-            weight_total=None if self.weights is None else self.weights.total,
+            **core_counts(self.persons, self.weights),
         )
 
     def row_bounds(self) -> dict[str, Any]:

@@ -33,16 +33,13 @@ def approval_of_report(
             "It does not cover the value of that function at a record of the data. Such values are private.",
         ),
         unchecked=(_VALUES,),
-        findings=one.findings
-        if fit.loss["name"] == "custom"
-        else (finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),),
+        findings=(finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),),
     )
 
 
 def _other_noise(fit: FitRecord, calibrated: Callable[[_core.Spec], _core.ReportSpec]) -> str | None:
     """Return the first number in which the noise of a report is not that of its public choices, in words."""
     spec = fit_spec(fit)
-    assert spec is not None  # noqa: S101  # for the type checker: the loss is no custom one
     row_norm = spec.plan()["row_norm"]
     # Of the sums over the records, to which one adds at most this.
     sensitivities = (spec.slope_bound * row_norm, spec.slope_bound * row_norm, spec.curvature_bound * row_norm**2)

@@ -3,7 +3,7 @@
 import math
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from dpci.model.result import PrivateFit
 from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord, SavedReport
-from dpci.per_instance.records import Encoded, RecordLosses
+from dpci.per_instance.records import Beside, Encoded, RecordLosses
 from dpci.report.style import facts_of_release
 
 if TYPE_CHECKING:
@@ -215,23 +215,24 @@ class Report(SavedReport):
             parts = ["NOT PRIVATE (seeded)", *parts, "NOT PRIVATE (seeded)"]
         return "\n\n".join(parts)
 
-    def histogram(
-        self,
-        X: Table,
-        y: ArrayLike,
-        *,
-        persons: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        ax: "Axes | None" = None,
-    ) -> "Axes":
+    def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None, **beside: Unpack[Beside]) -> "Axes":
         """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.
+
+        Parameters
+        ----------
+        X, y
+            The records, as for a call.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; None: a new figure.
+        **beside
+            ``persons`` and ``weights`` of the records, as for a call.
 
         Warns
         -----
         PrivacyLeakWarning
             Always.
         """
-        losses = self(X, y, persons=persons, weights=weights)
+        losses = self(X, y, **beside)
         warnings.warn(
             "a histogram of privacy losses is NOT PRIVATE: it depends on the records without noise",
             PrivacyLeakWarning,
@@ -241,22 +242,18 @@ class Report(SavedReport):
         return draw_histogram(losses.eps1, total, self._facts(len(losses.eps1)), ax=ax)
 
     def plot_bound_against_truth_not_private(
-        self,
-        X: Table,
-        y: ArrayLike,
-        *,
-        persons: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        ax: "Axes | None" = None,
+        self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None, **beside: Unpack[Beside]
     ) -> "Axes":
         """Scatter of eps1 against the exact loss over the training data; needs matplotlib. Not private.
 
         Parameters
         ----------
-        X, y, persons, weights
+        X, y
             The training data.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
+        **beside
+            ``persons`` and ``weights`` of the training data, as for a call.
 
         Warns
         -----
@@ -268,17 +265,16 @@ class Report(SavedReport):
         InvalidInput
             For fewer records than half of ``n_public``: without the others the exact losses belong to another model.
         """
-        counts: dict[str, Any] = {"persons": persons, "weights": weights}
-        bounds = self(X, y, **counts).eps1
+        bounds = self(X, y, **beside).eps1
         n_public = self._record.fit.n_samples
         if 2 * len(bounds) < n_public:
             msg = (
                 "X must hold all training data, because exact losses on a subset belong to a different model, got "
-                f"{len(bounds):,} {'rows' if persons is None else 'persons'} for n_public={n_public:,}"
+                f"{len(bounds):,} {'rows' if self._record.fit.persons is None else 'persons'} for n_public={n_public:,}"
             )
             raise InvalidInput(msg)
-        of_records: dict[str, Any] = {"record_persons": persons, "record_weights": weights}
-        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, **counts, **of_records, stacklevel=3)
+        of_records: dict[str, Any] = {f"record_{name}": values for name, values in beside.items()}
+        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, **beside, **of_records, stacklevel=3)
         return draw_against_truth(truth.absolute, bounds, self._facts(len(bounds)), ax=ax)
 
     def _facts(self, n_records: int) -> list[str]:

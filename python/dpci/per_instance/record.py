@@ -12,6 +12,7 @@ from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable, approval_of
 from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
 from dpci.data.arrays import check_finite
+from dpci.data.weights import core_counts
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
 from dpci.released.record import FitRecord
@@ -114,10 +115,7 @@ class ReportRecord(Approvable):
             failure_probability=self.failure_probability,
             simultaneous=self.simultaneous,
             bound=self.bound,
-            persons=fit.persons is not None,
-            max_rows=None if fit.persons is None else fit.persons.max_rows,
-            weight_bound=None if fit.weights is None else fit.weights.bound,
-            weight_total=None if fit.weights is None else fit.weights.total,
+            **core_counts(fit.persons, fit.weights),
         )
 
     def _approval(self) -> "Approval":

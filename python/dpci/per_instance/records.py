@@ -1,11 +1,12 @@
 """The records that a report is asked about, and the bounds that it gives."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import Csr, Floats
+from dpci.data.persons import count_records
 
 _F64 = NDArray[np.float64]
 
@@ -22,9 +23,14 @@ class Encoded(NamedTuple):
     @property
     def n_records(self) -> int:
         """Number of rows, or of persons."""
-        if self.persons is None or not len(self.persons):
-            return len(self.targets)
-        return int(self.persons.max()) + 1
+        return count_records(len(self.targets), self.persons)
+
+
+class Beside(TypedDict, total=False):
+    """What is said of records beside rows and targets: whose each row is, and what it weighs."""
+
+    persons: ArrayLike | None
+    weights: ArrayLike | None
 
 
 class RecordLosses(NamedTuple):

@@ -9,18 +9,22 @@ import numpy as np
 from dpci import _core
 from dpci.accounting.seals import Seal, seals_from
 from dpci.accounting.steps import Step, steps_from
-from dpci.budgets import core_budget
-from dpci.losses import SEVERAL, from_declaration
+from dpci.budgets import budget_from_parameters, core_budget
+from dpci.data.weights import core_counts
+from dpci.losses import SEVERAL, as_declared, from_declaration
 from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 
-# The best weights of a joint release are found by a search, which may end elsewhere on another machine.
-_TOLERANCE = 1e-4
+# Elementary functions of another machine may round otherwise.
+_TOLERANCE = 1e-6
+# The best weights of a joint release are found by a search, which may end elsewhere there.
+_OF_SEARCH = 1e-4
+_OF_SEAL = ("lattice", "scale", "std_dev")
 _OF_STEP = ("cost", "scale", "hessian_scale", "sensitivity")
 
 
-def fit_spec(record: FitRecord) -> _core.Spec | None:
-    """Return the specification that the public choices of a fit make; None for a custom loss, whose code no file has.
+def fit_spec(record: FitRecord) -> _core.Spec:
+    """Return the specification that the public choices of a fit make: of a custom loss its declaration is enough.
 
     Raises
     ------
@@ -29,13 +33,10 @@ def fit_spec(record: FitRecord) -> _core.Spec | None:
     RegularizationTooSmall
         If the mechanism needs a greater λ than that of the record.
     """
-    persons, weights = record.persons, record.weights
     if record.loss["name"] == SEVERAL:
         loss = _core.Loss.multinomial(len(record.prefixes) + 1)
-    elif (known := from_declaration(record.loss)) is not None:
-        loss = known.to_core()
     else:
-        return None
+        loss = (from_declaration(record.loss) or as_declared(record.loss)).to_core()
     return _core.Spec(
         n_samples=record.n_samples,
         n_columns=len(record.columns),
@@ -54,10 +55,7 @@ def fit_spec(record: FitRecord) -> _core.Spec | None:
         projection="auto",
         calibration=record.calibration,  # type: ignore[arg-type]
         neighbors=record.neighbors,  # type: ignore[arg-type]
-        persons=persons is not None,
-        max_rows=None if persons is None else persons.max_rows,
-        weight_bound=None if weights is None else weights.bound,
-        weight_total=None if weights is None else weights.total,
+        **core_counts(record.persons, record.weights),
     )
 
 
@@ -76,14 +74,27 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
                 "slope_bound": (record.slope_bound, spec.slope_bound),
                 "curvature_bound": (record.curvature_bound, _finite(spec.curvature_bound)),
                 "noise_scale": (record.noise_scale, spec.noise_scale),
+                "noise_spectral_radius": (record.noise_spectral_radius, _spectral_radius(record, plan)),
             }
         ),
         *differences_of_steps(record.steps, expected),
-        # The seals of the matrices are of a plan for all parameters; they cost the same.
         *differences_of_seals(record.seals[:1], seals[:1]),
+        # Those of the matrices are of a plan for all parameters; they cost the same.
         *_costs(record.seals, {seal.release: seal for seal in seals}),
+        *(text for seal in record.seals[1:] for text in _other_seal(seal, record)),
     ]
     return next(iter(differ), None)
+
+
+def _spectral_radius(record: FitRecord, plan: "_core.PlanDict") -> float:
+    """Return the spectral radius of the Hessian's noise: proportional to its scale, which the parameters decide."""
+    own, planned = (_hessian_scale(steps) for steps in (record.steps, steps_from(plan["steps"])))
+    return plan["noise_spectral_radius"] * (own / planned) if own and planned else 0.0
+
+
+def _hessian_scale(steps: Iterable[Step]) -> float | None:
+    each = {step.step: step.hessian_scale if step.step == "moments" else step.scale for step in steps}
+    return each.get("moments", each.get("hessian"))
 
 
 def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Iterator[str]:
@@ -94,7 +105,8 @@ def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Ite
             yield f"the step {shown[0]}, got {shown[1]}"
             return
         yield from differences(
-            {f"{name} of the step {own.step!r}": (getattr(own, name), getattr(other, name)) for name in _OF_STEP}
+            {f"{name} of the step {own.step!r}": (getattr(own, name), getattr(other, name)) for name in _OF_STEP},
+            tolerance=_OF_SEARCH if own.step == "moments" else _TOLERANCE,
         )
 
 
@@ -112,6 +124,15 @@ def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Ite
         yield from _costs((own,), {other.release: other})
 
 
+def _other_seal(seal: Seal, record: FitRecord) -> Iterator[str]:
+    """Yield in which numbers the seal of a matrix of a fit is not that of its own distance and cost."""
+    k = len(record.names)
+    cost = core_budget(budget_from_parameters(record.notion, seal.cost))
+    other = _core.Seal(dim=k * (k + 1) // 2, distance=seal.distance, budget=cost)
+    numbers = {each: (float(getattr(seal, each)), float(getattr(other, each))) for each in _OF_SEAL}
+    yield from differences({f"{each} of the seal of {seal.release!r}": pair for each, pair in numbers.items()})
+
+
 def _costs(found: Iterable[Seal], expected: dict[str, Seal]) -> Iterator[str]:
     for own in found:
         other = expected.get(own.release)
@@ -125,14 +146,16 @@ def _costs(found: Iterable[Seal], expected: dict[str, Seal]) -> Iterator[str]:
             )
 
 
-def differences(values: Mapping[str, tuple[float | None, float | None]]) -> Iterator[str]:
+def differences(
+    values: Mapping[str, tuple[float | None, float | None]], *, tolerance: float = _TOLERANCE
+) -> Iterator[str]:
     """Yield which of some numbers, each as it is and as it must be, differ."""
     for name, (own, other) in values.items():
         same = own == other
         if own is not None and other is not None:
-            same = math.isclose(own, other, rel_tol=_TOLERANCE)
+            same = math.isclose(own, other, rel_tol=tolerance)
         if not same:
-            yield f"{name}={'none' if other is None else f'{other:.6g}'}, got {'none' if own is None else f'{own:.6g}'}"
+            yield f"{name}={'none' if other is None else f'{other:.9g}'}, got {'none' if own is None else f'{own:.9g}'}"
 
 
 def _split(record: FitRecord) -> tuple[float, float, float] | None:

@@ -150,11 +150,11 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if whole is None:
         return
     least, together = whole.cost_of(record.total_budget()).parameters(), whole.budget.parameters()
-    less = set(least) != set(together) or any(together[name] < least[name] * (1.0 - _ROUNDING) for name in least)
-    yield less, f"the budget of {whole} must be at least what fits like this one cost, {least}", str(whole.budget)
     # Where a ledger paid, the budget of a fit was rounded down to decimals.
-    more = whole.is_sum and any(together[name] > least[name] * (1.0 + _ROUNDING) for name in least)
-    yield more, f"the budget of {whole} must be what fits like this one cost, {least}", str(whole.budget)
+    same = set(least) == set(together) and all(
+        math.isclose(together[name], least[name], rel_tol=_ROUNDING) for name in least
+    )
+    yield not same, f"the budget of {whole} must be what fits like this one cost with it, {least}", str(whole.budget)
     # A record that is replaced may leave one stratum and enter another; each fit is for one that comes or goes.
     relation = "add_remove" if whole.of_strata else whole.neighbors
     yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors

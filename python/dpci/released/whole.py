@@ -1,9 +1,10 @@
 """The release that a fit is a part of, which paid for all of its parts together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpci.base.validation import check_choice, check_count
+from dpci.base.validation import check_choice, check_count, check_positive
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, budget_from_parameters, for_changes, times
 from dpci.errors import InvalidInput
 
@@ -19,6 +20,8 @@ _ONLY = {
     "groups": "the only group",
     "disjoint_groups": "the only group",
 }
+_WITH_MORE = {"counted_strata", "tuning"}
+"""Releases of which a part of the budget paid for something else than their parts."""
 _FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
 
 
@@ -34,6 +37,8 @@ class Whole:
     """The relation by which all parts together were charged."""
     budget: Budget
     """What all parts together were charged."""
+    besides: Mapping[str, float] | None = None
+    """What counts or a choice spent besides the parts, by the names of a budget's numbers; None for other kinds."""
 
     @property
     def of_strata(self) -> bool:
@@ -50,21 +55,19 @@ class Whole:
         return names[self.kind].format(parts=self.parts)
 
     def cost_of(self, part: Budget) -> Budget:
-        """Return what all parts cost together, each at the budget of one: of counts and choices, the least.
+        """Return what all parts cost together, each at the budget of one, and what else was released.
 
         Raises
         ------
         InvalidInput
             For a budget at which two changes leave no delta below 1.
         """
+        if self.besides is not None:
+            numbers = part.parameters().items()
+            part = type(part)(**{name: value + self.besides.get(name, 0.0) for name, value in numbers})
         if self.of_strata:
             return cost_of_strata(part, self.neighbors)
         return times(part, self.parts) if self.kind == "groups" else part
-
-    @property
-    def is_sum(self) -> bool:
-        """Whether the parts are all that was paid for, each at the same budget."""
-        return self.kind != "tuning" and not self.counts
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a record keeps them."""
@@ -74,6 +77,7 @@ class Whole:
             "neighbors": self.neighbors,
             "notion": self.budget.notion,
             "budget": self.budget.parameters(),
+            **({} if self.besides is None else {"besides": dict(self.besides)}),
         }
 
     @classmethod
@@ -85,14 +89,24 @@ class Whole:
         InvalidInput
             For anything else.
         """
-        if not isinstance(value, dict) or set(value) != _FIELDS:
-            raise InvalidInput(f"whole must have the fields {sorted(_FIELDS)} and no other, got whole={value!r}")
+        has_more = isinstance(value, dict) and value.get("kind") in _WITH_MORE
+        expected = _FIELDS | ({"besides"} if has_more else set())
+        if not isinstance(value, dict) or set(value) != expected:
+            raise InvalidInput(f"whole must have the fields {sorted(expected)} and no other, got whole={value!r}")
         return cls(
             check_choice("whole.kind", value["kind"], tuple(_NAMES)),
             check_count("whole.parts", value["parts"]),
             check_choice("whole.neighbors", value["neighbors"], ("replace_one", "add_remove")),
             budget_from_parameters(value["notion"], value["budget"]),
+            _numbers(value["besides"]) if has_more else None,
         )
+
+
+def _numbers(value: object) -> dict[str, float]:
+    """Return what was spent besides the parts, as a file holds it."""
+    if not isinstance(value, dict) or not value or not set(value) <= {"epsilon", "delta", "rho"}:
+        raise InvalidInput(f"whole.besides must have numbers of a budget, got {value!r}")
+    return {name: check_positive(f"whole.besides.{name}", number) for name, number in value.items()}
 
 
 def cost_of_strata(budget: Budget, neighbors: str) -> Budget:

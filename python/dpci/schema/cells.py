@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.data.frames import decoded, is_nan
+from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
-_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
 _DELIMITERS = (",", ";", "\t", "|", " ")
@@ -29,11 +28,7 @@ def label_of(value: object) -> str:
         # Its own text is b'...', which no list of categories holds, so that every record would be of none.
         msg = f"categories and labels must be text or numbers, got bytes {value!r}: decode the column"
         raise InvalidInput(msg)
-    text = str(value).strip()
-    # A table with a gap turns 2 into 2.0.
-    whole = _WHOLE_NUMBER.fullmatch(text)
-    label = whole[1] if whole else text
-    return "0" if label == "-0" else label  # zeros are equal
+    return text_of(str(value))
 
 
 def as_cells(values: object) -> NDArray[Any]:
@@ -87,7 +82,7 @@ def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -
 
 def _what_to_do(cell: object) -> str:
     """Return what is most often wrong with a cell."""
-    if _is_missing(cell):
+    if is_missing(cell):
         return " (a missing value: the schema's missing= says what stands for one)"
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return " (numbers need a decimal point, and no thousands separator)"
@@ -121,10 +116,11 @@ def missing_cells(cells: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(np.isnan(cells))
     if cells.dtype.kind in "biu":
         return np.zeros(cells.shape, dtype=bool)
-    return np.fromiter(map(_is_missing, cells.tolist()), bool, cells.size)
+    return np.fromiter(map(is_missing, cells.tolist()), bool, cells.size)
 
 
-def _is_missing(cell: object) -> bool:
+def is_missing(cell: object) -> bool:
+    """Whether a cell holds nothing; see :func:`missing_cells`."""
     if isinstance(cell, str):
         return cell.strip().lower() in {"", "na", "nan"}
     return type(cell).__name__ in _NOT_AVAILABLE or is_nan(cell)

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpci.base.reading import open_at_once
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
     CategoricalColumn,
@@ -98,7 +99,8 @@ def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can h
         msg = f"a schema file must end in .toml or .json, got {str(path)!r}"
         raise InvalidInput(msg)
     try:
-        return readers[path.suffix](path.read_text(encoding="utf-8-sig"))
+        with open_at_once(path) as file:
+            return readers[path.suffix](file.read().decode("utf-8-sig"))
     except OSError as error:
         msg = f"a schema file must be readable, got {str(path)!r}: {error.strerror}"
         raise InvalidInput(msg) from error

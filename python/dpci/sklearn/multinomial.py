@@ -159,12 +159,9 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             Rows; longer ones than ``row_norm`` are scaled to it with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             The class of each row.
-        persons : array-like of shape (n_samples,), optional
-            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
-            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
-            which splits rows.
-        max_rows : int, optional
-            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
+        persons, max_rows
+            As for :class:`PrivateLogisticRegression`: the person to whom each row belongs, and how many of the rows
+            of each count.
 
         Returns
         -------

@@ -82,7 +82,7 @@ def _copied(chunk: _Chunk, free: list[Any]) -> _Chunk | None:
     given: Any = chunk
     over = free.pop() if free else None
     if len(given) == 2 and all(type(each) is np.ndarray and each.dtype.kind in "biuf" for each in given):
-        if over is None or any(_differ(new, old) for new, old in zip(given, over, strict=False)):
+        if over is None or len(over) != 2 or any(_differ(new, old) for new, old in zip(given, over, strict=True)):
             return cast("_Chunk", tuple(each.copy() for each in given))
         for new, old in zip(given, over, strict=True):
             np.copyto(old, new)

@@ -17,6 +17,7 @@ from dpci.data.arrays import as_numbers
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
+from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
 from dpci.schema.table import Schema
 from dpci.sources.ahead import outcomes
@@ -353,10 +354,8 @@ def _check_beside(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def given_cells(cells: Sequence[Any]) -> Sequence[Any]:
-    """Return cells with None for nothing, which is how a file of text writes a missing one."""
-    return (
-        [None if isinstance(cell, str) and not cell else cell for cell in cells] if isinstance(cells, list) else cells
-    )
+    """Return cells with None for those that hold nothing, as files of text and schemas write missing values."""
+    return [None if is_missing(cell) else cell for cell in cells] if isinstance(cells, list) else cells
 
 
 def _numeric_rows(batch: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:

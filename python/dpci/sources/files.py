@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO, TypeAlias
 import numpy as np
 
 from dpci.base.optional import optional
+from dpci.data.frames import text_of
 from dpci.errors import InvalidInput
 from dpci.schema.cells import absent, as_cells
 
@@ -73,24 +74,49 @@ def read_batches(
 
 
 def uncut(batches: Iterable[Columns], name: str) -> Iterator[Columns]:
-    """Yield the rows of batches, cut only where a column changes: equal cells that follow each other stay together."""
-    held: Columns = {}
+    """Yield the rows of batches, cut only where a column changes: equal cells that follow each other stay together.
+
+    Texts are compared as the ids of persons are (:func:`dpci.data.frames.text_of`).
+    """
+    held: list[Columns] = []
     for batch in batches:
-        table = {column: _joined(held[column], cells) for column, cells in batch.items()} if held else batch
-        cells = table[name]
+        cells = batch[name]
+        if held and not len(cells):
+            continue
         cut = len(cells)
-        while cut and cells[cut - 1] == cells[-1]:
+        while cut and _same(cells[cut - 1], cells[-1]):
             cut -= 1
-        held = {column: cells[cut:] for column, cells in table.items()}
         if cut:
-            yield {column: cells[:cut] for column, cells in table.items()}
+            yield _joined([*held, {column: each[:cut] for column, each in batch.items()}])
+            held = [{column: each[cut:] for column, each in batch.items()}]
+        elif held and len(held[-1][name]) and not _same(held[-1][name][-1], cells[-1]):
+            yield _joined(held)
+            held = [batch]
+        else:
+            held.append(batch)
     if held:
-        yield held
+        yield _joined(held)
 
 
-def _joined(first: Any, second: Any) -> Any:  # noqa: ANN401  # lists or arrays of cells
-    """Return the cells of both."""
-    return [*first, *second] if isinstance(first, list) else np.concatenate([first, second])
+def _same(first: Any, second: Any) -> bool:  # noqa: ANN401  # cells
+    if isinstance(first, str) and isinstance(second, str):
+        return text_of(first) == text_of(second)
+    try:
+        return bool(first == second)
+    except (TypeError, ValueError):  # lists of a Parquet file, which are no ids
+        return False
+
+
+def _joined(tables: Sequence[Columns]) -> Columns:
+    """Return the rows of tables of the same columns as one."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    return {column: _together([table[column] for table in tables]) for column in first}
+
+
+def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells
+    return [cell for part in parts for cell in part] if isinstance(parts[0], list) else np.concatenate(parts)
 
 
 def parquet_names(path: Path) -> list[str]:

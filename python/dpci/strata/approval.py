@@ -13,8 +13,8 @@ from dpci.budgets import Budget
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.sources import PublicValue
-from dpci.released.whole import Whole, counted_strata
-from dpci.strata.counts import CountNoise
+from dpci.released.whole import counted_strata
+from dpci.strata.counts import CountNoise, whole_of
 
 
 def approval_of_strata(
@@ -39,7 +39,7 @@ def approval_of_strata(
         neighbors=neighbors,
         source=f"dpci.fit_strata, {n_strata} of {by!r}",
     )
-    whole = Whole("strata" if counted is None else "counted_strata", len(fits), neighbors, charged)
+    whole = whole_of(len(fits), neighbors, charged, counted)
     costs = [f"each fit {first.budget}: {one.composition[0].removeprefix('this fit: ').replace('; ', ', ')}"]
     if counted is not None:
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.budgets import ApproxDP, Budget, PureDP, budget_from_parameters, core_budget, split_budget
+from dpci.released.whole import Whole
 
 _SEED_BITS = 2**64 - 1
 
@@ -39,6 +40,13 @@ def split_off_counts(budget: Budget, share: float) -> tuple[Budget, Budget]:
     counts, remaining = split_budget(budget, share, "count_share")
     assert remaining is not None  # noqa: S101  # as above
     return remaining, counts
+
+
+def whole_of(parts: int, neighbors: str, charged: Budget, counted: CountNoise | None) -> Whole:
+    """Return the release of all strata, of which each model says that it is a part."""
+    if counted is None:
+        return Whole("strata", parts, neighbors, charged)
+    return Whole("counted_strata", parts, neighbors, charged, counted.budget.parameters())
 
 
 def is_rest(budget: Budget, whole: Budget, counts: Budget) -> bool:

@@ -25,13 +25,13 @@ from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
-from dpci.released.whole import Whole, cost_of_strata, counted_strata
+from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
-from dpci.strata.counts import count_noise, release_counts, split_off_counts
+from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.result import StrataFit
 
 __all__ = ["fit_strata"]
@@ -222,7 +222,7 @@ def fit_strata(
         bound = 1.0 if common.weights is None or common.weights.total is not None else common.weights.bound
         return release_counts(sizes, noise.budget, least=bound, n_threads=common.n_threads, seed=common.seed)
 
-    whole = Whole("counted_strata" if counted else "strata", len(groups), neighbors, payment.charged)
+    whole = whole_of(len(groups), neighbors, payment.charged, noise)
     fits, entry = release_groups(groups, settings, payment, whole, count=count if counted else None)
     found = StrataFit(
         by=by,

@@ -26,7 +26,7 @@ from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of
-from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest
+from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, whole_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -310,8 +310,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             same = fit.privacy["relation"] == "add_remove"
             budget, counted, whole = self.budget, self.counted, record_of(fit).whole
             if whole is not None:
-                of_whole = (whole.budget, whole.neighbors, whole.parts, whole.counts)
-                same = same and of_whole == (self.charged, self.neighbors, len(self), counted is not None)
+                same = same and whole == whole_of(len(self), self.neighbors, self.charged, counted)
             right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
             if not (same and right):
                 raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")

@@ -84,8 +84,6 @@ def _other_noise(record: FitRecord, choice: Selection) -> str | None:
     # The ball of a record is that in which its candidate was compared; the candidate need not have been fitted in it.
     for radius in (None, record.radius) if record.loss["slope_bound"] is not None else (record.radius,):
         spec = fit_spec(replace(record, budget=budget, notion=notion, n_samples=n_samples, radius=radius))
-        if spec is None:
-            return None
         plan = spec.plan()
         expected = (
             replace(step, cost=own.cost) for own, step in zip(record.steps, steps_from(plan["steps"]), strict=True)

@@ -276,7 +276,7 @@ def release_tuned(
         )
         if parts[1] is not None:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
-            whole = Whole("tuning", len(grid), first.neighbors, payment.charged)
+            whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
             spec_again = again.spec(rows.n_records, rows.shape[1])
             fitted = fit_rows(rows, spec_again, again, paid=till.receipt(), whole=whole)
     selection = Selection.from_facts(

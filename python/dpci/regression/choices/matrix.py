@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from dpci.budgets import (
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
 from dpci.data.persons import Persons
-from dpci.data.weights import Weights
+from dpci.data.weights import CoreCounts, Weights, core_counts
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
@@ -34,6 +34,32 @@ RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
 REFINED_SHARE = 0.6
 """Share of the budget for the gradients of refined regressions, where they are asked for."""
+
+
+class MatrixKeywords(CoreCounts):
+    """What a specification takes besides its budget and the regressions that are planned."""
+
+    n_samples: int
+    n_columns: int
+    row_norm: _core.RowDomain | float
+    further_targets: int
+    target_bound: float
+    neighbors: str
+
+
+def specified(
+    budget: GaussianBudget, residuals: list[Plan], refined: list[Plan], **keywords: Unpack[MatrixKeywords]
+) -> _core.MomentMatrixSpec:
+    """Return the calibrated specification of a matrix, and of what is released for planned regressions."""
+    return _core.MomentMatrixSpec(
+        residuals=residuals,
+        residual_share=RESIDUAL_SHARE,
+        refined=refined,
+        refined_share=REFINED_SHARE,
+        budget=None if isinstance(budget, GDP) else core_budget(budget),
+        mu=budget.mu if isinstance(budget, GDP) else None,
+        **keywords,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,23 +192,17 @@ class MatrixChoices:
         place = self.place(n_columns)
 
         def made(residuals: list[Plan], refined: list[Plan]) -> _core.MomentMatrixSpec:
-            return _core.MomentMatrixSpec(
+            return specified(
+                budget,
+                residuals,
+                refined,
                 n_samples=self.public_n(n_samples),
                 n_columns=n_columns,
                 row_norm=core_rows(self.core_domain(n_columns)),
                 further_targets=self.targets.further,
                 target_bound=self.loss.target_bound,
-                residuals=residuals,
-                residual_share=RESIDUAL_SHARE,
-                refined=refined,
-                refined_share=REFINED_SHARE,
-                budget=None if isinstance(budget, GDP) else core_budget(budget),
-                mu=budget.mu if isinstance(budget, GDP) else None,
                 neighbors=self.neighbors,
-                persons=self.persons is not None,
-                max_rows=None if self.persons is None else self.persons.max_rows,
-                weight_bound=None if self.weights is None else self.weights.bound,
-                weight_total=None if self.weights is None else self.weights.total,
+                **core_counts(self.persons, self.weights),
             )
 
         spec = made([], [])

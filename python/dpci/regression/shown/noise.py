@@ -7,9 +7,9 @@ import numpy as np
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.budgets import GDP, core_budget
+from dpci.data.weights import core_counts
 from dpci.regression.choices.bounds import Bounds, domain_of
-from dpci.regression.choices.matrix import REFINED_SHARE, RESIDUAL_SHARE
+from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of
 from dpci.regression.record import MomentRecord
 from dpci.released.calibration import differences, differences_of_seals, differences_of_steps
@@ -81,24 +81,18 @@ def _bounds(record: MomentRecord, domain: RowDomain) -> Bounds | None:
 
 
 def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _core.MomentMatrixSpec:
-    budget, further, n_columns = record.total_budget(), len(record.further), len(record.columns)
+    further, n_columns = len(record.further), len(record.columns)
     rows = _domain(record)
     bounds = None if rows is None else _bounds(record, rows)
-    return _core.MomentMatrixSpec(
+    return specified(
+        record.total_budget(),
+        residuals,
+        refined,
         n_samples=record.n_samples,
         n_columns=n_columns,
-        further_targets=further,
         row_norm=core_rows(domain_of(bounds, rows, n_columns, further)),
+        further_targets=further,
         target_bound=record.target_half,
-        residuals=residuals,
-        residual_share=RESIDUAL_SHARE,
-        refined=refined,
-        refined_share=REFINED_SHARE,
-        budget=None if isinstance(budget, GDP) else core_budget(budget),
-        mu=budget.mu if isinstance(budget, GDP) else None,
         neighbors=record.neighbors,
-        persons=record.persons is not None,
-        max_rows=None if record.persons is None else record.persons.max_rows,
-        weight_bound=None if record.weights is None else record.weights.bound,
-        weight_total=None if record.weights is None else record.weights.total,
+        **core_counts(record.persons, record.weights),
     )
