@@ -224,3 +224,28 @@ def test_tags_and_the_warning_of_model_selection():
     assert tags.classifier_tags.multi_class
     _, caught = warnings_of(lambda: cross_val_score(PrivateMultinomialRegression(**ASKED), X, Y, cv=2))
     assert any("model selection" in str(warning.message) for warning in caught)
+
+
+@quiet
+def test_weights_and_persons_are_those_of_the_library():
+    weights, whose = np.random.default_rng(5).uniform(0.0, 2.0, N), np.arange(N) // 2
+    public = {"weight_bound": 2.0, "weight_total": 1.5 * N}
+    model = PrivateMultinomialRegression(**ASKED, seed=3, **public)
+    common = {"budget": dpci.PureDP(3.0), "l2_strength": 0.05, "classes": CLASSES, "on_violation": "clip", "seed": 3}
+    for given in ({}, {"persons": whose}, {"persons": whose, "max_rows": 1}):
+        found = model.fit(X, Y, weights, **given)
+        fit = dpci.multinomial.fit(X, Y, weights=weights, **common, **public, **given)
+        assert found.result_.to_json() == fit.to_json()
+    # Without weights the public values are not used.
+    assert model.fit(X, Y).result_.to_json() == dpci.multinomial.fit(X, Y, **common).to_json()
+    for estimator, weighed, message in (
+        (PrivateMultinomialRegression(**ASKED), weights, "weight_bound, the greatest weight"),
+        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0, on_violation="error"), 2.0 * weights, "weights"),
+        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0), -weights, "weights"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            estimator.fit(X, Y, weighed)
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = clone(model).set_fit_request(sample_weight=True)
+        pipe = make_pipeline(RowNormClipper(), last).fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(pipe[-1].coef_, model.fit(X, Y, weights).coef_)
