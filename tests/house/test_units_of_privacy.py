@@ -167,7 +167,7 @@ def test_what_is_said_is_what_happens(name, what, said):
             assert n_records(call(chunks, None)) == N
             return
         call(X, Y)
-        with pytest.raises((TypeError, ValueError), match="Chunks|rows in parts"):  # InvalidInput is a ValueError
+        with pytest.raises((TypeError, ValueError), match=r"Chunks|rows in parts"):  # InvalidInput is a ValueError
             call(chunks, Y if "sklearn" in name else None)
         return
     given = {"persons": IDS} if what == "persons" else {"weights": WEIGHTS, "weight_bound": 2.0}
@@ -176,8 +176,10 @@ def test_what_is_said_is_what_happens(name, what, said):
             call(X, Y, **given)
         return
     if said == "one row each":
+        ledger = dpci.Ledger(dpci.PureDP(9.0))
         with pytest.raises(InvalidInput, match="persons must have one row each"):
-            call(X, Y, **given)
+            call(X, Y, **given, ledger=ledger)
+        assert ledger.history == ()
         assert n_records(call(X, Y, persons=ALONE)) == N
         return
     expected = {"persons": PERSONS, "weights": N}[what] // (2 if name in HALVES else 1)
