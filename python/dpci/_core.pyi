@@ -966,7 +966,20 @@ class UtilityCenter:
 class Utility:
     """A data set with the loss that is fitted to it; specs below bring noise scale and l2_strength of a budget."""
 
-    def __new__(cls, spec: Spec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None) -> Utility: ...
+    total: float
+    """What all rows count together: the divisor of means."""
+
+    def __new__(
+        cls,
+        spec: Spec,
+        x: _Features,
+        y: _F64,
+        *,
+        clip: bool,
+        n_threads: int | None,
+        persons: NDArray[np.int64] | None = None,
+        weights: _F64 | None = None,
+    ) -> Utility: ...
     @staticmethod
     def draw_noise(spec: Spec, seed: int, stream: int) -> _F64:
         """The coefficients' noise at scale 1; times the scale, that of a fit with this seed (stream 0)."""

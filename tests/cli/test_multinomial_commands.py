@@ -163,7 +163,6 @@ def test_plan_predicts_noise_and_lengths(files):
         (("--max-rows", "2"), "--max-rows must go with --persons"),
         (("--persons", "age", "--weights", "age", "--weight-bound", "60"), "persons"),
         (("--weights", "age"), "weight_bound"),
-        (("--chunk-rows", "100"), "--chunk-rows"),
         (("--classes", "walk,car"), "three"),
         (("--classes", "walk,car,car"), "several"),
         (("--classes", "walk,car,ship"), "ship"),
@@ -202,6 +201,16 @@ def test_other_commands_name_the_loss(files):
     assert "--loss multinomial" in run("plan", "--n-samples", N, *common, code=2)
     assert "--loss multinomial" in run("coverage", folder / "table.csv", *common, code=2)
     assert "a multinomial fit" in run("compare", folder / "model.json", folder / "model.json", code=2)
+
+
+def test_chunks_and_private_errors(files):
+    folder, _ = files
     run("ledger", "create", folder / "private.db", "--rho", "3", "--errors", "private")
-    fit = ("fit", folder / "table.csv", "--schema", folder / "schema.toml", *FIT)
-    assert "detailed errors" in run(*fit, "--ledger", folder / "private.db", code=2)
+    fit = ("fit", folder / "table.csv", "--schema", folder / "schema.toml", *FIT, "--quiet", "--force")
+    paid = ("--ledger", folder / "private.db", "--on-violation", "clip")
+    for options in (("--chunk-rows", "500"), paid):
+        run(*fit, *options, "--output", folder / "chunks.json")
+        saved = dpci.multinomial.MultinomialFit.from_json((folder / "chunks.json").read_text())
+        assert saved.n_samples == N
+        assert saved.classes == tuple(CLASSES)
+    assert "must be 'clip' with a ledger" in run(*fit, "--ledger", folder / "private.db", code=2)

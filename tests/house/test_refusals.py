@@ -62,7 +62,8 @@ SITES = {
         "Persons.from_dict": (1, ()),
         "check_contribution": (1, ()),
         "person_rule": (1, ()),
-        "check_columns_of_counts": (2, ()),
+        "check_columns_of_counts": (3, ()),
+        "check_no_column_of_persons": (1, ()),
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
         "checked_ids": (5, ("persons",)),
@@ -71,8 +72,14 @@ SITES = {
     },
     "data/tags": {
         "check_apart": (1, ("parts_persons",)),
+        "check_in_one_group": (1, ("parts_persons",)),
         "check_one_kind": (1, ("parts_persons",)),
         "_encoded": (1, ("persons",)),
+    },
+    "baselines/choices": {
+        "check_one_row_each": (1, ("parts_persons",)),
+        "polynomial_loss": (1, ()),
+        "unbounded_loss": (1, ()),
     },
     "sources/chunks": {
         "Chunks.__init__": (2, ()),

@@ -136,12 +136,8 @@ def test_noise_grows_with_the_bound():
     assert spent.guarantee.delta(1.0) == pytest.approx(1e-6, rel=1e-3)
 
 
-def test_plans_like_a_fit_take_no_weights_and_studies_no_bound_alone():
-    X, y, weights = survey()
-    found = quiet(X, y, weights=weights, weight_bound=BOUND, budget=dpci.PureDP(10.0))
-    same = {"n_samples": N, "n_features": 2, "budget": dpci.PureDP(10.0), "l2_strength": STRENGTH}
-    with pytest.raises(InvalidInput, match="like and the plan must be without weights"):
-        dpci.plan(**same, like=found)
+def test_studies_take_no_bound_alone():
+    X, y, _ = survey()
     rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
         with pytest.raises(InvalidInput, match="weights must be given with weight_bound"):

@@ -213,10 +213,6 @@ def test_a_value_outside_the_lists_is_an_error_that_private_errors_hide():
     assert ledger.models[ledger.history[1].number] == result.digest
 
 
-def test_tables_that_are_not_in_memory_are_refused(tmp_path):
-    file = tmp_path / "table.csv"
-    TABLE.to_csv(file, index=False)
-    with pytest.raises(InvalidInput):
-        dpci.multinomial.fit(file, schema=SCHEMA, **ASKED)
+def test_rows_without_targets_are_refused():
     with pytest.raises(InvalidInput, match="y must be given"):
         dpci.multinomial.fit(SCHEMA.features(TABLE), classes=range(3), **ASKED)

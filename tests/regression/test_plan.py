@@ -274,3 +274,12 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
     again = dpci.plan(**PLAN, **keywords, budget=budget, like=fit)
     np.testing.assert_allclose(again.std_errors, fit.std_errors, rtol=0.06)
     assert again.guarantee.delta(3.0) == pytest.approx(fit.guarantee.delta(3.0))
+
+
+def test_an_earlier_release_of_another_unit_is_refused():
+    x, y, _ = drawn(dpci.plan(**PLAN, budget=dpci.ZCDP(0.5)).assuming(target_std_dev=0.2), np.random.default_rng(2))
+    released = {"loss": "squared", "budget": dpci.ZCDP(5.0), "rows": ROWS, "on_violation": "clip"}
+    of_rows, of_persons = dpci.fit(x, y, **released), dpci.fit(x, y, persons=np.arange(N) // 2, **released)
+    for like, unit in ((of_rows, {"contribution": "mean"}), (of_persons, {}), (of_persons, {"max_rows": 2})):
+        with pytest.raises(dpci.InvalidInput, match="like must have the unit of privacy of the plan, a "):
+            dpci.plan(**PLAN, **unit, budget=dpci.ZCDP(0.5), like=like)

@@ -10,6 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.model.recommend import noise_std_devs
 from dpci.model.settings import Settings
 from dpci.rows import Ball, Blocks
+from dpci.schema import ClassTarget, NumericColumn, Schema
 
 ROWS = Blocks([1.0, 0.5], groups=[([1, 3, 4], 2.0)])
 BUDGETS = (dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))
@@ -118,3 +119,21 @@ def test_standard_deviations_of_noise_in_the_shape_of_the_rows():
     draws = 0.5 * rng.gamma(7.0, size=(n, 1)) * point / 1000
     found = noise_std_devs(settings, spec, 6)
     np.testing.assert_allclose(draws.std(axis=0), found, rtol=0.01)
+
+
+def test_a_schema_that_names_persons_makes_a_table_for_persons():
+    schema = Schema(
+        columns=tuple(NumericColumn(name=name, lower=0, upper=1) for name in "abcde"),
+        target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+        persons="id",
+    )
+    asked = {"n_samples": 2000, "l2_strength": 0.05, "budgets": dpci.PureDP(1.0)}
+    found = dpci.plan_table(schema=schema, **asked)
+    assert {str(entry.plan.persons) for entry in found.entries} == {"the mean of each person's rows"}
+    assert found.title == "Plans: n=2,000 persons, 5 columns, lambda=0.05"
+    first = dpci.plan_table(schema=schema, max_rows=2, weight_bound=3.0, **asked)
+    assert {entry.plan.persons.max_rows for entry in first.entries} == {2}
+    assert {entry.plan.weights.bound for entry in first.entries} == {3.0}
+    for entry in found.entries:
+        alone = dpci.plan(**PLAN, contribution="mean", rows=entry.rows, budget=entry.budget, mechanism=entry.mechanism)
+        assert entry.plan == alone

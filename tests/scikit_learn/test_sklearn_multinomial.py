@@ -29,7 +29,7 @@ CLASSES = ("mid", "low", "high")
 ASKED = {"epsilon": 3.0, "l2_strength": 0.05, "classes": CLASSES}
 TWO = "its rows have two classes, for which PrivateLogisticRegression is"
 OTHERS = "its rows have other labels, or do not have every public class"
-CHECKED = {"epsilon": 1e5, "seed": 1}  # some checks compare two fits
+CHECKED = {"epsilon": 1e5, "weight_bound": 3.0, "seed": 1}  # some checks compare two fits
 OF_TWO = (
     "check_estimators_dtypes", "check_estimators_nan_inf", "check_estimators_pickle", "check_classifiers_classes",
     "check_classifier_data_not_an_array", "check_classifiers_train", "check_decision_proba_consistency",
@@ -42,8 +42,18 @@ OF_OTHERS = ("check_classifiers_classes", "check_classifiers_train", "check_deci
 quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 
+WEIGHTED = {
+    "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
+    "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
+    "check_all_zero_sample_weights_error": "which weights are 0 is private",
+}
+OF_WEIGHTS = ("pandas_series", "not_an_array", "shape", "not_overwritten")
+
+
 def expected_failures(estimator):
-    return dict.fromkeys(OF_TWO, TWO) if estimator.classes is None else dict.fromkeys(OF_OTHERS, OTHERS)
+    if estimator.classes is not None:
+        return WEIGHTED | dict.fromkeys(OF_OTHERS, OTHERS)
+    return WEIGHTED | dict.fromkeys((*OF_TWO, *map("check_sample_weights_{}".format, OF_WEIGHTS)), TWO)
 
 
 @quiet
@@ -224,3 +234,28 @@ def test_tags_and_the_warning_of_model_selection():
     assert tags.classifier_tags.multi_class
     _, caught = warnings_of(lambda: cross_val_score(PrivateMultinomialRegression(**ASKED), X, Y, cv=2))
     assert any("model selection" in str(warning.message) for warning in caught)
+
+
+@quiet
+def test_weights_and_persons_are_those_of_the_library():
+    weights, whose = np.random.default_rng(5).uniform(0.0, 2.0, N), np.arange(N) // 2
+    public = {"weight_bound": 2.0, "weight_total": 1.5 * N}
+    model = PrivateMultinomialRegression(**ASKED, seed=3, **public)
+    common = {"budget": dpci.PureDP(3.0), "l2_strength": 0.05, "classes": CLASSES, "on_violation": "clip", "seed": 3}
+    for given in ({}, {"persons": whose}, {"persons": whose, "max_rows": 1}):
+        found = model.fit(X, Y, weights, **given)
+        fit = dpci.multinomial.fit(X, Y, weights=weights, **common, **public, **given)
+        assert found.result_.to_json() == fit.to_json()
+    # Without weights the public values are not used.
+    assert model.fit(X, Y).result_.to_json() == dpci.multinomial.fit(X, Y, **common).to_json()
+    for estimator, weighed, message in (
+        (PrivateMultinomialRegression(**ASKED), weights, "weight_bound, the greatest weight"),
+        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0, on_violation="error"), 2.0 * weights, "weights"),
+        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0), -weights, "weights"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            estimator.fit(X, Y, weighed)
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = clone(model).set_fit_request(sample_weight=True)
+        pipe = make_pipeline(RowNormClipper(), last).fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(pipe[-1].coef_, model.fit(X, Y, weights).coef_)

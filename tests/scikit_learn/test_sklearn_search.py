@@ -231,3 +231,15 @@ def test_refusals(estimator, grid, options, message):
         search.fit(X, Y)
     with pytest.raises(NotFittedError):
         search.predict(X[:N])
+
+
+def test_the_name_of_a_column_is_no_persons():
+    """The ids would be persons and a column of X at once."""
+    pandas = pytest.importorskip("pandas", reason="optional")
+    frame = pandas.DataFrame(X).assign(id=np.arange(N) % 50 / 100).rename(columns=str)
+    ledger = dpci.Ledger(dpci.PureDP(9.0))
+    model = PrivateLogisticRegression(epsilon=4.0, classes=(0, 1), ledger=ledger)
+    for given in ({"persons": "id"}, {"sample_weight": "id"}):
+        with pytest.raises(dpci.InvalidInput, match="without a schema"):
+            PrivateGridSearch(model, GRID, validation_radius=4.0).fit(frame, Y, **given)
+    assert ledger.history == ()

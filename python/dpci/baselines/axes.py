@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import broken, check_count, check_flag, check_positive, check_real
+from dpci.data.persons import check_no_column_of_persons
 from dpci.errors import InvalidInput
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -139,10 +140,12 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
     Raises
     ------
     InvalidInput
-        For what is not a schema, counts below 1, or names that are not numeric columns of the schema.
+        For what is not a schema, counts below 1, names that are not numeric columns of the schema, and a schema that
+        names a column of persons.
     """
     if not isinstance(schema, Schema):
         raise InvalidInput(f"schema must be a Schema, got {schema!r}")
+    check_no_column_of_persons(schema.persons, "a histogram takes every row for a person")
     if len(schema.names) != sum(len(column.names) for column in schema.columns) or schema.terms:
         raise InvalidInput(
             "schema must have no terms and no columns that mark missing numbers, because each axis is one column"

@@ -108,9 +108,12 @@ class PrivateChoices(Choices):
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def payment(self, source: str, ledger: Ledger | None) -> Payment:
-        """Return what the release owes its ledger."""
-        return Payment.due(source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed)
+    def payment(self, source: str, ledger: Ledger | None, persons: object) -> Payment:
+        """Return what the release owes its ledger, whose unit is the person where ids are given."""
+        of_persons = persons is not None
+        return Payment.due(
+            source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed, persons=of_persons
+        )
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
@@ -125,6 +128,21 @@ class PrivateChoices(Choices):
             "seals": seals_from(release["seals"]),
             "private": release["private"],
         }
+
+
+def check_one_row_each(rows: Rows) -> None:
+    """Refuse a person with several rows, because a baseline takes each row for one person.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer persons than rows; the message shows no id.
+    """
+    if rows.persons is not None and rows.n_records < rows.shape[0]:
+        raise InvalidInput(
+            f"persons must have one row each in a baseline, which takes every row for a person, got {rows.shape[0]} "
+            "rows of fewer persons (dpci.fit takes several rows of a person)"
+        )
 
 
 def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:

@@ -7,12 +7,19 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_not_negative
-from dpci.baselines.choices import PrivateChoices, polynomial_loss, polynomial_numbers, public_classes
+from dpci.baselines.choices import (
+    PrivateChoices,
+    check_one_row_each,
+    polynomial_loss,
+    polynomial_numbers,
+    public_classes,
+)
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
+from dpci.model.tables import check_unit_columns
 from dpci.rows import row_domain
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
@@ -34,6 +41,7 @@ def functional_mechanism(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    persons: ArrayLike | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -78,6 +86,9 @@ def functional_mechanism(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    persons : array-like of shape (n_samples,), optional
+        The person of each row, for tables and ledgers of persons. Each must have one row: a person with several is
+        refused, because the mechanism takes every row for a person.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -125,7 +136,7 @@ def functional_mechanism(
         on_violation=on_violation,
         seed=seed,
     )
-    payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
+    payment = choices.payment("dpci.baselines.functional_mechanism", ledger, persons)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
     l2_strength = check_not_negative("l2_strength", l2_strength)
 
@@ -142,8 +153,9 @@ def functional_mechanism(
             budget=core_budget(payment.budget),
         )
 
-    with payment.release(X, y, choices, resolve) as till:
-        rows, spec = till.read(X, y, stacklevel=3)
+    check_unit_columns(None, X, persons=persons, weights=None)
+    with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
+        rows, spec = till.read(X, y, persons=persons, check=check_one_row_each, stacklevel=3)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
             spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
-from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
+from dpci.baselines.choices import PrivateChoices, check_one_row_each, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
 from dpci.ledger.ledger import Ledger
 from dpci.losses import LossLike
+from dpci.model.tables import check_unit_columns
 
 
 def projected_histogram(
@@ -30,6 +31,7 @@ def projected_histogram(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
+    persons: ArrayLike | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -70,6 +72,9 @@ def projected_histogram(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, required by (and only for) "add_remove".
+    persons : array-like of shape (n_samples,), optional
+        The person of each row, for tables and ledgers of persons. Each must have one row: a person with several is
+        refused, because the mechanism takes every row for a person.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -117,7 +122,7 @@ def projected_histogram(
         on_violation="clip",  # every record has a nearest cell
         seed=seed,
     )
-    payment = choices.payment("dpci.baselines.projected_histogram", ledger)
+    payment = choices.payment("dpci.baselines.projected_histogram", ledger, persons)
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
     target_bins = check_bins("target_bins", target_bins)
@@ -135,8 +140,9 @@ def projected_histogram(
             budget=core_budget(payment.budget),
         )
 
-    with payment.release(X, y, choices, resolve) as till:
-        rows, spec = till.read(X, y, sums=False, stacklevel=3)
+    check_unit_columns(None, X, persons=persons, weights=None)
+    with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
+        rows, spec = till.read(X, y, sums=False, persons=persons, check=check_one_row_each, stacklevel=3)
         n_threads = choices.n_threads
         release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)
     return choices.result(

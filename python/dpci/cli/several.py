@@ -1,17 +1,14 @@
 """What ``--loss multinomial`` means for the commands: the classes of the target, the keywords, and what is refused."""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
 from dpci.cli.parsing import numbers, parse_budget
-from dpci.cli.rows import Counts, TableRows
 from dpci.cli.saved import Saved
 from dpci.errors import InvalidInput
-from dpci.ledger.ledger import Ledger
 from dpci.losses import SEVERAL
 from dpci.model.plan import Plan
 from dpci.multinomial.result import MultinomialFit
@@ -93,30 +90,6 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             **more,
         ),
     }
-
-
-def fit_several(
-    rows: TableRows,
-    keywords: dict[str, Any],
-    counts: Counts,
-    *,
-    ledger: Ledger | None,
-    n_threads: int | None,
-    progress: bool,
-) -> MultinomialFit:
-    """Fit a model of several classes to the rows of a table, which are held in memory.
-
-    Raises
-    ------
-    InvalidInput
-        For a ledger with private errors, which pays before anything is read, and what persons and weights rule out.
-    """
-    if ledger is not None and ledger.errors == "private":
-        msg = f"--ledger must have detailed errors for --loss {SEVERAL}, got errors='private'"
-        raise InvalidInput(msg)
-    counts.check(rows.schema)
-    X, y, beside = counts.read(rows, math.inf, progress=progress)
-    return multinomial.fit(X, y, schema=rows.schema, ledger=ledger, n_threads=n_threads, **keywords, **beside)
 
 
 def plan_several(

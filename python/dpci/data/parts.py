@@ -17,7 +17,7 @@ from dpci import _core
 from dpci.data.arrays import Features, as_features, check_columns
 from dpci.data.frames import check_same_index
 from dpci.data.interchange import taken_over
-from dpci.data.labels import BOOLEANS, Classes, check_public_classes, encode
+from dpci.data.labels import BOOLEANS, Classes, Label, SeveralClasses, check_public_classes, encode
 from dpci.data.persons import Persons
 from dpci.data.tags import PartPersons, check_apart, check_one_kind, tagged
 from dpci.data.weights import weight_values, weights_of_cells
@@ -92,6 +92,8 @@ class PartRules:
     """The column beside the rows that says whose each is."""
     weights: str | None = None
     """The column beside the rows that says what each weighs."""
+    several: tuple[Label, ...] | None = None
+    """The public classes of a loss that has more than two, the reference first."""
 
     @classmethod
     def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":
@@ -122,7 +124,8 @@ class PartRules:
         y = taken_over("y", y)  # once: a stream can be read only once
         classes = check_public_classes(y, self.classes, n_rows) if self.two_classes else None
         check_same_index(X, y)
-        return encode(y, n_rows, two_classes=self.two_classes, classes=classes).values
+        labels = y if self.several is None else SeveralClasses(y, self.several)
+        return encode(labels, n_rows, two_classes=self.two_classes, classes=classes).values
 
     def sums(
         self,

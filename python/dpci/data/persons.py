@@ -41,6 +41,11 @@ class Persons:
         return cls(None if value["max_rows"] is None else _check_rows(value["max_rows"]))
 
 
+def unit_in_words(persons: Persons | None) -> str:
+    """Return what a release protects, for messages."""
+    return "a row" if persons is None else f"a person ({persons})"
+
+
 def check_contribution(contribution: object, max_rows: object) -> Persons | None:
     """Return how much the rows of one person count; None where rows are records of their own.
 
@@ -106,12 +111,15 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     return numbers_of(checked_ids(ids, n_rows, X))
 
 
-def checked_ids(ids: object, n_rows: int, X: object) -> NDArray[Any]:
-    """Return the ids of all rows, of which none is missing, as an array of what is compared; see :func:`numbered`."""
+def checked_ids(ids: object, n_rows: int | None, X: object) -> NDArray[Any]:
+    """Return the ids of all rows, of which none is missing, as an array of what is compared; see :func:`numbered`.
+
+    ``n_rows`` None: the number of rows is not known yet.
+    """
     cells = np.ma.asarray(decoded(ids)) if isinstance(ids, np.ma.MaskedArray) else _cells(ids)
     if cells.ndim != 1:
         raise InvalidInput(f"persons must be one-dimensional, one id for each row, got shape {cells.shape}")
-    if len(cells) != n_rows:
+    if n_rows is not None and len(cells) != n_rows:
         raise InvalidInput(f"persons must have one id for each of the {n_rows} rows, got {len(cells)}")
     check_index_of_persons(X, ids)
     kind = cells.dtype.kind
@@ -151,13 +159,18 @@ def by_appearance(numbers: _I64) -> _I64:
 
 
 def check_columns_of_counts(known: str | None, persons: object, weights: object) -> None:
-    """Refuse another column of persons than that of the schema, and one column for ids and weights.
+    """Refuse rows without the persons whose ids a schema names, other persons, and one column for ids and weights.
 
     Raises
     ------
     InvalidInput
-        For names of such columns; arrays are the caller's own.
+        For no persons, and for names of such columns; arrays are the caller's own.
     """
+    if persons is None and known:
+        raise InvalidInput(
+            f"persons must be given where the schema names a column of persons, {known!r}, because a person may have "
+            f"several rows: pass persons={known!r}, got persons=None"
+        )
     if not isinstance(persons, str):
         return
     if known and persons != known:
@@ -167,6 +180,21 @@ def check_columns_of_counts(known: str | None, persons: object, weights: object)
         )
     if isinstance(weights, str) and persons == weights:
         raise InvalidInput(f"persons and weights must be two columns, got {persons!r} for both")
+
+
+def check_no_column_of_persons(known: str, because: str) -> None:
+    """Refuse a schema that names persons, for what has no place for their ids.
+
+    Raises
+    ------
+    InvalidInput
+        For the name of such a column.
+    """
+    if known:
+        raise InvalidInput(
+            f"schema must not name a column of persons here, because {because}, got persons={known!r} (pass "
+            "dataclasses.replace(schema, persons='') here, and the ids as persons= to the function that fits)"
+        )
 
 
 def check_index_of_persons(X: object, ids: object) -> None:

@@ -77,13 +77,37 @@ def check_apart(tags: Sequence[_U64]) -> None:
     InvalidInput
         If two parts have the same person; the message names none.
     """
-    together = np.concatenate(tags)
-    ordered = together[np.lexsort(together.T)]
-    if (ordered[1:] == ordered[:-1]).all(axis=1).any():
+    if _meet(tags):
         raise InvalidInput(
             "persons must have all of their rows in one part, got a person with rows in several parts (sort the rows "
             "by person and cut parts between persons)"
         )
+
+
+def check_in_one_group(groups: Sequence[NDArray[Any]]) -> None:
+    """Refuse a person with rows in several groups, by the checked ids of each.
+
+    Raises
+    ------
+    InvalidInput
+        If two groups have the same person, or ids of two kinds; the message names none.
+    """
+    found = [tagged(ids, len(ids), None, b"") for ids in groups]
+    kind = None
+    for each in found:
+        kind = check_one_kind(kind, each.kind)
+    if _meet([each.tags for each in found]):
+        raise InvalidInput(
+            "persons must have all of their rows in one group with disjoint=True, got a person with rows in several "
+            "groups (pass disjoint=False, which charges for every group)"
+        )
+
+
+def _meet(tags: Sequence[_U64]) -> bool:
+    """Whether a person is in two of several places, by the hashes of the persons of each."""
+    together = np.concatenate(tags)
+    ordered = together[np.lexsort(together.T)]
+    return bool((ordered[1:] == ordered[:-1]).all(axis=1).any())
 
 
 def check_one_kind(mine: str | None, other: str | None) -> str | None:
@@ -96,8 +120,8 @@ def check_one_kind(mine: str | None, other: str | None) -> str | None:
     """
     if mine is not None and other is not None and mine != other:
         raise InvalidInput(
-            "persons must have ids of one type in all parts, because a person's ids of two types would be two persons, "
-            f"got {other} after {mine}"
+            "persons must have ids of one type in all parts and groups, because a person's ids of two types would be "
+            f"two persons, got {other} after {mine}"
         )
     return other if mine is None else mine
 
@@ -116,8 +140,8 @@ def _encoded(cells: NDArray[Any]) -> tuple[str, list[bytes]]:
     known = _OF_TYPES.get(type(listed[0]))
     if known is None:
         raise InvalidInput(
-            "persons of rows in parts must be integers, texts, dates, UUIDs or numbers of at most 64 bits, got the "
-            f"type {type(listed[0]).__name__}"
+            "persons of rows in parts or disjoint groups must be integers, texts, dates, UUIDs or numbers of at most "
+            f"64 bits, got the type {type(listed[0]).__name__}"
         )
     name, encode = known
     return name, list(map(encode, listed))

@@ -34,6 +34,10 @@ class Weights:
         """Return what divides sums over records that weigh at most 1."""
         return (n_samples if self.total is None else self.total) / self.bound
 
+    def mean_share(self, n_samples: int) -> float:
+        """Return the mean over the bound of as many weights that add up to their total."""
+        return self.divisor(n_samples) / n_samples
+
     def to_dict(self) -> dict[str, float | None]:
         """Return the public values as a record keeps them."""
         return {"bound": self.bound, "total": self.total}

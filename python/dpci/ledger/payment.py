@@ -220,6 +220,7 @@ class Till(Generic[_Resolved]):
         persons: Any = None,  # noqa: ANN401  # whatever the caller has
         weights: Any = None,  # noqa: ANN401
         by_name: Callable[[Rows], _Resolved] | None = None,
+        check: Callable[[Rows], None] | None = None,
         stacklevel: int,
     ) -> tuple[Rows, _Resolved]:
         """Read the data and check them as the release will, then write the spend, unless it is written.
@@ -236,6 +237,8 @@ class Till(Generic[_Resolved]):
             How much each row counts.
         by_name : callable, optional
             Calibrates again, before the spend is written, for choices that depend on names which only the rows have.
+        check : callable, optional
+            Refuses rows, before the spend is written, that only this release does not take.
         stacklevel : int
             Where a warning about inferred classes points: 1 is this function, 2 its caller.
 
@@ -259,6 +262,8 @@ class Till(Generic[_Resolved]):
         above = None if choices.seed is not None else stacklevel + 1
         counts = {"persons": persons, "weights": weights}
         rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, **counts, stacklevel=above)
+        if check is not None:
+            check(rows)
         if by_name is not None:
             resolved = by_name(rows)
         if self._payment.ledger is not None and not self._is_paid:

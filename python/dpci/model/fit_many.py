@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -12,21 +12,27 @@ from dpci import _core
 from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
+from dpci.data.persons import checked_ids, person_rule
 from dpci.data.rows import Rows, read
+from dpci.data.tags import check_in_one_group
+from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.model.fit import Fitted, as_fitted
-from dpci.model.keywords import UNIT_KEYWORDS
+from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
+from dpci.model.tables import check_unit_columns
 from dpci.released.whole import Whole
 
 __all__ = ["fit_many"]
 
 _Key = TypeVar("_Key", bound=Hashable)
+
+_ALLOWED = tuple(name for name in MODEL_KEYWORDS if name != "budget")
 
 
 def fit_many(
@@ -34,6 +40,12 @@ def fit_many(
     *,
     budget: Budget,
     disjoint: bool = False,
+    persons: Mapping[_Key, ArrayLike] | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: Mapping[_Key, ArrayLike] | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | Mapping[_Key, float] | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -56,7 +68,20 @@ def fit_many(
         Budget of each group.
     disjoint : bool
         True: you declare that every person is in one group at most, and that it is public which one. Neighbouring data
-        sets then differ in one record of one group, whose group does not change. Nothing checks this.
+        sets then differ in one record of one group, whose group does not change. With ``persons`` an id in two groups
+        is refused; without it nothing checks this.
+    persons : mapping, optional
+        Maps each key to the ids of its rows, as ``persons`` of :func:`dpci.fit`. The unit of privacy is then the person
+        in every group, and a person may have rows in several groups unless they are ``disjoint``.
+    contribution, max_rows
+        As for :func:`dpci.fit`, in every group.
+    weights : mapping, optional
+        Maps each key to the weights of its rows, as ``weights`` of :func:`dpci.fit`.
+    weight_bound : float, optional
+        The greatest weight that any record of any group could have; required with ``weights``.
+    weight_total : float or mapping, optional
+        The public number that divides weighted sums: one for each group, by its key, or one for every group. None: the
+        number of records of the group.
     ledger : Ledger, optional
         Pays for all groups in one entry, before noise is drawn. It must have detailed errors.
     n_threads : int, optional
@@ -103,28 +128,41 @@ def fit_many(
     given: object = groups
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
-    if refused := [name for name in ("persons", "weights", *UNIT_KEYWORDS) if name in keywords]:
-        raise InvalidInput(
-            f"fit_many treats every row as one record without a weight, got {', '.join(refused)} (use "
-            "dpci.fit, or dpci.fit_strata for the strata of one table)"
-        )
-    settings = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
+    check_keywords("fit_many", keywords, allowed=_ALLOWED, required=("l2_strength",))
+    ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
+    by_key = weight_total if isinstance(weight_total, Mapping) else dict.fromkeys(groups, weight_total)
+    totals = _of_groups("weight_total", by_key, groups)
+    check_weighted(weights, weight_bound, weight_total)
+    common = Settings.checked(
+        budget=budget,
+        contribution=person_rule(persons, contribution, max_rows),
+        max_rows=max_rows,
+        n_threads=n_threads,
+        seed=seed,
+        **keywords,
+    )
+    settings = {
+        key: dataclasses.replace(common, weights=check_weights(weight_bound, total)) for key, total in totals.items()
+    }
     together = check_flag("disjoint", disjoint)
     payment = Payment.due(
         "dpci.fit_many, disjoint groups" if together else "dpci.fit_many",
         ledger,
-        budget=settings.budget if together else times(settings.budget, len(groups)),
-        neighbors=settings.neighbors,
-        seed=settings.seed,
+        budget=common.budget if together else times(common.budget, len(groups)),
+        neighbors=common.neighbors,
+        seed=common.seed,
+        persons=common.persons is not None,
     )
     if payment.private:
         raise InvalidInput(
             "ledger must have errors='detailed' for many groups, because an error would have to hide which group it is "
             "of, got errors='private' (call dpci.fit for each group)"
         )
-    tables = {key: _checked(key, group) for key, group in groups.items()}
-    whole = Whole("disjoint_groups" if together else "groups", len(tables), settings.neighbors, payment.charged)
-    fits, _ = release_groups(tables, dict.fromkeys(tables, settings), payment, whole)
+    tables = {key: _checked(key, group, ids[key], weighed[key]) for key, group in groups.items()}
+    if together and persons is not None:
+        check_in_one_group([group.persons for group in tables.values()])
+    whole = Whole("disjoint_groups" if together else "groups", len(tables), common.neighbors, payment.charged)
+    fits, _ = release_groups(tables, settings, payment, whole)
     announce(fits)
     return {key: fitted.result for key, fitted in fits.items()}
 
@@ -186,10 +224,31 @@ def release_groups(
     return fits, entry
 
 
-def _checked(key: object, group: object) -> Group:
+def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mapping[_Key, Any]:
+    """Return what each group has of ids, weights or totals; None for every group where none are given."""
+    if given is None:
+        return dict.fromkeys(groups)
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{name} must be a mapping from the keys of groups, got {type(given).__name__}")
+    if given.keys() != groups.keys():
+        # Keys of no group could be ids.
+        lack = next((f"none for {key!r}" for key in groups if key not in given), "one for another key")
+        raise InvalidInput(f"{name} must have an entry for each group and no other, got {lack}")
+    return given
+
+
+def _checked(key: object, group: object, ids: object, weights: object) -> Group:
     if not isinstance(group, tuple) or len(group) != 2:
         raise _in_group(InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}"), key)
-    return Group(*group)
+    X, y = group
+    try:
+        check_unit_columns(None, X, persons=ids, weights=weights)
+        # Once, also for groups whose ids are compared: a stream can be read only once.
+        persons = None if ids is None else checked_ids(ids, None, X)
+    except DpciError as error:
+        _in_group(error, key)
+        raise
+    return Group(X, y, persons, weights)
 
 
 def _in_group(error: DpciError, key: object) -> DpciError:

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from typing import Literal
 
 from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
+from dpci.schema.table import Schema
 
 
 def asks_add_remove(keywords: Mapping[str, object]) -> bool:
@@ -22,6 +24,14 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
             f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
         )
     return n_samples
+
+
+def planned_contribution(
+    schema: Schema | None, contribution: Literal["mean"] | None, max_rows: int | None
+) -> Literal["mean"] | None:
+    """Return how the rows of persons count in a plan: where a schema names persons, every fit is of persons."""
+    of_persons = schema is not None and schema.persons and max_rows is None
+    return contribution or "mean" if of_persons else contribution
 
 
 def check_no_ledger(function: str, keyword: str) -> None:

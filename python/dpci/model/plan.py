@@ -11,7 +11,7 @@ from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import GaussianBudget, core_budget
-from dpci.data.persons import Persons
+from dpci.data.persons import Persons, unit_in_words
 from dpci.data.weights import Weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
@@ -23,6 +23,7 @@ from dpci.model.keywords import (
     asks_add_remove,
     check_keywords,
     check_n_planned,
+    planned_contribution,
     takes_moments,
 )
 from dpci.model.recommend import noise_std_devs, recommended_l2_strength
@@ -231,9 +232,10 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
     like : PrivateFit, or LinearFit or MomentMatrix of dpci.regression, optional
-        An earlier fit of similar data with the same columns and loss, such as last year's release or a fit of a public
-        sample. Its matrices then predict the length of the intervals, the noise in the new matrices included. Only its
-        released values are used. A plan of a linear regression takes an earlier moment matrix.
+        An earlier fit of similar data with the same columns, loss and unit of privacy, such as last year's release or a
+        fit of a public sample, and with weights where the plan has weights. Its matrices then predict the length of the
+        intervals, the noise in the new matrices included. Only its released values are used. A plan of a linear
+        regression takes an earlier moment matrix.
     **keywords
         Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
         ``contribution`` or ``max_rows`` the samples are persons; ``weight_bound`` plans a fit with weights.
@@ -249,8 +251,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     ------
     InvalidInput
         For arguments out of range, a combination that is not offered, or an earlier fit without intervals or with other
-        parameters, another loss or another bound on rows. For a linear regression that public numbers show to be within
-        the noise.
+        parameters, another loss, another bound on rows or another unit of privacy. For a linear regression that public
+        numbers show to be within the noise.
     RegularizationTooSmall
         If the mechanism needs a greater ``l2_strength``; the message names it.
 
@@ -267,8 +269,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
-    if schema is not None and schema.persons and keywords.get("max_rows") is None:
-        keywords["contribution"] = keywords.get("contribution") or "mean"
+    keywords["contribution"] = planned_contribution(schema, keywords.get("contribution"), keywords.get("max_rows"))
     if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
@@ -308,7 +309,7 @@ def planned(
     numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
         **numbers,
-        interval_length=None if like is None else _interval_length(spec, core["n_params"], record, settings.rows, like),
+        interval_length=None if like is None else _interval_length(spec, settings, n_samples, core["n_params"], like),
         rows=settings.rows,
         persons=settings.persons,
         weights=settings.weights,
@@ -330,28 +331,34 @@ def planned(
     )
 
 
-def _interval_length(spec: _core.Spec, n_params: int, planned: dict[str, Any], rows: RowDomain, like: object) -> float:
+def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_params: int, like: object) -> float:
     """Return the mean length of the intervals over simulated releases of the matrices of an earlier fit."""
     if not isinstance(like, PrivateFit):
         raise InvalidInput(f"like must be a PrivateFit, got {type(like).__name__}")
-    if planned["moments"] == "none":
+    if settings.moments == "none":
         raise InvalidInput('like requires a plan with intervals, got moments="none"')
     if like.interval_refusal is not None:
         raise InvalidInput(f"like must be a fit with intervals: {like.interval_refusal}")
-    earlier = record_of(like)
-    if planned["weights"] is not None or earlier.weights is not None:
-        raise InvalidInput("like and the plan must be without weights, because lengths are not predicted with weights")
+    earlier, loss = record_of(like), settings.public_record(spec)["loss"]
     # The blocks of a schema and the ball around them have norms that differ by rounding.
-    same_norm = math.isclose(planned["row_norm"], earlier.row_norm, rel_tol=1e-9)
+    same_norm = math.isclose(settings.row_norm, earlier.row_norm, rel_tol=1e-9)
+    # Gradients of persons vary less than those of their rows, and those with weights more than those without.
+    units, weights = (settings.persons, earlier.persons), (settings.weights, earlier.weights)
     for same, name, expected, got in [
         (n_params == len(earlier.params), "number of parameters", n_params, len(earlier.params)),
-        (same_norm, "row norm", planned["row_norm"], earlier.row_norm),
-        (same_blocks(rows, earlier.rows), "blocks", rows, earlier.rows),
-        (planned["loss"] == earlier.loss, "loss", describe(planned["loss"]), describe(earlier.loss)),
+        (same_norm, "row norm", settings.row_norm, earlier.row_norm),
+        (same_blocks(settings.rows, earlier.rows), "blocks", settings.rows, earlier.rows),
+        (loss == earlier.loss, "loss", describe(loss), describe(earlier.loss)),
+        (units[0] == units[1], "unit of privacy", *map(unit_in_words, units)),
+        (weights[0] is weights[1] or all(weights), "weights", *(one and str(one) for one in weights)),
     ]:
         if not same:
             raise InvalidInput(f"like must have the {name} of the plan, {expected}, got {got}")
     hessian, gradient_cov = estimated_matrices(earlier)
+    if weights[0] is not None and weights[1] is not None:
+        # That of the gradients times their weights over the mean weight, times the mean weight over the bound.
+        shares = weights[0].mean_share(settings.public_n(n_samples)), weights[1].mean_share(earlier.n_samples)
+        gradient_cov = gradient_cov * (shares[0] / shares[1])
     lengths = spec.expected_lengths(
         earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors, LEVEL
     )

@@ -9,7 +9,7 @@ from dpci.base.tables import format_table
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.keywords import KEYWORDS, check_keywords
+from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned_contribution
 from dpci.model.plan import Plan, n_planned_columns, plan
 from dpci.model.result import PrivateFit
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
@@ -131,8 +131,10 @@ def plan_table(
     8
     """
     names = [name for name in keywords if name != "row_norm"]
-    check_keywords("plan_table", names, allowed=[n for n in KEYWORDS if n not in _NAMED], required=())
+    allowed = [name for name in (*KEYWORDS, *UNIT_KEYWORDS) if name not in _NAMED]
+    check_keywords("plan_table", names, allowed=allowed, required=())
     common: dict[str, Any] = dict(keywords)
+    common["contribution"] = planned_contribution(schema, common.get("contribution"), common.get("max_rows"))
     n_features = n_planned_columns(n_features, schema)
     if schema is not None and rows is None and "row_norm" not in common:
         rows = schema.rows
@@ -162,7 +164,8 @@ def plan_table(
                 entries.append(PlanEntry(domain, budget, mechanism, found, refusal))
     if all(entry.plan is None for entry in entries):
         raise InvalidInput(f"a plan table must have a combination that is offered, got none: {entries[0].refusal}")
-    title = f"Plans: n={n_samples:,}, {n_features} columns, lambda={l2_strength:g}"
+    unit = "" if all(entry.plan is None or entry.plan.persons is None for entry in entries) else " persons"
+    title = f"Plans: n={n_samples:,}{unit}, {n_features} columns, lambda={l2_strength:g}"
     return PlanTable(tuple(entries), title)
 
 

@@ -145,11 +145,6 @@ def check_unit_columns(schema: Schema | None, X: object, *, persons: object, wei
     # Chunks may know a schema that the fit was not given.
     known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
     named = known.persons if isinstance(known, Schema) else None
-    if persons is None and named:
-        raise InvalidInput(
-            f"persons must be given where the schema names a column of persons, {named!r}, because a person may have "
-            f"several rows: pass persons={named!r}, got persons=None"
-        )
     check_columns_of_counts(named, persons, weights)
 
 

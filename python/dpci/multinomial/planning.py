@@ -8,7 +8,7 @@ from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
-from dpci.model.keywords import check_n_planned
+from dpci.model.keywords import check_n_planned, planned_contribution
 from dpci.model.plan import Plan, n_planned_columns, planned
 from dpci.model.settings import Moments
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
@@ -82,8 +82,7 @@ def plan(
     n_samples = check_count("n_samples", n_samples)
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
-    if schema is not None and schema.persons and max_rows is None:
-        contribution = "mean"
+    contribution = planned_contribution(schema, contribution, max_rows)
     check_norm(row_norm, schema)
     if neighbors == "add_remove":
         n_public = check_n_planned(n_samples, n_public)

@@ -8,30 +8,32 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.budgets import ZCDP, Budget, Neighbors
-from dpci.data.arrays import OnViolation, Table
+from dpci.data.arrays import OnViolation
+from dpci.data.dask import is_dask
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.persons import person_rule
+from dpci.data.rows import check_counts_in_parts, check_source
 from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import fit_rows
+from dpci.model.fit import AnyRows, fit_rows
 from dpci.model.recommend import recommended_l2_strength
 from dpci.model.settings import Moments, Settings
-from dpci.model.tables import Source, check_schema, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, beside_rows, check_schema, check_unit_columns, counts_beside, described
 from dpci.multinomial.loss import Multinomial
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
-from dpci.schema.table import Table as NamedTable
+from dpci.sources.chunks import Chunks
 
 
 def fit(
-    X: Table | NamedTable,
+    X: AnyRows,
     y: ArrayLike | None = None,
     *,
     budget: Budget,
@@ -68,9 +70,10 @@ def fit(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        Rows in memory with Euclidean norm at most ``row_norm``. With ``schema``: a table in memory with its columns.
+        Rows with Euclidean norm at most ``row_norm``. Or rows in parts: :class:`dpci.Chunks`, or a Dask array or frame
+        (docs/scale.md). With ``schema``: a table with its columns, a file or chunks of tables, as for :func:`dpci.fit`.
     y : array-like of shape (n_samples,)
-        The class of each row. None with ``schema``: the table has its target.
+        The class of each row. None with ``schema``, whose table has the target, and for parts that hold their targets.
     budget : PureDP, ZCDP or ApproxDP
         The budget of the fit.
     classes : sequence of labels
@@ -147,6 +150,8 @@ def fit(
     >>> result.names
     ('b:x0', 'b:intercept', 'c:x0', 'c:intercept')
     """
+    if schema is None and isinstance(X, Chunks):
+        schema = X.schema
     known = public_classes(classes, schema)
     check_norm(row_norm, schema)
     settings = multinomial_settings(
@@ -171,13 +176,12 @@ def fit(
         seed=seed,
     )
     check_weighted(weights, weight_bound, weight_total)
-    source = Source(X, y, None) if schema is None else described(X, y, schema)
+    beside = beside_rows(persons, weights)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
     payment = Payment.due(
         "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=persons is not None
     )
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
-    if source.y is None and source.prepare is None:
-        raise InvalidInput("y must be given with rows in memory, got y=None")
     return release_fit(source, known, settings, payment=payment, persons=persons, weights=weights, stacklevel=3)
 
 
@@ -206,15 +210,20 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    found, labels = source.X, source.y
+    X, y = source.X, source.y
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
-    named_targets = SeveralClasses(labels, coded)
-    with payment.release(found, named_targets, settings, resolve, persons=persons is not None) as till:
-        counts = counts_beside(found, persons=persons, weights=weights)
+    parts = dataclasses.replace(settings.part_rules(), several=coded)
+    check_counts_in_parts(X, persons, weights)
+    if source.prepare is None:
+        check_source(X, y, settings.core_loss)
+    with payment.release(X, y, settings, resolve, parts=parts, persons=persons is not None) as till:
+        counts = counts_beside(X, persons=persons, weights=weights)
         if source.prepare is not None:
-            found, labels = source.prepare(found, labels)
-        rows, (spec, chosen) = till.read(found, SeveralClasses(labels, coded), **counts, stacklevel=stacklevel + 1)
+            X, y = source.prepare(X, y)
+        # The classes of parts are with their rules.
+        labels = y if y is None or is_dask(X) else SeveralClasses(y, coded)
+        rows, (spec, chosen) = till.read(X, labels, **counts, stacklevel=stacklevel + 1)
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fitted = fit_rows(named, spec, chosen, paid=till.receipt())
         result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))

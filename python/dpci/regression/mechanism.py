@@ -16,7 +16,7 @@ from dpci.data.arrays import OnViolation, Table
 from dpci.data.dask import is_dask
 from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
-from dpci.data.persons import check_contribution, check_index_of_persons, person_rule
+from dpci.data.persons import check_columns_of_counts, check_contribution, check_index_of_persons, person_rule
 from dpci.data.rows import Rows, as_partitions, check_counts_in_parts, is_in_parts, known_names, name_beside
 from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
@@ -170,6 +170,8 @@ def release(
     for name, values in (("persons", persons), ("weights", weights)):
         if isinstance(values, str) and not is_in_parts(X):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
+    known_schema = getattr(X, "schema", None) if is_in_parts(X) else None
+    check_columns_of_counts(known_schema.persons if isinstance(known_schema, Schema) else None, persons, weights)
     payment = payment_for("dpci.regression.release", ledger, choices)
 
     def counts(table: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever the caller has

@@ -16,6 +16,7 @@ from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
 from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
 from dpci.data.persons import person_rule
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -69,7 +70,11 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart.
     n_public : int, optional
-        Public stand-in for the number of rows, for "add_remove".
+        Public stand-in for the number of records, for "add_remove".
+    weight_bound : float, optional
+        The greatest ``sample_weight`` that any row could have: public, and required with weights.
+    weight_total : float, optional
+        The public number that divides weighted sums. None: the number of records, for weights with mean 1.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -128,6 +133,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         moments: Moments = "joint",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -146,11 +153,21 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         self.moments = moments
         self.neighbors = neighbors
         self.n_public = n_public
+        self.weight_bound = weight_bound
+        self.weight_total = weight_total
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
 
-    def fit(self, X: Table, y: ArrayLike, *, persons: ArrayLike | None = None, max_rows: int | None = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+        max_rows: int | None = None,
+    ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
         Parameters
@@ -159,6 +176,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             Rows; longer ones than ``row_norm`` are scaled to it with ``on_violation="clip"``.
         y : array-like of shape (n_samples,)
             The class of each row.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons, max_rows
             As for :class:`PrivateLogisticRegression`: the person to whom each row belongs, and how many of the rows
             of each count.
@@ -187,9 +206,12 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             If a seed is given.
         """
         warn_of_fitting()
-        check_unit_columns(None, X, persons=persons, weights=None)
+        check_unit_columns(None, X, persons=persons, weights=sample_weight)
         keywords = self.get_params(deep=False)
         keywords.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
+        if sample_weight is None:
+            keywords.update(weight_bound=None, weight_total=None)
+        check_weighted(sample_weight, keywords["weight_bound"], keywords["weight_total"])
         ledger, known = keywords.pop("ledger"), keywords.pop("classes")
         keywords["budget"] = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         recommended = keywords["l2_strength"] is None
@@ -224,6 +246,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 multinomial_settings(len(classes), **keywords),
                 payment=payment,
                 persons=persons,
+                weights=sample_weight,
                 inferred=known is None,
                 recommended=recommended,
                 stacklevel=level + 1,

@@ -18,6 +18,7 @@ from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
+from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting
 from dpci.tuning.choose import release_tuned
@@ -167,6 +168,7 @@ class PrivateGridSearch(BaseEstimator):
             If the estimator has a seed.
         """
         warn_of_fitting()
+        check_unit_columns(None, X, persons=persons, weights=sample_weight)
         best = clone(_checked_estimator(self.estimator))
         grid = _checked_grid(self.param_grid, best)
         counted: dict[str, Any] = {"on_violation": best.on_violation}

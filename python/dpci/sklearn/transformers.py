@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import Table
 from dpci.data.interchange import known
+from dpci.data.persons import check_no_column_of_persons
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedColumns
 
@@ -112,7 +113,8 @@ class PublicScaler(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     schema : dpci.schema.Schema
-        Public description of the columns; columns that it does not name, its target among them, are left out.
+        Public description of the columns; columns that it does not name, its target among them, are left out. It must
+        not name a column of persons: estimators take the ids, as ``persons`` of ``fit``.
 
     Examples
     --------
@@ -143,7 +145,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
         Raises
         ------
         InvalidInput
-            For anything but a schema.
+            For anything but a schema, and one that names a column of persons.
         """
         self._checked_schema()
         return self
@@ -186,6 +188,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
     def _checked_schema(self) -> Schema:
         if not isinstance(self.schema, Schema):
             raise broken("schema", "a dpci.schema.Schema", self.schema)
+        check_no_column_of_persons(self.schema.persons, "the ids would be lost on the way to the estimator")
         return self.schema
 
     def __sklearn_tags__(self) -> Tags:

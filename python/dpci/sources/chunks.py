@@ -310,8 +310,8 @@ class Chunks:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401, FBT001  # NumPy's own
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""
         raise InvalidInput(
-            "this function requires rows in one array, got rows in parts (dpci.fit and dpci.lowlevel.minimize_erm "
-            "accept parts)"
+            "this function requires rows in one array, got rows in parts (dpci.fit, dpci.multinomial.fit, "
+            "dpci.regression.release and dpci.lowlevel.minimize_erm accept parts)"
         )
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class NoiseAverage:
         """How the parameters follow the noise: H⁻¹/n, or the identity for output perturbation."""
         if self.path.settings.mechanism.name == "output":
             return np.eye(len(self.center.params))
-        return np.asarray(np.linalg.inv(self.center.hessian) / self.path.n_public)
+        return np.asarray(np.linalg.inv(self.center.hessian) / self.path.divisor)
 
     def _gaussian(self, variance: float) -> tuple[float, float]:
         """Mean and variance of the metric over Gaussian noise whose coordinates have this variance."""
@@ -100,11 +100,12 @@ def worst_case_loss(path: BudgetPath, value: float, plain: NoiseAverage) -> floa
     zero and the loss of a row at most the curvature t, so ½tR² times the variance of a coordinate.
     """
     params = plain.center.params
-    dim, n = len(params), path.n_public
+    dim, n = len(params), path.divisor
     spec = path.spec(value)
     variance = spec.noise_scale**2 * (1.0 if spec.noise_law == "gaussian" else dim + 1.0)
     if path.settings.mechanism.name == "output":
         return plain.value + path.settings.core_loss.curvature_bound * path.row_norm**2 * variance / 2.0
     l2_strength = path.l2_strength(value)
     excess = l2_strength / 2.0 * float(params @ params) + dim * variance / (2.0 * n**2 * l2_strength)
-    return plain.value + excess * n / path.n_samples
+    # The risk divides sums of losses by n, their mean by what the records count together.
+    return plain.value + excess * n / plain.utility.total

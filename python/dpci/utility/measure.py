@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +12,13 @@ from dpci import _core
 from dpci.base.validation import broken, check_count, check_seed, check_threads
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
-from dpci.data.rows import read
+from dpci.data.persons import person_rule
+from dpci.data.rows import check_in_memory, read
+from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
+from dpci.model.tables import check_unit_columns
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
 from dpci.utility.path import BudgetPath
 from dpci.utility.result import UtilityCurve
@@ -39,6 +42,12 @@ def curve(
     seed: int = 0,
     n_steps: int = 2,
     params: ArrayLike | None = None,
+    persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     n_threads: int | None = None,
     **keywords: Unpack[CurveKeywords],
 ) -> UtilityCurve:
@@ -57,7 +66,8 @@ def curve(
         The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP, and have
         the same delta.
     metric : {"loss", "smoothed_accuracy"} or object
-        "loss" is the mean loss without the regulariser; otherwise :class:`SmoothedAccuracy` or :class:`Metric`.
+        "loss" is the mean loss without the regulariser; otherwise :class:`SmoothedAccuracy` or :class:`Metric`. In the
+        means of the first two each row counts as in the fit: by its share of its person, and by its weight.
     n_draws : int
         Number of draws of the noise, over which utilities are averaged. Each needs a fit.
     seed : int
@@ -68,12 +78,16 @@ def curve(
         Parameters to start from instead of the fitted ones, at the budget ``at``. They need not be a minimiser: the
         residual of their gradient is subtracted, so that they minimise a convex model (section 5.1 of Li et al.). Only
         with one draw.
+    persons, contribution, max_rows
+        As for :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count.
+    weights, weight_bound, weight_total
+        As for :func:`dpci.fit`: how much each row counts, with the public bound and total.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
         default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
-        number of rows. Not supported are a ``radius``, losses that need one (squared, custom ones with
+        number of records. Not supported are a ``radius``, losses that need one (squared, custom ones with
         ``predictor_bound``) and losses with a kink (hinge).
 
     Returns
@@ -106,7 +120,16 @@ def curve(
     >>> bool(curve.predict_utility(2.0) < curve.predict_utility(0.5))
     True
     """
-    settings = _settings(at, keywords)
+    check_unit_columns(None, X, persons=persons, weights=weights)
+    check_in_memory(X, persons, weights)
+    check_weighted(weights, weight_bound, weight_total)
+    unit: dict[str, Any] = {
+        "contribution": person_rule(persons, contribution, max_rows),
+        "max_rows": max_rows,
+        "weight_bound": weight_bound,
+        "weight_total": weight_total,
+    }
+    settings = _settings(at, keywords, unit)
     chosen = check_metric(metric)
     counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
     number = check_seed(seed)
@@ -115,7 +138,7 @@ def curve(
     n_threads = check_threads(n_threads)
 
     def path_of(n_samples: int, n_columns: int) -> BudgetPath:
-        # Nothing here is private, so the number of rows may stand for the public one.
+        # Nothing here is private, so the number of records may stand for the public one.
         counted = asks_add_remove(keywords) and keywords.get("n_public") is None
         chosen = dataclasses.replace(settings, n_public=n_samples) if counted else settings
         found = BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
@@ -127,12 +150,20 @@ def curve(
             )
         return found
 
-    rows, path = read(X, y, settings, path_of)
+    rows, path = read(X, y, settings, path_of, persons=persons, weights=weights)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
         raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
     spec = path.spec(path.at)
-    utility = _core.Utility(spec, rows.values, rows.targets, clip=settings.on_violation == "clip", n_threads=n_threads)
+    utility = _core.Utility(
+        spec,
+        rows.values,
+        rows.targets,
+        persons=rows.persons,
+        weights=rows.weights,
+        clip=settings.on_violation == "clip",
+        n_threads=n_threads,
+    )
     warnings.warn(
         "a utility curve is NOT PRIVATE: its utilities at private and non-private parameters are computed from the "
         "data",
@@ -155,15 +186,15 @@ def curve(
     )
 
 
-def _settings(at: object, keywords: CurveKeywords) -> Settings:
+def _settings(at: object, keywords: CurveKeywords, unit: dict[str, Any]) -> Settings:
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)
     # A split speaks of moments.
     moments = "none" if keywords.get("split") is None else "joint"
-    complete: dict[str, Any] = {"moments": moments, **keywords, "budget": at}
+    complete: dict[str, Any] = {"moments": moments, **keywords, **unit, "budget": at}
     if asks_add_remove(complete) and complete.get("n_public") is None:
-        complete["n_public"] = 1  # stands for the number of rows, which is not known yet
+        complete["n_public"] = 1  # stands for the number of records, which is not known yet
     settings = Settings.checked(**complete)
     core = settings.core_loss
     if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):

@@ -22,7 +22,7 @@ _LEAST_WIDTH = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True, slots=True)
 class SmoothedAccuracy:
-    """Mean over the records of ``1 / (1 + exp(-margin / width))``: a differentiable accuracy.
+    """Mean of ``1 / (1 + exp(-margin / width))``, with the weights of rows: a differentiable accuracy.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Evaluator(Protocol):
 
 @dataclass(frozen=True)
 class RowMetric:
-    """A mean over the records of a function of predictor and target, which the core evaluates."""
+    """A mean of a function of predictor and target, in which each row counts as in the fit; the core evaluates it."""
 
     name: str
     utility: _core.Utility

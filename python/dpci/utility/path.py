@@ -21,7 +21,7 @@ class BudgetPath:
     settings : Settings
         Keywords of the fit at the measuring point.
     n_samples, n_columns : int
-        Size of the table.
+        Numbers of records, rows or persons, and of columns.
     """
 
     settings: Settings
@@ -39,9 +39,10 @@ class BudgetPath:
         return next(iter(self.settings.budget.parameters().values()))
 
     @property
-    def n_public(self) -> int:
-        """Number that divides noise and sums of losses."""
-        return self.settings.public_n(self.n_samples)
+    def divisor(self) -> float:
+        """Number that divides noise and sums of losses: that of records, or the total of weights over their bound."""
+        n, weights = self.settings.public_n(self.n_samples), self.settings.weights
+        return n if weights is None else weights.divisor(n)
 
     @property
     def adds_regularisation(self) -> bool:
@@ -69,7 +70,7 @@ class BudgetPath:
         if not self.adds_regularisation:
             return base
         square = self.settings.core_loss.curvature_bound * self.row_norm**2
-        return base + 2.0 * square / (self.n_public * self._share * _core.unsealed(value))
+        return base + 2.0 * square / (self.divisor * self._share * _core.unsealed(value))
 
     def l2_slope(self, value: float) -> float:
         """Return the derivative of :meth:`l2_strength`."""

@@ -287,6 +287,7 @@ class UtilityCurve:
             (self.metric.replace("_", " "), f"{self.utility:.6g}"),
             ("its derivative", f"{self.derivative:.4g} per unit of {self.path.number}"),
             ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
+            *((name, str(rule)) for name in ("persons", "weights") if (rule := getattr(self.path.settings, name))),
         ]
         table = format_table([name.replace("_", " ") for name in columns], rows)
         return f"{table}\n\n{format_facts(facts)}\n\nNOT PRIVATE: a utility curve is computed from the data."

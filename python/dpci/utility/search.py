@@ -51,11 +51,11 @@ class Refits:
     @cached_property
     def _terms(self) -> list[tuple[_F64, _F64]]:
         """Each draw at scale 1, and minus n times the gradient, which makes a caller's parameters a minimiser."""
-        spec, n = self.path.spec(self.path.at), self.path.n_public
+        spec, n = self.path.spec(self.path.at), self.path.divisor
         terms = []
         for draw, anchor in enumerate(self.anchors):
             noise = _core.Utility.draw_noise(spec, self.seed, draw)
-            gradient = self.path.n_samples * self.utility.mean_derivatives(anchor.params, width=None)[0]
+            gradient = self.utility.total * self.utility.mean_derivatives(anchor.params, width=None)[0]
             gradient += n * self.path.l2_strength(self.path.at) * anchor.params + spec.noise_scale * noise
             terms.append((noise, -gradient))
         return terms

@@ -101,7 +101,7 @@ pub(crate) fn fit_parts<'py>(
     let spec = spec.get();
     let facts = Facts {
         first: &first,
-        n_params: spec.inner.n_params(),
+        n_params: spec.inner.n_params() / spec.inner.choices().loss.n_predictors(),
         intercept: spec.inner.choices().intercept,
         bounds: spec.row_bounds(clip),
         unit: spec.inner.choices().unit,

@@ -8,7 +8,7 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
-use crate::data::{Data, Features};
+use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
 use crate::spec::Spec;
 use crate::task;
@@ -83,7 +83,8 @@ fn metric(width: Option<f64>) -> core::Metric {
 #[pymethods]
 impl Utility {
     #[new]
-    #[pyo3(signature = (spec, x, y, *, clip, n_threads))]
+    #[pyo3(signature = (spec, x, y, *, clip, n_threads, persons=None, weights=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only")]
     fn new<'py>(
         py: Python<'py>,
         spec: &Bound<'py, Spec>,
@@ -91,11 +92,15 @@ impl Utility {
         y: PyReadonlyArray1<'py, f64>,
         clip: bool,
         n_threads: Option<usize>,
+        persons: Option<PyReadonlyArray1<'py, i64>>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Self> {
         let data = Data::new(&x, &y)?;
+        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = data.design(spec, clip, exec)?.compacted(exec)?;
+            let design = data.design(spec, clip, exec)?;
+            let design = counts.on(design, spec.inner.choices(), exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {
@@ -103,6 +108,12 @@ impl Utility {
             n_threads,
             elements: data.elements(),
         })
+    }
+
+    /// What all rows count together.
+    #[getter]
+    fn total(&self) -> f64 {
+        self.inner.total()
     }
 
     #[staticmethod]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpci import simulate
+from dpci import multinomial, simulate
 from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
@@ -17,7 +17,7 @@ from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.rows import MOST_BYTES, Counts, TableRows, find_tables
-from dpci.cli.several import asks_several, fit_several, several_keywords, several_schema
+from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
@@ -115,20 +115,14 @@ def fit(
             msg = "--plot requires released moments, got --moments none"
             raise InvalidInput(msg)
     paying = payer(ledger, label)
-    if asks_several(model, classes):
-        several = fit_several(
-            TableRows(files=tables, schema=several_schema(schema, target, formula, classes), delimiter=delimiter),
-            several_keywords(model, {"chunk_rows": chunk_rows}, neighbors=neighbors, n_public=n_public),
-            Counts(persons, max_rows, weights, weight_bound, weight_total),
-            ledger=paying,
-            n_threads=threads,
-            progress=wants_progress(progress, quiet=quiet),
-        )
-        deliver(several, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
-        return
-    description, domain = in_rows(find_schema(schema, target, formula), model.rows)
-    keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
-    keywords.pop("classes", None)
+    several = asks_several(model, classes)
+    if several:
+        description = several_schema(schema, target, formula, classes)
+        keywords = several_keywords(model, {}, neighbors=neighbors, n_public=n_public)
+    else:
+        description, domain = in_rows(find_schema(schema, target, formula), model.rows)
+        keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
+        keywords.pop("classes", None)
     is_private = paying is not None and paying.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
@@ -149,7 +143,8 @@ def fit(
     in_parts = chunk_rows is not None or is_private
     most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
     X, y, beside = counts.read(rows, most_bytes, progress=shown)
-    result = fitting.fit(X, y, schema=description, ledger=paying, n_threads=threads, **beside, **keywords)
+    given: dict[str, Any] = {"schema": description, "ledger": paying, "n_threads": threads, **beside, **keywords}
+    result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
 
 

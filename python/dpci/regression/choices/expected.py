@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.data.persons import unit_in_words
 from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.clear import Case
@@ -19,7 +20,7 @@ def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrix
     Raises
     ------
     InvalidInput
-        For a release of other columns or bounds.
+        For a release of other columns or bounds, or of another unit of privacy.
     """
     middle, scale = case.choices.place(len(case.columns))
     scale = scale / spec.weights
@@ -30,6 +31,8 @@ def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrix
         (record.constant, spec.intercept, "domain of rows"),
         (record.target_weight, spec.target_weight, "bound of the target"),
         (record.target_middle, float(case.choices.targets.middle[-1]), "bound of the target"),
+        # The mean over persons is another one than that over rows, and its residuals vary less.
+        (unit_in_words(record.persons), unit_in_words(case.choices.persons), "unit of privacy"),
     )
     for got, expected, name in numbers:
         if got != expected:
@@ -70,4 +73,4 @@ def expected_residuals(
 
 def _squared_share(weights: Weights | None, n_samples: int) -> float:
     """Return the mean square of equal weights over their mean, both as shares of the bound."""
-    return 1.0 if weights is None else min(1.0, weights.divisor(n_samples) / n_samples)
+    return 1.0 if weights is None else min(1.0, weights.mean_share(n_samples))

@@ -6,7 +6,7 @@ use super::{HessianRows, KeyedRequest, Records, Request, Sums};
 use crate::design::{Design, Persons, RowBounds, Rows};
 use crate::error::check_length;
 use crate::exec::Executor;
-use crate::loss::Loss;
+use crate::loss::{Loss, pairs};
 use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
@@ -145,12 +145,6 @@ impl Records for Parts<'_> {
                 "resampling requires all rows in memory, got rows in parts".into(),
             ));
         }
-        if loss.n_predictors() > 1 {
-            return Err(Error::Unsupported(format!(
-                "the {} loss requires all rows in memory, got rows in parts",
-                loss.name()
-            )));
-        }
         exec.check()?;
         // Where rows are read anew, a sample of them costs what all of them do.
         let request = match request {
@@ -164,7 +158,7 @@ impl Records for Parts<'_> {
         };
         let sums = (self.evaluate)(request)?;
         self.check_rows(&sums)?;
-        let expected = request.shape(self.n_params);
+        let expected = request.shape(self.n_params, loss.n_predictors(), self.unit);
         if sums.shape() != expected {
             return Err(Error::Unsupported(format!(
                 "the sums of a pass must answer its request, got shapes {:?} for {expected:?}",
@@ -176,12 +170,16 @@ impl Records for Parts<'_> {
 }
 
 impl Request {
-    /// The shape of the sums that answer it.
-    fn shape(&self, dim: usize) -> (usize, Vec<usize>, usize) {
+    /// The shape of the sums that answer it, for rows of so many columns and a loss of so many linear predictors: a matrix has a block for
+    /// each pair of these, but the squared gradients of persons are summed as one.
+    fn shape(&self, width: usize, n_predictors: usize, unit: Unit) -> (usize, Vec<usize>, usize) {
+        let dim = n_predictors * width;
+        let blocks = vec![width; pairs(n_predictors).count()];
         match self {
             Self::Risk { hessian, .. } if *hessian == HessianRows::None => (dim + 1, vec![], 0),
-            Self::Risk { .. } => (dim + 1, vec![dim], 0),
-            Self::Moments { .. } => (0, vec![dim, dim], 0),
+            Self::Risk { .. } => (dim + 1, blocks, 0),
+            Self::Moments { .. } if unit == Unit::Row => (0, blocks.repeat(2), 0),
+            Self::Moments { .. } => (0, [blocks, vec![dim]].concat(), 0),
             Self::CappedSlopes { .. } => (0, vec![dim], 0),
             Self::CappedGradient { .. } => (dim + 1, vec![], 0),
             Self::DoubledGradient { .. } => (0, vec![], dim),

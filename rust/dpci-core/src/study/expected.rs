@@ -31,16 +31,19 @@ pub struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// The sums over records that become these matrices.
-    fn data(&self) -> DataMoments {
+    /// The sums over records that become these matrices in a fit of the spec.
+    fn data(&self, spec: &Spec) -> DataMoments {
         let dim = self.params.len();
         let mut curvature = self.hessian.to_vec();
         add_diagonal(&mut curvature, dim, -self.l2_strength);
         let mut squared_slope = self.gradient_cov.to_vec();
         if self.neighbors == Neighbors::ReplaceOne {
+            // Of records with weights it is a share of the square, as in `project_release`.
+            let share = spec.bounds().n / spec.bounds().records;
             for (i, a) in self.params.iter().enumerate() {
                 for (j, b) in self.params.iter().enumerate() {
-                    squared_slope[i * dim + j] += (self.l2_strength * a) * (self.l2_strength * b);
+                    squared_slope[i * dim + j] +=
+                        share * (self.l2_strength * a) * (self.l2_strength * b);
                 }
             }
         }
@@ -73,7 +76,7 @@ pub fn expected_lengths(spec: &Spec, reference: &Reference<'_>, level: f64) -> R
         }
     }
     let draws = matrix_draws(spec)?;
-    let data = reference.data();
+    let data = reference.data(spec);
     let mut lengths = vec![0.0; dim];
     for release in 0..RELEASES {
         let generator = &mut SimulationGenerator::new(SEED, release);

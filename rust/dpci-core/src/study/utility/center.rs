@@ -162,9 +162,8 @@ impl Utility {
                 for (c, s) in change.iter_mut().zip(slope.iter()) {
                     *c -= s;
                 }
-                if let Some(multiplicities) = self.design.multiplicities() {
-                    let weights = vector::load(&multiplicities[range.clone()], weights);
-                    vector::multiply(change, weights);
+                if let Some(counts) = self.counts(&range, weights) {
+                    vector::multiply(change, counts);
                 }
                 self.design.add_weighted_rows(range, change, &mut sums);
             }
@@ -213,10 +212,7 @@ impl Utility {
                     *u += here;
                 }
                 center.std_devs(range.clone(), variance, std_devs);
-                let weights = self
-                    .design
-                    .multiplicities()
-                    .map(|m| vector::load(&m[range.clone()], weights));
+                let weights = self.counts(&range, weights);
                 let mut total = 0.0;
                 let out = Batch {
                     total: Some(&mut total),
@@ -237,7 +233,7 @@ impl Utility {
             }
             Ok(part)
         })?;
-        let n = self.design.n_records() as f64;
+        let n = self.total;
         let (value, gradient, [gram]) = parts
             .into_iter()
             .reduce(|mut all, part| {

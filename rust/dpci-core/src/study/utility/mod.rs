@@ -14,13 +14,14 @@ mod smoothing;
 pub use center::{Center, Smoothed};
 pub use metric::Metric;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::design::Design;
 use crate::erm::minimize_risk;
 use crate::error::check_length;
 use crate::exec::Executor;
-use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim};
+use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim, vector};
 use crate::loss::Loss;
 use crate::mechanism::check_design;
 use crate::noise::{Law, SimulationGenerator};
@@ -38,8 +39,10 @@ const MAX_ITERATIONS: usize = 2000;
 pub struct Utility {
     design: Design<'static>,
     loss: Arc<dyn Loss>,
-    /// The public `n` that divides the noise and the sum of the losses.
+    /// The public number that divides the noise and the sum of the losses: `n`, or the total of weights over their bound.
     n_samples: f64,
+    /// What all rows count together; means of metrics are over it.
+    total: f64,
     perturbation: Perturbation,
     /// Certificate of the minimiser without noise.
     tolerance: f64,
@@ -87,15 +90,25 @@ impl Utility {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a design of other bounds than the spec's; [`Error::Length`] of another shape;
-    /// [`Error::OutOfRange`] for more parameters than a matrix may have.
+    /// [`Error::OutOfRange`] for more parameters than a matrix may have, and where all weights are 0.
     pub fn new(design: &Design<'_>, spec: &Spec) -> Result<Self> {
         check_design(spec, design)?;
-        design.check_rows_are_records("a utility study")?;
         check_matrix_dim(spec.n_params())?;
+        let total = design
+            .shares()
+            .map_or(design.n_records() as f64, |shares| shares.iter().sum());
+        if !(total > 0.0) {
+            return Err(Error::OutOfRange {
+                name: "the sum of weights",
+                rule: "> 0",
+                value: total,
+            });
+        }
         Ok(Self {
             design: design.owned(),
             loss: Arc::clone(&spec.choices().loss),
-            n_samples: spec.choices().n_samples as f64,
+            n_samples: spec.choices().divisor(),
+            total,
             perturbation: spec.choices().perturbation,
             tolerance: spec.study_tolerance(),
         })
@@ -105,6 +118,21 @@ impl Utility {
     #[must_use]
     pub fn n_params(&self) -> usize {
         self.design.n_params()
+    }
+
+    /// What all rows count together: their number, that of the persons, or the sum of the weights over their bound.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// How much each row of a range counts; `None`: one each. Rows with shares are never merged.
+    fn counts<'b>(&'b self, range: &Range<usize>, buffer: &'b mut [f64]) -> Option<&'b [f64]> {
+        if let Some(shares) = self.design.shares() {
+            return Some(&shares[range.clone()]);
+        }
+        let multiplicities = self.design.multiplicities()?;
+        Some(vector::load(&multiplicities[range.clone()], buffer))
     }
 
     /// A draw of the coefficients' noise at scale 1: times the scale it is the noise of a fit with that seed (stream 0).

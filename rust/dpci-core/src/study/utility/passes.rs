@@ -62,6 +62,7 @@ impl Utility {
             let mut curvatures = vec![[0.0; LANES]; chunk.len()];
             let block = || vec![[0.0; LANES]; LANE_BLOCK];
             let (mut u, mut y, mut slope) = (block(), block(), block());
+            let mut buffer = [0.0; LANE_BLOCK];
             for_each_block(&self.design, chunk.clone(), exec, |range, rows| {
                 let n = range.len();
                 let (u, y, slope) = (&mut u[..n], &mut y[..n], &mut slope[..n]);
@@ -76,9 +77,9 @@ impl Utility {
                 };
                 self.loss
                     .evaluate(u.as_flattened(), y.as_flattened(), out)?;
-                if let Some(multiplicities) = self.design.multiplicities() {
-                    weigh(slope, &multiplicities[range.clone()]);
-                    weigh(curvature, &multiplicities[range]);
+                if let Some(counts) = self.counts(&range, &mut buffer) {
+                    weigh(slope, counts);
+                    weigh(curvature, counts);
                 }
                 add_rows(rows, slope, intercept, sums);
                 Ok(())
@@ -134,7 +135,7 @@ impl Utility {
         let mut means = Vec::with_capacity(points.len());
         for group in points.chunks(LANES) {
             let totals = self.totals(metric, &interleave(group), group.len(), exec)?;
-            means.extend(totals.iter().map(|t| t / self.design.n_records() as f64));
+            means.extend(totals.iter().map(|t| t / self.total));
         }
         Ok(means)
     }
@@ -155,10 +156,7 @@ impl Utility {
             for start in chunks[c].clone().step_by(METRIC_BLOCK) {
                 let all = start..(start + METRIC_BLOCK).min(chunks[c].end);
                 self.gather(points, all.clone(), &mut predictors, exec)?;
-                let weights = self
-                    .design
-                    .multiplicities()
-                    .map(|m| vector::load(&m[all.clone()], &mut weights));
+                let weights = self.counts(&all, &mut weights);
                 for (u, sum) in predictors.iter().zip(&mut sums) {
                     let mut total = 0.0;
                     let out = Batch {
@@ -227,7 +225,7 @@ impl Utility {
         exec: &Executor<'_>,
     ) -> Result<(Vec<f64>, Vec<f64>)> {
         check_length("params", self.n_params(), params.len())?;
-        self.derivatives(metric, params, self.design.n_records() as f64, exec)
+        self.derivatives(metric, params, self.total, exec)
     }
 
     fn derivatives(
@@ -255,10 +253,9 @@ impl Utility {
                     ..Batch::default()
                 };
                 metric.evaluate(&*self.loss, u, self.design.targets(range.clone()), out)?;
-                if let Some(multiplicities) = self.design.multiplicities() {
-                    let weights = vector::load(&multiplicities[range.clone()], weights);
-                    vector::multiply(slope, weights);
-                    vector::multiply(curvature, weights);
+                if let Some(counts) = self.counts(&range, weights) {
+                    vector::multiply(slope, counts);
+                    vector::multiply(curvature, counts);
                 }
                 self.design
                     .add_grams(range.clone(), [&*curvature], &mut gram, &mut packed);
@@ -282,12 +279,11 @@ impl Utility {
     }
 }
 
-/// `values[i][l] *= multiplicities[i]`.
-fn weigh(values: &mut [Lane], multiplicities: &[u32]) {
-    for (values, m) in values.iter_mut().zip(multiplicities) {
-        let m = f64::from(*m);
+/// `values[i][l] *= counts[i]`.
+fn weigh(values: &mut [Lane], counts: &[f64]) {
+    for (values, count) in values.iter_mut().zip(counts) {
         for v in values {
-            *v *= m;
+            *v *= count;
         }
     }
 }
