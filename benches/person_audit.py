@@ -79,8 +79,9 @@ def main() -> None:
     print("|---|---|---|---|")
     for (mechanism, _), budget in BUDGETS.items():
         found = [bound(mechanism, budget, n_runs, persons=persons) for persons in (True, False)]
-        what = "ε" if isinstance(budget, dpci.PureDP) else "δ at ε = 1"
-        print(f"| {mechanism} | {budget} | {what} {found[0]:.3g} | {what} {found[1]:.3g} |", flush=True)
+        what = "ε" if isinstance(budget, dpci.PureDP) else f"δ({budget.epsilon:g})"
+        cells = [f"{what} ≥ {value:.3g}" if value > 0.0 else "nothing found" for value in found]
+        print(f"| {mechanism} | {budget} | {cells[0]} | {cells[1]} |", flush=True)
 
 
 if __name__ == "__main__":
