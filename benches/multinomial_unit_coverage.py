@@ -19,7 +19,7 @@ ABOUT = (
     "A simulated population has 60,000 persons with one to eight rows that are alike, and three classes.\n"
     "8,000 persons are drawn with replacement; λ = .01. The target is the minimiser over the whole\n"
     'population. The weights of weighted rows are at most 3 (`weight_bound`). "least" and "greatest" are\n'
-    "the coverage of the worst and of the best of 6 parameters (standard error .015 each with 200 fits),\n"
+    "the coverage of the worst and of the best of 6 parameters (standard error {error} each),\n"
     '"without noise" is the length at a huge budget.'
 )
 TRUE = np.array([[0.0, 0.0, 0.0], [1.5, -1.0, 0.3], [-0.5, 1.5, -0.3]])
@@ -73,7 +73,7 @@ def main() -> None:
     made = f"commit {commit()}, {now()}, {n_fits} fits a line, seeds from 0"
     command = f"python benches/multinomial_unit_coverage.py {n_fits}"
     print(f"# Coverage of multinomial fits of persons\n\n`{command}`, {made}.\n")
-    print(f"{ABOUT}\n")
+    print(f"{ABOUT.format(error=f'{np.sqrt(LEVEL * (1 - LEVEL) / n_fits):.3f}'.lstrip('0'))}\n")
     print("| records | budget | mechanism | coverage | least | greatest | length | without noise |")
     print("|---|---|---|---|---|---|---|---|")
     people = Population(np.random.default_rng(1))
