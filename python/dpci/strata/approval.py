@@ -40,7 +40,8 @@ def approval_of_strata(
         source=f"dpci.fit_strata, {n_strata} of {by!r}",
     )
     whole = Whole("strata" if counted is None else "counted_strata", len(fits), neighbors, charged)
-    costs = [f"each fit {first.budget}: {one.composition[0].removeprefix('this fit: ').replace('; ', ', ')}"]
+    steps = one.composition[0].partition(": ")[2].replace("; ", ", ")
+    costs = [f"each fit {first.budget}: {steps}"]
     if counted is not None:
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
         costs.append(f"each count {counted.budget}: {noise}")
@@ -60,7 +61,7 @@ def approval_of_strata(
         own=charged,
         whole=None,
         guarantee=None,
-        composition=(*costs, f"together {charged}"),
+        composition=tuple(costs),
         sealed=f"{one.sealed} of each stratum{', and the counts,' * (counted is not None)}",
         numbers=tuple((name, fit.n_samples) for name, fit in fits.items()),
         kind_of_numbers="stand_in" if counted is None else "released",
