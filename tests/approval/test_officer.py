@@ -102,7 +102,7 @@ def test_every_point_and_every_item_is_there():
     ]
     assert len(re.findall(r"^- \[ \] ", text, re.MULTILINE)) >= 10
     assert "No ledger is named" not in text
-    assert "No ledger is named, so nobody can show what was released before." in fit().officer_report()
+    assert "No ledger is named, which would list the releases that were paid from it." in fit().officer_report()
     assert "A written statement says that this is the only release" in fit().officer_report()
     assert "A written statement says what each column means" in text
     assert "| `columns` | `x0, x1` | **none stated** |" in text

@@ -145,7 +145,7 @@ def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     if approval.claim.paid is None:
         yield (
             "- **Refuse, unless the analyst states in writing that this is the only release from these records.** "
-            "No ledger is named, so nobody can show what was released before."
+            "No ledger is named, which would list the releases that were paid from it."
         )
     yield f"- **Refuse if any of these was chosen after a look at these data: {approval.any_chosen}.**"
     together = "the budgets of all releases from these records, this one included, add up to more than was approved"

@@ -156,7 +156,7 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
         budget=whole.budget,
         guarantee=None,
         of_strata=whole.of_strata,
-        composition=(f"this fit, one part of {whole}: {found.composition[0]}",),
+        composition=(f"this fit: {found.composition[0]}",),
         covers=covers,
         proofs=(*found.proofs, _PROOF_OF[whole.kind]),
         refusals=tuple(refusals),

@@ -40,8 +40,7 @@ def approval_of_strata(
         source=f"dpci.fit_strata, {n_strata} of {by!r}",
     )
     whole = Whole("strata" if counted is None else "counted_strata", len(fits), neighbors, charged)
-    steps = one.composition[0].partition(": ")[2].replace("; ", ", ")
-    costs = [f"each fit {first.budget}: {steps}"]
+    costs = [f"each fit {first.budget}: {one.composition[0].removeprefix('this fit: ').replace('; ', ', ')}"]
     if counted is not None:
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
         costs.append(f"each count {counted.budget}: {noise}")
