@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from posixpath import normpath
+from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
@@ -25,6 +26,7 @@ FROM_THE_TOP = {
     "examples/embedding/README.md": "guides/embedding_example.md",
 }
 HELP_MARK = "<!-- help of the commands -->"
+LOGS_MARK = "<!-- list of the logs -->"
 
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _IMAGE = re.compile(r"(!\[[^\]]*\]\()docs/")
@@ -41,7 +43,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  # called by name
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links of the repository into links of the site; what is not on the site keeps its text only."""
     source = next((top for top, name in FROM_THE_TOP.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
     known = {file.src_uri for file in files if file.inclusion.is_included()}
@@ -58,6 +60,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     if source in FROM_THE_TOP:
         markdown = _IMAGE.sub(r"\1", markdown)
     markdown = _outside_of_code(markdown, lambda text: _LINK.sub(link, text))
+    if LOGS_MARK in markdown:
+        return markdown.replace(LOGS_MARK, _logs(config.nav or []))
     return markdown.replace(HELP_MARK, _help()) if HELP_MARK in markdown else markdown
 
 
@@ -80,6 +84,21 @@ def on_page_content(content: str, *, page: Page, config: MkDocsConfig, files: Fi
 def _outside_of_code(markdown: str, change: Callable[[str], str]) -> str:
     parts = re.split(r"(^```.*?^```\s*$)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if part.startswith("```") else change(part) for part in parts)
+
+
+def _logs(nav: list[Any]) -> str:
+    """Return the logs of the menu, each with a link, under the headings that they have there."""
+    (evidence,) = (part["Evidence"] for part in nav if "Evidence" in part)
+    sections = [next(iter(part.items())) for part in evidence if isinstance(part, dict)]
+    return "\n\n".join(
+        f"## {name}\n\n" + "\n".join(f"- [{title}]({_name(path)})" for page in logs for title, path in page.items())
+        for name, logs in sections
+        if isinstance(logs, list)
+    )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _help(*command: str) -> str:

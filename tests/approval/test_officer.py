@@ -9,8 +9,9 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
+from dpci.report.attacker import chance, percent_down, percent_up
 from dpci.report.meaning import meaning_of
-from dpci.schema import NumericColumn, Schema
+from dpci.schema import CategoricalColumn, NumericColumn, Schema
 from dpci.schema.columns import ClassTarget
 
 RNG = np.random.default_rng(5)
@@ -30,10 +31,10 @@ def rows_of(document):
 
 def test_a_pure_budget_in_plain_words():
     text = fit().officer_report()
-    assert "right with probability at most 73.11%" in text
-    assert "by at most a factor of e^1 = 2.719, with certainty" in text
+    assert "right with probability at most 73.2%" in text
+    assert "by at most a factor of 2.72 (e^1, rounded up), with certainty" in text
     # Odds of e to 1 and of 1 to e, rounded outwards.
-    assert "| 50% | 26.894% | 73.106% |" in text
+    assert "| 50% | 26.8% | 73.2% |" in text
     assert "| 5 | epsilon=5 (pure DP) |" in text
     assert "wrong with probability" not in text
     assert "| **none stated** |" in text
@@ -101,9 +102,9 @@ def test_every_point_and_every_item_is_there():
     ]
     assert len(re.findall(r"^- \[ \] ", text, re.MULTILINE)) >= 10
     assert "No ledger is named" not in text
-    assert "No ledger is named, so nobody can show what was released before." in fit().officer_report()
+    assert "No ledger is named, which would list the releases that were paid from it." in fit().officer_report()
     assert "A written statement says that this is the only release" in fit().officer_report()
-    assert "A written statement has the meaning of each column" in text
+    assert "A written statement says what each column means" in text
     assert "| `columns` | `x0, x1` | **none stated** |" in text
     assert "Name, role, date, signature:" in text
 
@@ -134,6 +135,54 @@ def test_names_and_sources_are_shown_and_never_read_as_marks(tmp_path):
     assert widths <= {2, 3}
     (row,) = [row for row in rows_of(text) if "column a" in row[0]]
     assert row[1].strip() == "`0 to 1`"
+
+
+def test_each_column_has_its_rule_for_values_beyond_its_bounds():
+    columns = (
+        NumericColumn(name="age", lower=18, upper=100),
+        NumericColumn(name="wage", lower=0, upper=9, outside="error", missing=3),
+        CategoricalColumn(name="sex", categories=("F", "M"), unknown="zeros"),
+        CategoricalColumn(name="ward", categories=("A", "B"), missing="B"),
+    )
+    target = ClassTarget(column="ill", negative=("no",), positive=("yes",))
+    table = {"age": [20.0, 30.0], "wage": [1.0, 2.0], "sex": ["F", "M"], "ward": ["A", "B"], "ill": ["no", "yes"]}
+    many = {name: np.resize(values, 2_000) for name, values in table.items()}
+    result = dpci.fit(many, schema=Schema(columns=columns, target=target), budget=PURE, l2_strength=0.05)
+    rules = (
+        "`age`: beyond the bounds, moved to the nearer bound; missing, the release fails. "
+        "`wage`: beyond the bounds, the release fails; missing, replaced by 3, which a further column marks. "
+        "`sex`: not in the list, counted as none of the list; missing, counted as none of the list. "
+        "`ward`: not in the list, the release fails; missing, counted as B. "
+        "`ill`: not in the list, the release fails; missing, the release fails |"
+    )
+    assert result.officer_report().count(rules) == 2
+    assert (
+        "sex: not in the list, counted as none of the list; missing, counted as none of the list." in result.to_html()
+    )
+    # What the rules say is what the columns do.
+    assert columns[1].encode([np.nan]) == columns[1].encode([3.0])
+    assert columns[2].encode(["X"]).tolist() == [[0.0, 0.0]]
+    assert columns[3].encode([None]).tolist() == columns[3].encode(["B"]).tolist()
+    for column, value in ((columns[0], np.nan), (columns[1], 10.0), (columns[3], "C")):
+        with pytest.raises(dpci.errors.InvalidInput):
+            column.encode([value])
+    with pytest.raises(dpci.errors.InvalidInput):
+        target.encode(["perhaps"])
+
+
+@pytest.mark.parametrize(
+    ("probability", "up", "down", "words"),
+    [
+        (1.83e-6, "0.00019%", "0.00018%", "1.9 in a million"),
+        (0.73106, "73.2%", "73.1%", "74 in a hundred"),
+        (0.0136, "1.4%", "1.3%", "1.4 in a hundred"),
+        (0.99331, "99.4%", "99.3%", "100 in a hundred"),
+        (9e-4, "0.09%", "0.09%", "900 in a million"),
+        (1e-14, "1e-12%", "1e-12%", "1e-14"),
+    ],
+)
+def test_probabilities_are_rounded_in_the_safe_direction(probability, up, down, words):
+    assert (percent_up(probability), percent_down(probability), chance(probability)) == (up, down, words)
 
 
 def test_the_command_writes_it(tmp_path, capsys):

@@ -164,7 +164,7 @@ def test_a_plan_is_for_persons(files, capsys):
     assert "the mean of each person's rows" in persons
     # The schema that names a column makes the plan that the fit will keep.
     assert planned(schema="named.json") == persons
-    assert "at most 3 rows a person" in planned("--max-rows", "3", schema="named.json")
+    assert "the first 3 rows of each person" in planned("--max-rows", "3", schema="named.json")
     weighted = json.loads(planned("--weight-bound", "2", "--weight-total", "9000", "--json"))
     assert (weighted["unit"], weighted["weights"]) == ("row", {"bound": 2.0, "total": 9000.0})
     assert json.loads(planned("--persons", "who", "--json"))["unit"] == "person"

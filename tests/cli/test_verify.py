@@ -94,6 +94,7 @@ def test_what_agrees_and_what_cannot_be_checked():
     code, out, _ = run("verify", "model.json")
     assert code == 0
     assert out.count("\nnot checked  ") == 6
+    assert out.endswith("\n\nResult: nothing differs (exit code 0). This is not an approval.\n")
 
 
 @pytest.mark.parametrize("kind", ["groups", "tuning"])
@@ -144,8 +145,12 @@ def test_another_ledger_and_an_entry_of_another_model(model):
 @pytest.mark.parametrize(
     ("old", "new", "difference"),
     [
-        ("upper = 100", "upper = 90", "column 'age' has upper=100 in the model, 90 in the agreed one"),
-        ('"F", "M"', '"F", "W"', "column 'sex' has categories=('F', 'M') in the model, ('F', 'W') in the agreed one"),
+        ("upper = 100", "upper = 90", "column 'age' has the upper bound 100 in the model, 90 in the agreed one"),
+        (
+            '"F", "M"',
+            '"F", "W"',
+            "column 'sex' has the categories ('F', 'M') in the model, ('F', 'W') in the agreed one",
+        ),
         ('"age"', '"weight"', "column 'age' is only in the model"),
         ('positive = "yes"', 'positive = "YES"', "the target is"),
         ("", 'formula = "age*sex"\n', "the columns of the rows are age, sex=M in the model, age, sex=M, age:sex=M in"),
@@ -241,7 +246,7 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     document = run("report", "model.json", "--officer")[1]
     assert f"The whole is all 2 strata of the table. It spends epsilon={charged:g} (pure DP)" in document
     assert f"The release spends epsilon={charged:g} (pure DP)." in document
-    assert ("replaced by another one, possibly of another stratum" in document) == (neighbors == "replace_one")
+    assert ("replaced by another, possibly of another stratum" in document) == (neighbors == "replace_one")
     # A part that claims to be of more strata, one that says of no whole, and strata of which one says of none.
     saved = json.loads(found["B"].to_json())
     saved.pop("checksum")
@@ -288,6 +293,11 @@ def test_models_without_ledger_and_without_schema(folder):
     assert failed == ["its noise came from a seed: NOT PRIVATE"]
     failed, _ = findings("--ledger", "l.db", "--schema", "people.toml")
     assert [what.split(":")[0] for what in failed[1:]] == ["the schema", "that a ledger paid"]
+    # Whoever sees no exit code reads it, and the report fails with the same code.
+    code, out, _ = run("verify", "model.json", "--ledger", "l.db", "--schema", "people.toml")
+    assert code == 1
+    assert out.endswith("Result: 3 checks FAILED (exit code 1). Refuse.\n")
+    assert run("report", "model.json", "--officer", "--ledger", "l.db")[0] == 1
 
 
 @pytest.mark.parametrize(

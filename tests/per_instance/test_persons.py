@@ -234,7 +234,7 @@ def test_saved_reports_keep_the_unit():
         np.testing.assert_array_equal(a, b)
     text = again.summary()
     assert "add or remove one person" in text
-    assert "at most 3 rows a person" in text
+    assert "the first 3 rows of each person" in text
     assert "each person fixed beforehand" in text
 
 

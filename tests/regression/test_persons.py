@@ -228,7 +228,7 @@ def test_everything_says_person():
     assert "replace one person" in page
     weighted = released(dpci.ZCDP(5e4), weights=WEIGHTS, weight_bound=3.0, max_rows=2)
     assert "from 0 to 3" in weighted.fit().summary()
-    assert "at most 2 rows a person" in weighted.summary()
+    assert "the first 2 rows of each person" in weighted.summary()
     with pytest.raises(dpci.InvalidInput, match="the same unit"):
         regression.release(X, Y, budget=dpci.ZCDP(1.0), ledger=ledger, **BOUNDS)
 

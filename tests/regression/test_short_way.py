@@ -240,7 +240,7 @@ def test_pages_and_plots_and_tests():
     assert "a &lt;title&gt;" in page
     assert "NOT PRIVATE" in page
     private = fitted(seed=None)
-    assert "What someone can learn about one person" in private.to_html()
+    assert "What someone can learn about one record" in private.to_html()
     test = fit.wald_test(["x0", "x1"])
     assert "F statistic" in test.summary()
     assert test.pvalue == test.pvalue_joint

@@ -164,11 +164,11 @@ def test_the_page_names_what_all_strata_cost_and_reveal_together():
     )  # fmt: skip
     page = found.to_html()
     assert "epsilon=1 (pure DP)" in page
-    assert "right with probability at most 73.11%" in page
+    assert "right with probability at most 73.2%" in page
     assert found.digest in page
     part = found["B"].to_html()
     assert "a release that spends epsilon=1 (pure DP) in total: all 3 strata of the table" in part
-    assert "right with probability at most 73.11%" in part
+    assert "right with probability at most 73.2%" in part
     label = found.plot("age").get_xlabel()
     assert label.split("\n")[-2:] == ["logistic loss", "epsilon=1 (pure DP)"]
     assert " ".join(label.split()).startswith("age (log odds per unit) with 95% interval")

@@ -17,8 +17,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "specimen.md"
 _VARIES = re.compile(r"\b[0-9a-f]{16,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d{4}-\d\d-\d\dT[\d:.]+Z")
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "<!-- the report begins -->\n"
-# In the order of the blanks of the checklist; the last one is the reason of a refusal.
-_ANSWERS = ("does not apply", "epsilon=2", "—")
+# In the order of the blanks of the checklist; the last two are the reasons of a return and of a refusal.
+_ANSWERS = ("does not apply", "epsilon=2", "those at the top of this page, on the dates there", "—", "—")
 
 
 def written(page: str) -> str:

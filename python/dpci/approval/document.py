@@ -1,6 +1,5 @@
 """A Markdown document for whoever has to approve a release: its guarantee in plain words, and a checklist to sign."""
 
-import math
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -8,13 +7,13 @@ from pathlib import Path
 from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_text
 from dpci.approval.facts import Approval, verified
 from dpci.approval.findings import Finding
-from dpci.approval.ledger import account_text
+from dpci.approval.ledger import account_of
 from dpci.approval.markdown import code, plain, table
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
 from dpci.released.facts import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
-from dpci.report.attacker import best_guess, odds, what_it_says
+from dpci.report.attacker import best_guess, chance, odds, percent_down, percent_up, what_it_says
 from dpci.report.meaning import meaning_of, meaning_of_budget
 from dpci.schema.table import Schema
 
@@ -27,9 +26,21 @@ _ALWAYS = (
         "by tests of dpci",
         'noise laws, sensitivities, composition, rounding, ledgers (the page "Approve a release" has the logs)',
     ),
-    ("not verified", "the proofs, by anyone but their authors"),
+    ("not verified", "the proofs: nobody but their authors has verified them"),
     ("not protected", "time, memory and caches of the machine that made the release"),
 )
+
+_OUTCOMES = {
+    "ok": "compared for this report, and it agrees",
+    "stated": "the file says so, and nothing else shows it",
+    "FAILED": "it differs: refuse",
+    "not checked": "no file can show it, or what it has to be compared with was not given",
+    "not covered": "the guarantee does not extend to it",
+    "by tests of dpci": "tested on the software, and not on this file",
+    "not verified": "true of every release of dpci, and not reviewed by others",
+    "not protected": "outside what dpci protects, in every release",
+    "not proved": "measured, without a proof",
+}
 
 
 def officer_report(
@@ -41,12 +52,13 @@ def officer_report(
 ) -> str:
     """Return the document, and write it; see :meth:`Approvable.officer_report`."""
     checked = verified(approval, ledger=ledger, schema=schema)
-    account = None if ledger is None else account_text(approval.claim, ledger)
+    account = None if ledger is None else account_of(approval.claim, ledger)
+    paid = counted(approval, ledger)
     parts = [_head(approval), _decide(approval, checked)]
     if approval.private:
-        parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval)]
+        parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval, paid)]
     parts.append(_verified(approval, checked))
-    parts += [nist_points(approval), checklist(approval, account)] if approval.private else [decision()]
+    parts += [nist_points(approval, paid), checklist(approval, account)] if approval.private else [decision()]
     document = "\n\n".join("\n".join(part) for part in parts) + "\n"
     if path is not None:
         Path(path).write_text(document, encoding="utf-8")
@@ -55,14 +67,15 @@ def officer_report(
 
 def _head(approval: Approval) -> Iterator[str]:
     claim = approval.claim
-    yield "# Approval of a private release" if approval.private else "# A result that must not be released"
+    yield "# Report for the approval of a release" if approval.private else "# A result that must not be released"
     yield ""
     if not approval.private:
         yield "**NOT PRIVATE (seeded).**"
         yield ""
     yield (
         "This document is made from the released result, and from the ledger and the agreed schema where these were "
-        'given. It holds released and public values only. The page "Approve a release" of dpci explains every term.'
+        "given. It holds released and public values only. It does not decide whether the release is anonymous in law. "
+        'The page "Approve a release" of dpci explains the main terms, and the page "Terms" all technical words.'
     )
     yield ""
     paid = "no ledger is named"
@@ -109,8 +122,8 @@ def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     if approval.classes_inferred:
         yield (
             "- **Refuse, unless the class labels are public.** They were inferred from the data, and the "
-            "guarantee does not cover them. A written statement is enough that they are fixed by the question, such "
-            "as -1 for no and 1 for yes, and would be the same for any data."
+            "guarantee does not cover them. A written statement that they are fixed by the question, such as -1 for no "
+            "and 1 for yes, and would be the same for any data, is enough."
         )
     in_group, in_this = (f" in {which} group" * approval.of_groups for which in ("one", "this"))
     if approval.kind_of_numbers == "exact":
@@ -118,7 +131,7 @@ def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
         yield f"- **Refuse if {number} is a secret.** It is released exactly."
     if approval.persons is None:
         weak = "and the guarantee for that many rows (below) is too weak."
-        yield f"- **Refuse if one person can have many rows{in_group}**, {weak}"
+        yield f"- **Refuse if one person can have more than one row{in_group}**, {weak}"
     yield from _delta(approval)
     yield from approval.refusals
     if approval.custom_loss:
@@ -132,10 +145,11 @@ def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     if approval.claim.paid is None:
         yield (
             "- **Refuse, unless the analyst states in writing that this is the only release from these records.** "
-            "No ledger is named, so nobody can show what was released before."
+            "No ledger is named, which would list the releases that were paid from it."
         )
-    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.all_chosen}.**"
-    yield "- **Refuse if all releases from these records together, this one included, spend more than was approved.**"
+    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.any_chosen}.**"
+    together = "the budgets of all releases from these records, this one included, add up to more than was approved"
+    yield f"- **Refuse if {together}.**"
 
 
 def _delta(approval: Approval) -> Iterator[str]:
@@ -177,7 +191,7 @@ def _protected(approval: Approval) -> Iterator[str]:
             ("not against", "the holder of the data, who sees errors and timing, and whoever can read that machine"),
             (
                 "not hidden",
-                "facts about the population, which may reveal something about people outside of the data too",
+                "facts about the population, which may reveal something about people outside the data too",
             ),
         ],
     )
@@ -190,7 +204,7 @@ def _protected(approval: Approval) -> Iterator[str]:
 
 def _change(approval: Approval) -> str:
     unit = approval.unit
-    changes = "replaced by another one" if approval.replaces else "added or removed"
+    changes = "replaced by another" if approval.replaces else "added or removed"
     if approval.of_strata:
         moves = ", possibly of another stratum" * approval.replaces
         together = "" if approval.persons is None else " All rows of a person are in one stratum."
@@ -217,7 +231,9 @@ def _budget(approval: Approval) -> Iterator[str]:
     meaning = meaning_of_budget(approval.budget) if guarantee is None else meaning_of(guarantee)
     yield "## What the budget means"
     yield ""
-    yield f"The release spends {approval.budget}. It bounds what anyone can learn about one {unit}:"
+    delta = approval.budget.parameters().get("delta", 0.0)
+    in_words = f" Delta is {chance(delta)}." if delta else ""
+    yield f"The release spends {approval.budget}.{in_words} It bounds what anyone can learn about one {unit}:"
     yield ""
     yield f"- **Best guess.** {best_guess(neighbors, unit, meaning)}"
     yield f"- **Odds.** {odds(neighbors, unit, meaning)}"
@@ -230,20 +246,16 @@ def _budget(approval: Approval) -> Iterator[str]:
         "after it."
     )
     yield ""
-    rows = [(f"{100 * prior:g}%", *_outward(*meaning.posterior(prior))) for prior in _PRIORS]
+    ranges = ((prior, *meaning.posterior(prior)) for prior in _PRIORS)
+    rows = [(f"{100 * prior:g}%", percent_down(low), percent_up(high)) for prior, low, high in ranges]
     yield from table(("before", "after: at least", "after: at most"), rows)
     if meaning.rare:
         yield ""
-        rare = format_bound(meaning.rare, 3)
+        rare = chance(meaning.rare)
         yield f"No bound holds with certainty at this budget: the table is wrong with probability at most {rare}."
 
 
-def _outward(least: float, greatest: float) -> tuple[str, str]:
-    """Return percentages of a range that holds the given one."""
-    return f"{math.floor(1e5 * least) / 1e3:g}%", f"{min(100.0, math.ceil(1e5 * greatest) / 1e3):g}%"
-
-
-def _assumptions(approval: Approval) -> Iterator[str]:
+def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
     yield "## Assumptions"
     yield ""
     yield "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
@@ -268,8 +280,11 @@ def _assumptions(approval: Approval) -> Iterator[str]:
         ),
         (plain(f"every possible record obeys the public bounds{bounds}"), obeyed),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),
-        ("all releases from these records are counted against one total", counted(approval)),
-        ("attackers do not see errors, timing, memory or logs of the run", "cannot be shown by a file"),
+        ("all releases from these records are counted against one total", paid),
+        (
+            "attackers do not see errors, timing, memory or logs of the run",
+            "cannot be shown by a file: ask the operator for a written statement",
+        ),
         *((plain(f"{fact[0].upper()}{fact[1:]}"), "assumed") for fact in further),
     ]
     yield from table(("assumption", "what the file shows"), rows)
@@ -277,7 +292,7 @@ def _assumptions(approval: Approval) -> Iterator[str]:
     yield "The public values of this release, each of which needs a source:"
     yield ""
     values = [(code(what), code(value), plain(source) or "**none stated**") for what, value, source in approval.public]
-    yield from table(("value", "in this release", "source that the schema states"), values)
+    yield from table(("value", "in this release", "source"), values)
 
 
 def _verified(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
@@ -286,9 +301,11 @@ def _verified(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     intervals = (
         "nothing about intervals, because the release has none"
         if approval.intervals is None
-        else "the coverage of the intervals: it holds for large samples and was measured by simulation"
+        else "the coverage of the intervals: it rests on a large-sample approximation, and was measured by simulation"
     )
     rows = [*((outcome, plain(what)) for outcome, what in checked), *_ALWAYS, ("not proved", intervals)]
+    yield from (f"- *{outcome}*: {meaning}." for outcome, meaning in _OUTCOMES.items() if outcome in dict(rows))
+    yield ""
     yield from table(("outcome", "what"), rows)
     yield ""
     yield "`dpci verify MODEL --schema SCHEMA --ledger LEDGER` compares the file with the agreed schema and the ledger."

@@ -11,12 +11,13 @@ from dpci.accounting.steps import Step
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
 from dpci.approval.ledger import against_ledger
+from dpci.approval.markdown import names_text
 from dpci.approval.schema import against_schema
 from dpci.budgets import GaussianBudget
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.ledger.ledger import Ledger
-from dpci.released.sources import PublicValue
+from dpci.released.sources import PublicValue, exceptions
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 
@@ -105,13 +106,11 @@ class Approval:
 
     @property
     def beyond(self) -> str:
-        """What happens to what is beyond the public bounds."""
+        """What happens to what is beyond the public bounds, in Markdown."""
         rule = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
-            rule = (
-                "by the schema, a value beyond its bounds, a missing one or an unknown category is replaced by a "
-                "public one, or else the release fails"
-            )
+            rules = (f"{names_text(names)}: {each}" for names, each in exceptions(self.table))
+            rule = f"the schema has a rule for each column. {'. '.join(rules)}"
         elif self.clips:
             rule = "what is beyond the bounds is moved to them; the release fails if a value is missing"
         if self.weights is None:
@@ -124,17 +123,17 @@ class Approval:
         return ", ".join(self.chosen[:-1]) + f" and {self.chosen[-1]}"
 
     @property
+    def any_chosen(self) -> str:
+        """What must not depend on the data, as alternatives."""
+        return ", ".join(self.chosen[:-1]) + f" or {self.chosen[-1]}"
+
+    @property
     def of_groups(self) -> bool:
         """Whether the release is of groups, of each of which a record may change at once."""
         return self.whole is not None and self.whole.kind == "groups"
 
 
 _INFERRED = "the class labels: they were inferred from the data, so the guarantee holds only if the labels are public"
-_OF_PERSONS = (
-    "that rows were told apart by their persons: the noise would be the same without; the ledger and the holder of the "
-    "data know it"
-)
-
 
 _SHOWN = {"coefficients": "parameters", "moments": "matrices"}
 """Steps that a report calls by what they release."""
@@ -176,13 +175,11 @@ def verified(
     )
     units = "each person is one row" if approval.persons is None else "each id is one person"
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
-    of_persons = () if approval.persons is None else (_OF_PERSONS,)
     never = (
         "that the noise was drawn as the model says: no file can show it",
         "that the numbers, bounds and settings in the file are those of the run: only its holder can repeat it",
         f"that {approval.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",
-        *of_persons,
         *approval.unchecked,
     )
     return [

@@ -19,6 +19,13 @@ _AROUND = {
 """Releases that hold a fit, of which it need not say so."""
 
 
+_OF_PERSONS = "protects persons, each with all rows"
+_NOT_OF_PERSONS = (
+    "that rows were told apart by their persons: the noise would be the same without. The ledger and the holder of the "
+    "data know it"
+)
+
+
 def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
     """Return what agrees, what does not and what cannot be checked; None: no ledger is given.
 
@@ -29,6 +36,13 @@ def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") 
     LedgerError
         For a file that is missing, damaged or no ledger.
     """
+    found = _held(claim, ledger)
+    if claim.unit == "person" and not any(finding.what.endswith(_OF_PERSONS) for finding in found):
+        found.append(Finding("not checked", _NOT_OF_PERSONS))
+    return found
+
+
+def _held(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
     if not isinstance(ledger, Ledger | str | PathLike | None):
         raise broken("ledger", "a dpci.Ledger, the path of one or None", ledger)
     if claim.paid is None:
@@ -42,7 +56,7 @@ def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") 
         return list(_against(claim, opened, where))
 
 
-def account_text(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> str | None:
+def account_of(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> tuple[str, ...] | None:
     """Return the total, what is spent and what remains; None where it is not the ledger that the result names."""
     if isinstance(ledger, Ledger):
         return _account(claim, ledger)
@@ -50,13 +64,17 @@ def account_text(claim: Claim, ledger: "Ledger | str | PathLike[str]") -> str | 
         return _account(claim, opened)
 
 
-def _account(claim: Claim, ledger: Ledger) -> str | None:
+def _account(claim: Claim, ledger: Ledger) -> tuple[str, ...] | None:
     if claim.paid is None or ledger.id != claim.paid["ledger"]:
         return None
     spent, remaining = numbers_text(ledger.spent), remaining_text(ledger.remaining)
     n_others = len(ledger.history) - 1
     others = {0: "no other entry", 1: "1 other entry"}.get(n_others, f"{n_others} other entries")
-    return f"Total of the ledger: {ledger.total}  Spent with this release: {spent} ({others})  Remaining: {remaining}"
+    return (
+        f"Total of the ledger, which equals the approved total: {ledger.total}",
+        f"Spent with this release: {spent} ({others})",
+        f"Remaining: {remaining}",
+    )
 
 
 def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
@@ -107,3 +125,5 @@ def _against_entry(claim: Claim, entry: Entry, neighbors: str, where: str) -> It
         yield Finding("FAILED", f"{where}, must have the {name} of the model, {own}, got {paid}")
     if not differ:
         yield Finding("ok", f"{where}, paid {entry.budget}")
+        if entry.unit == "person":
+            yield Finding("ok", f"{where}, {_OF_PERSONS}")

@@ -98,7 +98,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         ),
         chosen=(
             "bounds",
-            "lists",
+            "category lists",
             *(() if record.classes is None or record.classes_inferred else ("classes",)),
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
             "formula",
@@ -111,6 +111,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         covers=(
             f"It covers the released parameters{matrices}.",
             "Whatever is computed from these costs nothing more, such as predictions for new records.",
+            "Predictions for confidential records are as confidential as those records.",
         ),
         target=_target(record),
         intervals=None if refusal is not None else _intervals(record),
@@ -155,7 +156,7 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
         budget=whole.budget,
         guarantee=None,
         of_strata=whole.of_strata,
-        composition=(f"this fit: {found.composition[0]}", f"in total {whole.budget} by {whole}"),
+        composition=(f"this fit: {found.composition[0]}",),
         covers=covers,
         proofs=(*found.proofs, _PROOF_OF[whole.kind]),
         refusals=tuple(refusals),

@@ -33,7 +33,7 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
         yield Finding("ok", "the schema in the file has the columns, bounds and categories of the agreed one")
         yield from _texts(known, given)
     else:
-        what = "the schema must be the agreed one (--schema), got another one"
+        what = "the schema of the model differs from the agreed one (--schema)"
         yield Finding("FAILED", f"{what}: {_difference(known, given)}")
 
 
@@ -49,6 +49,21 @@ def _texts(known: Schema, given: Schema) -> Iterator[Finding]:
             if ours != theirs:
                 what = f"column {name!r} must have the {text} of the agreed schema, {theirs!r}, got {ours!r}"
                 yield Finding("FAILED", what)
+
+
+_PARTS = {
+    "lower": "the lower bound",
+    "upper": "the upper bound",
+    "categories": "the categories",
+    "reference": "the reference",
+    "kind": "the kind",
+    "scale": "the scale",
+    "transform": "the transform",
+    "outside": "the rule for values beyond the bounds",
+    "unknown": "the rule for values outside the list",
+    "missing": "the rule for missing values",
+}
+"""Parts of a column, in words."""
 
 
 def _difference(known: Schema, given: Schema) -> str:
@@ -76,7 +91,7 @@ def _difference_of_columns(known: Schema, given: Schema) -> str | None:
         if (fields := _fields(ours[name])) != (others := _fields(theirs[name])):
             part = next(part for part in fields | others if fields.get(part) != others.get(part))
             own, other = fields.get(part), others.get(part)
-            return f"column {name!r} has {part}={own!r} in the model, {other!r} in the agreed one"
+            return f"column {name!r} has {_PARTS.get(part, part)} {own!r} in the model, {other!r} in the agreed one"
     return None
 
 

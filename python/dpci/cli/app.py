@@ -36,7 +36,7 @@ Every command has --help with examples. --json prints JSON. Progress and notes g
 
 EXIT_CODES: Final = """\
   0    success
-  1    dpci audit refuted a claim, dpci verify found a difference, or dpci check found a refusal
+  1    dpci audit refuted a claim, dpci verify or report --officer found a difference, or dpci check found a refusal
   2    wrong usage, or a refusal: one line on stderr names the rule and the value that broke it
   3    the ledger's total does not cover the budget; nothing was released
   4    the release failed after its budget was spent; a ledger with private errors gives no reason

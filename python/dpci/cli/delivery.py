@@ -7,6 +7,8 @@ from typing import Any, TextIO
 
 import typer
 
+from dpci.approval.approvable import Approvable, approval_of
+from dpci.approval.facts import verified
 from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NoCoefficients, NotDelivered, new_file
@@ -15,6 +17,7 @@ from dpci.multinomial.result import MultinomialFit
 from dpci.regression.result import LinearFit
 from dpci.report.plot import WIDTH, figure_height
 from dpci.report.view import View
+from dpci.schema.table import Schema
 from dpci.strata.result import StrataFit
 from dpci.tuning.result import TuneResult
 
@@ -144,3 +147,18 @@ def _print(result: Delivered, streams: tuple[TextIO, ...]) -> str:
             typer.echo(result.to_json(), file=stream)
             return "on stdout" if stream is sys.stdout else "on stderr"
     return "lost, because neither stdout nor stderr can be written"
+
+
+def write_officer_report(
+    result: Approvable, output: Path | None, *, ledger: Path | None, schema: Schema | None, force: bool, quiet: bool
+) -> None:
+    """Write the report for approval to a file, or print it; exit code 1 if a check in it failed."""
+    text = result.officer_report(ledger=ledger, schema=schema)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        with new_file("--output", output, force=force) as path:
+            path.write_text(text, encoding="utf-8")
+        note(f"wrote {output}", quiet=quiet)
+    if any(finding.outcome == "FAILED" for finding in verified(approval_of(result), ledger=ledger, schema=schema)):
+        raise typer.Exit(1)

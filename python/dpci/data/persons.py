@@ -27,7 +27,9 @@ class Persons:
     def __str__(self) -> str:
         if self.max_rows is None:
             return "the mean of each person's rows"
-        return f"at most {self.max_rows} rows a person, each by 1/{self.max_rows}"
+        if self.max_rows == 1:
+            return "the first row of each person"
+        return f"the first {self.max_rows} rows of each person, each with weight 1/{self.max_rows}"
 
     def to_dict(self) -> dict[str, int | None]:
         """Return the rule as a record keeps it."""

@@ -314,7 +314,8 @@ class Ledger:
             f"remaining  {remaining_text(account.remaining())}",
         ]
         of_persons = any(entry.unit == "person" for entry in entries)
-        head += ["unit       persons, each with all rows"] if of_persons else []
+        unit = "persons, each with all rows" if of_persons else "rows" if entries else "the first entry decides"
+        head.append(f"unit       {unit}")
         rows = [
             [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
         ]

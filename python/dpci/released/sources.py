@@ -8,7 +8,7 @@ from dpci.data.weights import Weights
 from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
-from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericTarget
+from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.table import Schema
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
@@ -94,3 +94,31 @@ def table_values(table: Schema) -> Iterator[PublicValue]:
             found = interval_value(f"column {column.name}", column.lower, column.upper, column.source)
             by = "" if column.transform == "none" else f" (transform {column.transform})"
             yield found._replace(value=found.value + by)
+
+
+def exceptions(table: Schema) -> list[tuple[list[str], str]]:
+    """Return what happens to values that are missing, beyond the bounds or not in the list.
+
+    Each rule stands once, after the names of the columns that it is for, the target among them.
+    """
+    columns: dict[str, list[str]] = {}
+    for column in table.columns:
+        columns.setdefault(_exception(column), []).append(column.name)
+    target = "moved to the nearer bound" if isinstance(table.target, NumericTarget) else _FAILS
+    what = "beyond the bounds" if isinstance(table.target, NumericTarget) else "not in the list"
+    columns.setdefault(f"{what}, {target}; missing, {_FAILS}", []).append(table.target.column)
+    return [(names, rule) for rule, names in columns.items()]
+
+
+_FAILS = "the release fails"
+
+
+def _exception(column: NumericColumn | CategoricalColumn) -> str:
+    if isinstance(column, NumericColumn):
+        beyond = "moved to the nearer bound" if column.outside == "clip" else _FAILS
+        missing = (
+            _FAILS if column.missing == "error" else f"replaced by {column.missing:g}, which a further column marks"
+        )
+        return f"beyond the bounds, {beyond}; missing, {missing}"
+    other = _FAILS if column.unknown == "error" else "counted as none of the list"
+    return f"not in the list, {other}; missing, {other if column.missing is None else f'counted as {column.missing}'}"

@@ -1,6 +1,7 @@
 """What a release tells someone who knows all other records, in sentences for pages and for approvers."""
 
 import math
+from decimal import ROUND_FLOOR, Context, Decimal
 
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
@@ -8,18 +9,20 @@ from dpci.report.meaning import Meaning, meaning_of_budget
 
 # Odds beyond this say no more to a reader.
 _GREAT = 17.0
+_AMONG = ((100, "hundred"), (10**3, "thousand"), (10**6, "million"), (10**9, "billion"), (10**12, "trillion"))
 
 
 def best_guess(neighbors: str, unit: str, meaning: Meaning) -> str:
     """Return how well one can guess; ``unit`` is "record" or "person"."""
+    versions = "versions of one record" if unit == "record" else "sets of rows of one person"
     doubt = (
-        f"which of two equally likely versions of one {unit} is in the data"
+        f"which of two equally likely {versions} is in the data"
         if neighbors == "replace_one"
         else f"whether a {unit} is in the data, which is as likely as not"
     )
     return (
         f"Someone who knows every other {unit} guesses {doubt}. The guess is right with probability at most "
-        f"{format_bound(100.0 * meaning.best_guess, 4)}%. Without the release it is 50%."
+        f"{percent_up(meaning.best_guess)}. Without the release it is 50%."
     )
 
 
@@ -43,18 +46,40 @@ def what_it_says(neighbors: str, unit: str, budget: GaussianBudget) -> str | Non
 
 
 def factor(exponent: float) -> str:
-    """Return a factor of odds, as a power of e and as a number."""
+    """Return a factor of odds, as a number that is rounded up and as a power of e."""
     shown = f"e^{format_bound(exponent, 4)}"
-    return shown if exponent >= _GREAT else f"{shown} = {power(exponent)}"
+    return shown if exponent >= _GREAT else f"{power(exponent)} ({shown}, rounded up)"
 
 
 def power(exponent: float) -> str:
     """Return e to the power of a number, rounded up."""
-    return format_bound(math.exp(exponent), 4) if exponent < _GREAT else "more than 10⁷"
+    return f"{float(format_bound(math.exp(exponent), 3)):g}" if exponent < _GREAT else "more than 10⁷"
+
+
+def percent_up(probability: float) -> str:
+    """Return a probability as a percentage, rounded up: to one decimal, or to two digits below 1%."""
+    percent = 100.0 * probability
+    digits = 2 if percent < 10.0 else 3 if percent < 100.0 else 4  # of the three lengths before the point
+    return f"{format_bound(percent, digits)}%"
+
+
+def percent_down(probability: float) -> str:
+    """Return a probability as a percentage, rounded down as :func:`percent_up` rounds it up."""
+    percent = Decimal(repr(100.0 * probability))
+    digits = 2 if percent < 10 else 3
+    return f"{float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(percent)):.{digits}g}%"
+
+
+def chance(probability: float) -> str:
+    """Return a small probability in words, rounded up: 1.8e-06 is "1.8 in a million"."""
+    for among, name in _AMONG:
+        if probability * among >= 1.0:
+            return f"{float(format_bound(probability * among, 2)):g} in a {name}"
+    return format_bound(probability, 2)
 
 
 def _change(meaning: Meaning) -> str:
     if not meaning.rare:
         return f"by at most a factor of {factor(meaning.odds_exponent)}, with certainty."
-    rare = format_bound(meaning.rare, 3)
-    return f"by more than a factor of {factor(meaning.odds_exponent)} with probability at most {rare}."
+    most = f"with probability at most {chance(meaning.rare)}"
+    return f"by more than a factor of {factor(meaning.odds_exponent)} {most}."

@@ -60,7 +60,7 @@ def approval_of_strata(
         own=charged,
         whole=None,
         guarantee=None,
-        composition=(*costs, f"together {charged}"),
+        composition=tuple(costs),
         sealed=f"{one.sealed} of each stratum{', and the counts,' * (counted is not None)}",
         numbers=tuple((name, fit.n_samples) for name, fit in fits.items()),
         kind_of_numbers="stand_in" if counted is None else "released",

@@ -68,7 +68,7 @@ def approval_of_tuning(
     covered = f"It covers the choice among {choice.n_candidates} candidates, and the model."
     found = replace(
         found,
-        composition=(*spent, f"together {budget}"),
+        composition=tuple(spent),
         proofs=(*one.proofs, TUNING_PROOF),
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )

@@ -15,7 +15,7 @@ import typer
 from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
-from dpci.cli.delivery import show, write_page
+from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
@@ -181,6 +181,7 @@ def report(
     The page is one self-contained file with the table, odds ratios (of a logistic model with a schema), a plot, the
     budget and the caveats. With --officer the report is a Markdown document for whoever has to approve the release: who
     is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a checklist.
+    Exit code 1 with --officer: a check failed, and the document says which.
     """
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
@@ -190,7 +191,7 @@ def report(
     )
     if officer:
         agreed = None if schema is None else find_schema(schema, None)
-        _write(found.officer_report(ledger=ledger, schema=agreed), output, force=force, quiet=quiet)
+        write_officer_report(found, output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
     tuned = found if isinstance(found, TuneResult) else None
     if output is not None and tuned is not None:
@@ -265,16 +266,6 @@ def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # no
     if held and not officer:
         msg = "--ledger and --schema require --officer, which compares the file with them, got one of them without it"
         raise InvalidInput(msg)
-
-
-def _write(text: str, output: Path | None, *, force: bool, quiet: bool) -> None:
-    """Write a document to a file, or print it."""
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    with new_file("--output", output, force=force) as path:
-        path.write_text(text, encoding="utf-8")
-    note(f"wrote {output}", quiet=quiet)
 
 
 def _probability_names(fitted: PrivateFit | LinearFit | MultinomialFit) -> tuple[str, ...]:

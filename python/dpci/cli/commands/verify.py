@@ -7,6 +7,7 @@ import typer
 
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import verified
+from dpci.approval.findings import conclusion
 from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
@@ -36,8 +37,8 @@ def verify(
     """Check a released file against its hash, schema and ledger.
 
     The file may hold a model, the models of strata, a tuning, a regression, a moment matrix or a per-instance report.
-    The command prints what agrees, what differs and what cannot be checked. Exit code 1 if anything differs. Reads no
-    data.
+    The command prints what agrees, what differs and what cannot be checked. Exit code 1: something differs. Exit code
+    2: the file was altered or cannot be read. Reads no data.
     """
     approval = approval_of(read_saved_result(model))
     found = verified(approval, ledger=ledger, schema=None if schema is None else find_schema(schema, None, formula))
@@ -45,6 +46,7 @@ def verify(
         claim = approval.claim
         show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})
     else:
-        typer.echo("\n".join(f"{finding.outcome:13}{printable(finding.what)}" for finding in found))
+        lines = [f"{finding.outcome:13}{printable(finding.what)}" for finding in found]
+        typer.echo("\n".join([*lines, "", conclusion(found)]))
     if any(finding.outcome == "FAILED" for finding in found):
         raise typer.Exit(1)

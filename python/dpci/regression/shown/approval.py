@@ -68,7 +68,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         exact=("the names of the columns", "the bounds"),
         chosen=(
             "bounds",
-            "lists",
+            "category lists",
             *(public_number(record.persons) if record.neighbors == "add_remove" else ()),
             *(("planned regressions",) if record.residuals or record.refined else ()),
             "columns",

@@ -13,7 +13,7 @@ from dpci.losses import LOG_ODDS, SEVERAL, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
-from dpci.released.sources import table_values
+from dpci.released.sources import exceptions, table_values
 from dpci.report.attacker import best_guess, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
@@ -39,8 +39,7 @@ _SEEDED = (
 # Nothing is loaded or run, even where a name were to break out of its element.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # Shares of the budget's own epsilon at which the guarantee is shown.
-_ATTACKER = "What someone can learn about one person"
-_SHARES = (0.0, 0.25, 0.5, 1.0, 2.0)
+_SHARES = (0.25, 0.5, 1.0, 2.0)
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 _SHRUNKEN = (
@@ -125,8 +124,8 @@ def _lead(result: Inference) -> str:
             "if the labels were public before the fit. Every other number on it is released or public."
         )
     return estimated + (
-        "Every number on this page is released or public. If the assumptions below hold and it was approved, it may be "
-        "shared as it is, and computations from it cost no further privacy."
+        "Every number on this page is released or public. If the assumptions below hold and this release was "
+        "approved, the page may be shared as it is. Computations from it cost no further privacy."
     )
 
 
@@ -189,8 +188,8 @@ def _columns(result: Inference) -> list[Html]:
         for value in table_values(schema)
     ]
     table = data_table("Public bounds and categories", ["", "counted from ... to ..., or categories", "source"], rows)
-    note = "A number beyond its bounds counts as the bound, or its row is refused, as the schema says."
-    return [section("columns", "Columns of the table", table, tag("p", note))]
+    rules: list[Content] = [f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)]
+    return [section("columns", "Columns of the table", table, bullets(rules))]
 
 
 def _digits(lower: float, upper: float) -> str:
@@ -300,7 +299,11 @@ def _attacker(result: Inference) -> Html:
     whole = record.whole
     together = tag("p", f"This is what {whole} reveal together.")
     attack = bullets(_attack(whole.neighbors, unit, meaning_of_budget(whole.budget), whole.budget))
-    return section("attacker", _ATTACKER, together, attack)
+    return section("attacker", _attacker_title(unit), together, attack)
+
+
+def _attacker_title(unit: str) -> str:
+    return f"What someone can learn about one {unit}"
 
 
 def common_sections(part: Inference, target: str) -> list[Html]:
@@ -312,15 +315,17 @@ def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
     """Return what a guarantee says about one unit, "record" or "person", with its profile."""
     meaning = meaning_of(guarantee)
     points = [meaning.epsilon * share for share in _SHARES]
-    deltas = guarantee.delta(points).tolist()
+    # No profile exceeds the total variation distance.
+    deltas = np.minimum(guarantee.delta(points), meaning.distance).tolist()
     # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
     rows = [
         [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
-    caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once"
+    caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once. "
+    caption += "A greater δ at a smaller ε is the same guarantee, and not an additional chance of disclosure"
     profile = data_table(caption, ["ε", "e^ε, rounded up", "δ"], rows)
     attack = bullets(_attack(neighbors, unit, meaning, guarantee.budget))
-    return section("attacker", _ATTACKER, attack, profile)
+    return section("attacker", _attacker_title(unit), attack, profile)
 
 
 def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget) -> list[Content]:
@@ -328,7 +333,7 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
     says = what_it_says(neighbors, unit, budget)
     group = "A person with m records has weaker protection: m records change together."
     if isinstance(budget, PureDP):
-        group = "A person with m records is protected only with m times the ε."
+        group = "A person with m records has the weaker guarantee of m times the ε."
     population = (
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
