@@ -171,10 +171,10 @@ def fit(
         seed=seed,
     )
     check_weighted(weights, weight_bound, weight_total)
-    source = Source(X, y, None) if schema is None else described(X, y, schema)
     payment = Payment.due(
         "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=persons is not None
     )
+    source = Source(X, y, None) if schema is None else described(X, y, schema)
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     if source.y is None and source.prepare is None:
         raise InvalidInput("y must be given with rows in memory, got y=None")
