@@ -228,8 +228,8 @@ bounds, and the five categories have the probabilities .1 (the reference), .6, .
   parameters without the intercept. *Intercept* is that of the intercept.
 - *Ball*: the encoded rows with `rows=Ball(1)`, all that is known of arrays without a schema. *Blocks*: the same rows
   with `rows=schema.rows`, the default for tables. Output perturbation has no noise in the shape of blocks.
-- *Worst* is the parameter covered least, where there are enough replicates. With many parameters it is below the level by
-  chance: of 50 parameters covered .95 with 300 replicates it is about .92.
+- *Worst* is the parameter covered least, where there are enough replicates. With many parameters it is below the level
+  by chance: of 50 parameters covered .95 with 300 replicates it is about .92.
 - ρ = 0.0244 is the greatest zCDP budget within (1, 10⁻⁶). (4.2, 10⁻⁶) has the best guess of pure ε = 1: an attacker
   rightly guesses which of two equally likely records is in the data with probability .731 at most. ρ = 1 is for
   comparison, and protects less.

@@ -1,8 +1,8 @@
 """Coverage of the default intervals with 5,000 records. Not private.
 
 Each table is a sample of 5,000 records with a public schema, or is generated, and serves as the population of a
-bootstrap study. No constant of the intervals was chosen on these settings. Prints Markdown. Needs the full data files
-(DPCI_DATA).
+bootstrap study. The rule for hidden eigenvalues was chosen on Adult, normal columns and indicators; the others are a
+check. Prints Markdown. Needs the full data files (DPCI_DATA).
 """
 
 from __future__ import annotations

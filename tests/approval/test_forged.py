@@ -90,7 +90,8 @@ BOTH = ("replace_one", "add_remove")
 KINDS = [
     *(("fit", notion, neighbors) for notion in ("pure", "zcdp", "approx") for neighbors in BOTH),
     *((kind, "pure", "replace_one") for kind in ("output", "max_rows", "weights", "ball", "schema", "multinomial")),
-    *((kind, "zcdp", "add_remove") for kind in ("output", "groups", "stratum")),
+    *((kind, "zcdp", "add_remove") for kind in ("output", "groups", "stratum", "multinomial")),
+    *(("multinomial_of_persons", notion, "add_remove") for notion in ("pure", "approx")),
 ]
 
 

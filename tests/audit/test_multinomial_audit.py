@@ -21,12 +21,19 @@ def bench():
         sys.path.remove(folder)
 
 
-@pytest.mark.parametrize(("mechanism", "times"), [("objective", 2.0), ("output", 4.0)])
-def test_too_little_noise_is_found(bench, mechanism, times):
-    """Twice the budget is half of the noise; in twice the dimensions so few runs find a quarter of it."""
+@pytest.mark.parametrize(("mechanism", "noise"), [("objective", 0.5), ("output", 0.25)])
+def test_too_little_noise_is_found(bench, mechanism, noise):
+    """In twice the dimensions so few runs find a quarter of the noise."""
     case = bench.Case(mechanism, dpci.PureDP(2.0), "add_remove")
-    claimed, broken = (case.bound(2000, times=one, first_seed=10**6) for one in (1.0, times))
-    assert 0.4 < claimed <= 2.0 < broken <= 2.0 * times
+    claimed, broken = (case.bound(2000, noise=one, first_seed=10**6) for one in (1.0, noise))
+    assert 0.4 < claimed <= 2.0 < broken <= 2.0 / noise
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ApproxDP(4.0, 0.01)])
+def test_the_noise_that_is_halved_is_half_of_that_of_the_claim(bench, budget):
+    case = bench.Case("objective", budget, "add_remove")
+    claimed, halved = (case.with_noise(share).noise_scale for share in (1.0, 0.5))
+    assert halved == pytest.approx(0.5 * claimed, rel=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

@@ -11,6 +11,7 @@ from scipy import optimize
 
 import dpci
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
+from support.saved import rewritten
 
 N, STRENGTH = 1500, 1e-2
 LABELS = ["none", "some", "all", "more"]
@@ -141,6 +142,38 @@ def test_damaged_files_are_refused(fitted):
         values["checksum"] = checksum(values)
         with pytest.raises(InvalidInput):
             dpci.multinomial.MultinomialFit.from_json(json.dumps(values))
+
+
+WHOLE = {"parts": 2, "neighbors": "replace_one", "notion": "zcdp", "budget": {"rho": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"whole": {**WHOLE, "kind": "tuning"}}, "part of another release"),
+        ({"whole": {**WHOLE, "kind": "disjoint_groups"}}, "part of another release"),
+        ({"projection": "floor"}, "projection"),
+        ({"projection": "cautious"}, "projection"),
+        ("report", "steps must be those of a fit"),
+    ],
+)
+def test_what_no_multinomial_fit_has_is_refused(fitted, change, match):
+    """Parts of reports and of other releases are checked less: no model of several classes is one."""
+    saved = json.loads(fitted.to_json())
+    inner = saved["fit"]
+    if change == "report":
+        # The noise could then be anything: only the file of a report has all that it was calibrated to.
+        first, last = inner["steps"][0], inner["steps"][1]
+        inner.update(hessian=None, gradient_cov=None, moments="none", projection="none")
+        inner["steps"] = [first, *({**last, "step": f"report_{name}", "cost": last["cost"] / 2, "hessian_scale": None}
+                                   for name in ("gradient", "hessian"))]  # fmt: skip
+        for seal, name in zip(inner["seals"], ("params", "gradient", "hessian"), strict=True):
+            seal["release"] = name
+    else:
+        # A projected matrix is positive definite.
+        inner.update(change, hessian=np.eye(9).tolist(), gradient_cov=np.eye(9).tolist())
+    with pytest.raises(InvalidInput, match=match):
+        dpci.multinomial.MultinomialFit.from_json(rewritten(saved))
 
 
 @pytest.mark.parametrize(

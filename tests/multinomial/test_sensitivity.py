@@ -185,3 +185,55 @@ def test_the_profile_sums_the_corners_of_the_worst_pair(neighbors, persons):
         left = epsilon - profile.log_det
         expected = sum(of(left, np.hypot(ratio * np.sqrt(square), mu)) for square in squares)
         assert profile.delta(epsilon, ratio, mu) == pytest.approx(expected, rel=1e-9)
+
+
+def sums(params, rows, n_classes):
+    """Gradient and Hessian of (row, label, number of records)."""
+    gradient, hessian = 0.0, 0.0
+    for row, label, count in rows:
+        u = np.concatenate([[0.0], params.reshape(n_classes - 1, -1) @ row])
+        p = np.exp(u - u.max())
+        p = (p / p.sum())[1:]
+        gradient = gradient + count * np.kron(p - (np.arange(1, n_classes) == label), row)
+        hessian = hessian + count * np.kron(np.diag(p) - np.outer(p, p), np.outer(row, row))
+    return gradient, hessian
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_the_densities_of_neighbouring_data_sets_differ_by_the_claim(n_classes, neighbors):
+    """Short rows of class 1 hold its parameters far out, where a record of class 2 is surely taken for class 1."""
+    n, strength, dim = 10**6, 1e-4, 2 * (n_classes - 1)
+    spec = _core.Spec(
+        n_samples=n, n_columns=2, intercept=None, row_norm=1.0, loss=_core.Loss.multinomial(n_classes),
+        l2_strength=strength, radius=None, budget=core_budget(PureDP(2.0)), mechanism="objective", noise=None,
+        variant="standard", project=False, split=None, moments="none", projection="auto", calibration="tight",
+        neighbors=neighbors,
+    )  # fmt: skip
+    held = [(np.array([2.0 * np.sqrt(strength), 0.0]), 1, n - 1.0)]
+    first, other = ([*held, (np.array([0.05, sign * np.sqrt(1.0 - 0.05**2)]), 2, 1.0)] for sign in (1.0, -1.0))
+    other = other if neighbors == "replace_one" else held
+
+    def noise(params, rows):
+        """The noise that leads to the parameters, and the Jacobian of the map to it."""
+        gradient, hessian = sums(params, rows, n_classes)
+        ridge = n * strength
+        return -(gradient + ridge * params), hessian + ridge * np.eye(dim)
+
+    def log_density(params, rows):
+        shift, jacobian = noise(params, rows)
+        return np.linalg.slogdet(jacobian)[1] - np.linalg.norm(shift) / spec.noise_scale
+
+    turn = np.zeros(dim)
+    turn[1], turn[3] = 1.0, -1.0  # along which the gradients differ
+    found = 0.0
+    for size in (-9.0, -3.0, -1.0, 1.0, 3.0, 9.0):
+        params = np.zeros(dim)
+        for _ in range(100):
+            shift, jacobian = noise(params, other)
+            step = np.linalg.solve(jacobian, shift - size * turn)
+            params = params + step / max(1.0, np.linalg.norm(step))
+        assert np.linalg.norm(step) < 1e-9
+        found = max(found, abs(log_density(params, first) - log_density(params, other)))
+    claimed = spec.plan()["steps"][0].cost
+    assert 0.95 * claimed < found <= claimed

@@ -41,7 +41,7 @@ KINDS = (
         "several",
     ),
     *("strata", "counted", "strata_of_persons", "stratum", "counted_stratum"),
-    *("multinomial", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
+    *("multinomial", "multinomial_of_persons", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
 )
 LAST = {"stratum": "A", "counted_stratum": "A", "groups": "a", "disjoint": "a"}
 
@@ -92,6 +92,16 @@ def made(kind, notion, neighbors):
             "counted_stratum": lambda: dpci.fit_strata(TABLE, n_public="private", **strata, **common),
             "multinomial": lambda: dpci.multinomial.fit(
                 X, np.resize(["a", "b", "c"], N), classes=["a", "b", "c"], l2_strength=0.2, **common, **number
+            ),
+            "multinomial_of_persons": lambda: dpci.multinomial.fit(
+                X,
+                np.resize(["a", "b", "c"], N),
+                classes=["a", "b", "c"],
+                l2_strength=0.2,
+                persons=IDS,
+                max_rows=3,
+                **common,
+                **people,
             ),
             "groups": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, **fit, **number),
             "disjoint": lambda: dpci.fit_many({"a": (X, Y), "b": (X, Y)}, disjoint=True, **fit, **number),

@@ -195,6 +195,25 @@ class ErrorLaw:
             )
         return self.half_widths(contrasts, level) / exact.half_widths(contrasts, level)
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of W: how far the variance of a single error may be from its estimate, as a share."""
+        return 0.0 if math.isinf(self.shape) else self.shape**-0.5
+
+    def coverage_of_greater(self, contrasts: _F64, level: float) -> _F64:
+        """Return the coverage of each interval if the variance of its error is above its estimate by :attr:`spread`."""
+        times = 1.0 + self.spread
+        with np.errstate(over="ignore"):
+            greater = replace(
+                self,
+                sampling=times * self.sampling,
+                noise=math.sqrt(times) * self.noise,
+                seal_variance=times * self.seal_variance,
+                least_sampling=None if self.least_sampling is None else times * self.least_sampling,
+                shape=math.inf,
+            )
+        return 1.0 - greater.pvalues(contrasts, self.half_widths(contrasts, level))
+
     def pvalues(self, contrasts: _F64, statistic: _F64) -> _F64:
         """Return the probability of an error at least as far from 0 as the statistic of each contrast."""
         v, a = self.components(contrasts)

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+TRUSTED_COVERAGE = 0.94
+"""Mean of :func:`of_single_parameters` below which the notes on the intervals of a fit say it."""
+
+
 class Inference(Coefficients):
     """What follows from released parameters and matrices about the population; k is the number of parameters."""
 
@@ -321,6 +325,7 @@ def _stretch_notes(result: Inference) -> list[str]:
         return []
     try:
         stretch = result.interval_stretch
+        spread, covered = of_single_parameters(result)
     except DpciError:
         # Saved records may hold any numbers; those beyond the range of floats have no intervals.
         return []
@@ -328,7 +333,24 @@ def _stretch_notes(result: Inference) -> list[str]:
         "The intervals account for the noise in the released matrices. On average they are "
         f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
     )
-    return [note]
+    if not covered < TRUSTED_COVERAGE:
+        return [note]
+    single = (
+        "They hold on average over the parameters. The noise leaves the variance of a single error uncertain by "
+        f"{spread:.0%}, one standard deviation: the 95% interval of a parameter whose variance is so much above its "
+        f"estimate covers {covered:.3f}."
+    )
+    return [f"{note} {single}"]
+
+
+def of_single_parameters(result: Inference) -> tuple[float, float]:
+    """Return what noise in the matrices leaves open of single parameters, from released values alone.
+
+    The standard deviation of the true variance of an error over the estimated one, and the mean coverage of 95%
+    intervals where that ratio is one standard deviation above 1 (docs/proofs/intervals.md, "Noise in the matrices").
+    """
+    law = result._error_law()  # noqa: SLF001  # of this module's own class
+    return law.spread, float(law.coverage_of_greater(np.eye(len(result.names)), 0.95).mean())
 
 
 def wald_test_within(result: Inference, hypothesis: Contrast, value: ArrayLike) -> WaldTest:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.multinomial.loss import check_declared
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
@@ -51,11 +52,17 @@ class MultinomialRecord:
         record = cls(read_record(json.dumps(values["fit"]), rules=loss), classes)
         fit = record.fit
         of_table = None if fit.table is None else getattr(fit.table.target, "labels", None)
+        reported = [step.step for step in fit.steps if step.step.startswith("report_")]
         for broken, rule, got in (
             (fit.variant != "standard", "variant must be 'standard'", fit.variant),
             (fit.radius is not None, "radius must be None", fit.radius),
             (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
             (fit.blocks is not None, "rows must lie in a ball", fit.blocks),
+            (fit.projection not in {NOISE_AWARE, "none"}, "projection must be 'noise_aware'", fit.projection),
+            # No strata, groups, tunings or reports have models of several classes. Of the parts of reports the noise is
+            # not calibrated again.
+            (fit.whole is not None, "the fit must be no part of another release", fit.whole),
+            (bool(reported), "the steps must be those of a fit", ", ".join(reported)),
             (of_table not in {None, classes}, f"classes must be those of the schema, {of_table!r}", classes),
             (not _are_names(fit, classes), "names must be those of the classes", fit.names),
         ):

@@ -176,11 +176,11 @@ def fit(
         seed=seed,
     )
     check_weighted(weights, weight_bound, weight_total)
-    beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
     payment = Payment.due(
         "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=persons is not None
     )
+    beside = beside_rows(persons, weights)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
     check_unit_columns(schema, source.X, persons=persons, weights=weights)
     return release_fit(source, known, settings, payment=payment, persons=persons, weights=weights, stacklevel=3)
 

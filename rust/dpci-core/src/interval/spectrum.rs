@@ -119,7 +119,8 @@ fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
 ///
 /// The noise of k of them has a spectrum that ends near `s√(2k)`; hidden are the k least, for the greatest k with all below half of that.
 /// Both guesses err to the long side of an interval: unequal eigenvalues, with a sum that is shrunk, make the inverse great that multiplies the noise of
-/// the coefficients; equal ones, with a sum that is not, make the sampling variance great, as `h/(λ+h)²` is concave up to 2λ.
+/// the coefficients; equal ones, with a sum that is not, make the sampling variance great, as `h/(λ+h)²` is concave up to 2λ. Beyond that
+/// unequal ones can have more.
 fn estimated(corrected: &[f64], noise: f64) -> Eigenvalues {
     let mut unequal = onto_simplex(corrected);
     unequal.sort_unstable_by(f64::total_cmp);

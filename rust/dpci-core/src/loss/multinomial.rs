@@ -218,6 +218,37 @@ mod tests {
         }
     }
 
+    /// With one class beside the reference the formulas are those of the logistic loss, whose bounds are its own: √2 and the rest take two.
+    #[test]
+    fn of_two_classes_the_loss_is_the_logistic_one() {
+        let two = Multinomial { classes: 2 };
+        for i in -40..=40 {
+            let u = f64::from(i) * 0.7;
+            for class in [0.0, 1.0] {
+                let (total, slopes, curvatures) = at(two, &[u], class);
+                let [mut value, mut slope, mut curvature] = [[0.0]; 3];
+                let out = Batch {
+                    total: Some(&mut value[0]),
+                    slope: Some(&mut slope),
+                    curvature: Some(&mut curvature),
+                    ..Batch::default()
+                };
+                let logistic = super::super::Logistic;
+                logistic.evaluate(&[u], &[2.0 * class - 1.0], out).unwrap();
+                for (found, expected) in [
+                    (total, value[0]),
+                    (slopes[0], slope[0]),
+                    (curvatures[0], curvature[0]),
+                ] {
+                    assert!(
+                        (found - expected).abs() <= 1e-15 * (1.0 + u.abs()),
+                        "{u} {class}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn no_record_exceeds_a_bound_and_the_sharp_ones_are_attained() {
         for classes in 3..=6 {

@@ -120,6 +120,28 @@ mod tests {
             .collect()
     }
 
+    /// The logistic loss has the slope bound 1, and L is √2 where the classes are counted.
+    #[test]
+    fn of_two_classes_the_corners_are_those_of_the_logistic_loss() {
+        for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
+            let bounds = DataBounds::new(1.0, 1.0, neighbors, 3).unwrap();
+            let profile = |slopes| ObjectiveProfile::new(&bounds, slopes, 0.25, 1.0).unwrap();
+            let (several, logistic) = (profile(Slopes::Classes(2)), profile(Slopes::OneSigned));
+            for (epsilon, ratio, mu) in [(1.0, 0.2, 0.1), (0.3, 0.05, 0.0), (3.0, 1.0, 0.4)] {
+                let found = several.delta(epsilon, ratio / 2.0_f64.sqrt(), mu);
+                let expected = logistic.delta(epsilon, ratio, mu);
+                assert!((found / expected - 1.0).abs() < 1e-12, "{found} {expected}");
+                // Of the cases of a maximum the classes count more precisely.
+                let found = several.rdp(8.0, ratio / 2.0_f64.sqrt(), mu).unwrap();
+                let expected = logistic.rdp(8.0, ratio, mu).unwrap();
+                assert!(
+                    found <= expected * (1.0 + 1e-12) && found > 0.9 * expected,
+                    "{found} {expected}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn no_two_records_of_several_classes_have_longer_corners() {
         for classes in 3..=6 {
