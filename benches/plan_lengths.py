@@ -12,7 +12,9 @@ import warnings
 import numpy as np
 
 import dpci
+from _environments import now
 from _studies import BUDGETS, L2_STRENGTH, Rows, adult, kdd, load, markdown
+from _timing import commit
 
 REPLICATES = 200
 CASES = [
@@ -45,7 +47,8 @@ def main() -> int:
             worst = max(worst, *(abs(ratio - 1.0) for ratio in ratios))
             table.append([rows, budget, mechanism, f"{study.mean_length:.4g}", *(f"{ratio:.3f}" for ratio in ratios)])
     print("# Lengths that a plan predicts\n")
-    print(f"`python benches/plan_lengths.py`: λ={L2_STRENGTH}, logistic loss, {REPLICATES} replicates of each study.\n")
+    print(f"`python benches/plan_lengths.py`, commit {commit()}, {now()}.\n")
+    print(f"λ={L2_STRENGTH}, logistic loss, {REPLICATES} replicates of each study.\n")
     header = "data,budget,mechanism,length in a study,predicted over it: exact earlier fit,private earlier fit"
     print(*markdown(header.split(","), table), sep="\n")
     print(f"\nGreatest error {worst:.1%}; {ALLOWED:.0%} are allowed.")
