@@ -285,6 +285,7 @@ def test_a_study_takes_no_rule_without_persons():
             function(X, y, **rule)
 
 
+@pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 def test_a_study_of_no_person_is_refused_in_words():
     with pytest.raises(InvalidInput, match="at least one row"):
         dpci.simulate.coverage(
