@@ -340,9 +340,6 @@ LOCATIONS = (Squared.name, Huber.name, Quantile.name)
 """Those whose linear predictor is in the units of the target."""
 
 
-# Where the public grid ends on which the core checks declarations.
-_GRID_END = 1e4
-
 SEVERAL = "multinomial"
 """The loss of :func:`dpci.multinomial.fit`, with one linear predictor for each class but the reference."""
 
@@ -391,28 +388,6 @@ def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     if kind is None:
         return None
     return kind(**{part.name: loss[part.name] for part in fields(kind) if part.name in loss})
-
-
-def as_declared(loss: Mapping[str, Any]) -> Custom:
-    """Return other code with the :func:`declaration` of a custom loss, from which alone its noise follows.
-
-    A parabola of the least curvature; without one nothing.
-    """
-    reach = _GRID_END if loss["predictor_bound"] is None else loss["predictor_bound"]
-    # A slope of one sign is 0 at an end.
-    least, start = loss["strong_convexity"], reach if loss["one_signed"] else 0.0
-    bounds = loss["target_bounds"]
-    return Custom(
-        lambda u, _: 0.5 * least * (u - start) ** 2,
-        lambda u, _: least * (u - start),
-        lambda u, _: np.full_like(u, least),
-        slope_bound=loss["slope_bound"],
-        curvature_bound=loss["curvature_bound"],
-        one_signed=loss["one_signed"],
-        target_bounds=None if bounds is None else tuple(bounds),
-        predictor_bound=loss["predictor_bound"],
-        strong_convexity=least,
-    )
 
 
 def describe(loss: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """Forged files: a field that is changed is refused, found by verification, or the report says what is in the file."""
 
 import copy
-import itertools
 import json
 import math
 import os
@@ -15,36 +14,17 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.approval.approvable import approval_of
-from dpci.approval.facts import verified
 from dpci.base.tables import format_facts
 from dpci.cli.main import main
-from dpci.errors import DpciError, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
 from dpci.schema import NumericColumn, Schema
-from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, N, X, Y, made
+from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
 from support.approved import KINDS as KINDS_OF_ALL
+from support.forged import changed, failures, is_found
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
-
-
-def failures(result, **given):
-    found = verified(approval_of(result), **{"ledger": None, "schema": None, **given})
-    return [finding.what for finding in found if finding.outcome == "FAILED"]
-
-
-def is_found(kind, values):
-    """Whether a changed file is refused, or verification finds it and the report tells the reader first."""
-    try:
-        result = kind.from_json(rewritten(values))
-        failed = failures(result)
-        text = result.officer_report()
-    except DpciError:
-        return True
-    first = text.partition("## What the budget covers")[0]
-    assert all(f"- **Refuse.** A check failed: {what[:20]}" in first for what in failed)
-    return bool(failed)
 
 
 # What decides the noise, or says how much there is; a place in the file and its other values.
@@ -75,15 +55,6 @@ def places(node, wanted, prefix=()):
                 yield from places(value, wanted, here)
         elif key in wanted and value is not None:
             yield here
-
-
-def changed(values, place, value):
-    tree = copy.deepcopy(values)
-    node = tree
-    for key in place[:-1]:
-        node = node[key]
-    node[place[-1]] = value
-    return tree
 
 
 BOTH = ("replace_one", "add_remove")
@@ -179,148 +150,6 @@ def test_a_failure_probability_is_a_number():
     for value in (math.nan, math.inf, -1.0, 10**400):
         with pytest.raises(InvalidInput, match="failure_probability must be finite"):
             ReportRecord.from_json(rewritten({**values, "failure_probability": value}))
-
-
-@pytest.mark.parametrize("kind", ["output", "bare", "counted_stratum", "chosen_fit"])
-def test_no_part_of_the_noise_is_given_away(kind):
-    result, _ = made(kind, "zcdp", "replace_one")
-    values = json.loads(result.to_json())
-    step = values["steps"][0]
-    less = {"noise_scale": step["scale"] * (1 - 1e-5)}
-    step |= {"scale": less["noise_scale"], "sensitivity": step["sensitivity"] * (1 - 1e-5)}
-    assert is_found(dpci.PrivateFit, {**values, **less})
-
-
-def test_another_version_may_calibrate_otherwise():
-    result, _ = made("fit", "pure", "replace_one")
-    values = json.loads(result.to_json())
-    values["version"] = "0.0.1"
-    older = dpci.PrivateFit.from_json(rewritten(values))
-    assert "noise scale was recomputed from the public choices" in older.officer_report()
-    # Anyone can write another version into a file: that alone excuses nothing.
-    values["noise_scale"] *= 2.0
-    forged = dpci.PrivateFit.from_json(rewritten(values))
-    (failed,) = failures(forged)
-    assert failed.endswith("verify the file with dpci 0.0.1, which it says made it)")
-    assert "- **Refuse.** A check failed: the noise must be that which the public choices" in forged.officer_report()
-
-
-CUSTOM = {
-    "two classes": ({"slope_bound": 1.0, "curvature_bound": 0.25, "one_signed": True}, {}),
-    "numbers": ({"slope_bound": 3.0, "curvature_bound": 3.0, "target_bounds": (-1.0, 1.0)}, {"classes": None}),
-    "on a ball": (
-        {"slope_bound": 9.0, "curvature_bound": 3.0, "target_bounds": (-1.0, 1.0), "predictor_bound": 2.0},
-        {"classes": None, "radius": 1.0},
-    ),
-}
-
-
-def custom(declared):
-    if "target_bounds" not in declared:
-        return dpci.losses.Custom(
-            lambda u, y: np.logaddexp(0.0, -y * u),
-            lambda u, y: -y / (1.0 + np.exp(np.clip(y * u, -700, 700))),
-            lambda u, _: 0.25 / np.cosh(np.clip(u / 2.0, -350, 350)) ** 2,
-            **declared,
-        )
-    return dpci.losses.Custom(
-        lambda u, y: 3.0 * (np.hypot(1.0, u - y) - 1.0),
-        lambda u, y: 3.0 * (u - y) / np.hypot(1.0, u - y),
-        lambda u, y: 3.0 * np.hypot(1.0, u - y) ** -3,
-        **declared,
-    )
-
-
-@pytest.mark.parametrize("case", CUSTOM)
-@pytest.mark.parametrize("mechanism", ["objective", "output"])
-def test_the_noise_of_a_custom_loss_follows_from_its_declaration(case, mechanism):
-    declared, more = CUSTOM[case]
-    targets = Y if "classes" not in more else REAL
-    result = dpci.fit(X, targets, loss=custom(declared), mechanism=mechanism, l2_strength=0.2,
-                      budget=dpci.PureDP(1.0), **{"classes": (False, True), **more})  # fmt: skip
-    assert failures(result) == []
-    values = json.loads(result.to_json())
-    for name in ("noise_scale", "slope_bound", "n_samples"):
-        forged = {**values, name: type(values[name])(values[name] * 0.5)}
-        assert is_found(dpci.PrivateFit, forged), name
-    values["loss"]["slope_bound"] *= 2.0
-    assert is_found(dpci.PrivateFit, values)
-
-
-def test_the_noise_of_a_strongly_convex_loss_follows_from_its_declaration():
-    """Without regularisation, for one parameter whose rows have one size."""
-    loss = dpci.losses.Custom(
-        lambda u, y: 0.5 * (u - y) ** 2, lambda u, y: u - y, lambda u, _: np.ones_like(u), slope_bound=3.0,
-        curvature_bound=1.0, target_bounds=(-1.0, 1.0), predictor_bound=2.0, strong_convexity=1.0,
-    )  # fmt: skip
-    result = dpci.fit(np.ones((N, 1)), REAL, loss=loss, mechanism="output", moments="none", l2_strength=0.0,
-                      budget=dpci.PureDP(1.0), radius=2.0, fit_intercept=False)  # fmt: skip
-    assert failures(result) == []
-    values = json.loads(result.to_json())
-    values["loss"]["strong_convexity"] = 2.0
-    assert is_found(dpci.PrivateFit, values)
-
-
-def test_the_noise_of_a_report_with_a_custom_loss_is_calibrated_again():
-    loss = custom(CUSTOM["two classes"][0])
-    report = dpci.per_instance.report(
-        X, Y, loss=loss, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.2, n_public=N, classes=(False, True)
-    )
-    assert failures(report) == []
-    values = json.loads(report.to_json())
-    values["result"]["steps"][1]["scale"] *= 0.5
-    assert is_found(ReportRecord, values)
-
-
-@pytest.mark.parametrize("case", [
-    *itertools.product(("counted_stratum", "chosen_fit"), ("pure", "zcdp", "approx"), ("replace_one",)),
-    ("counted_stratum", "zcdp", "add_remove"),
-], ids="-".join)  # fmt: skip
-def test_a_part_states_all_that_its_release_spent(case):
-    """Counts and choices among it: without a ledger the file of one stratum could say that they cost nothing."""
-    result, _ = made(*case)
-    values = json.loads(result.to_json())
-    assert failures(result) == []
-    assert dpci.PrivateFit.from_json(rewritten(values)).to_json() == result.to_json()
-    for part in ("budget", "besides"):
-        for name, number in values["whole"][part].items():
-            for factor in (0.5, 0.95, 0.999, 1.001, 2.0):
-                forged = changed(values, ("whole", part, name), factor * number)
-                assert is_found(dpci.PrivateFit, forged), (part, name, factor)
-    without = {name: value for name, value in values["whole"].items() if name != "besides"}
-    for whole in (
-        without,
-        {**without, "besides": {}},
-        {**without, "besides": {"odd": 1.0}},
-        {**without, "besides": 1.0},
-    ):
-        with pytest.raises(InvalidInput, match="whole"):
-            dpci.PrivateFit.from_json(rewritten({**values, "whole": whole}))
-
-
-@pytest.mark.parametrize("kind", ["fit", "persons", "schema"])
-@pytest.mark.parametrize("notion", ["pure", "zcdp", "approx"])
-def test_the_seal_of_a_matrix_is_that_of_its_distance(kind, notion):
-    result, _ = made(kind, notion, "replace_one")
-    values = json.loads(result.to_json())
-    assert len(values["seals"]) == 3
-    for k, factor in itertools.product((1, 2), (0.5, 0.7)):
-        distance = values["seals"][k]["distance"]
-        assert is_found(dpci.PrivateFit, changed(values, ("seals", k, "distance"), factor * distance)), (k, factor)
-
-
-def test_no_budget_is_shown_as_a_smaller_one():
-    for budget, shown in (
-        (dpci.PureDP(1.0000004), "epsilon=1.00001 (pure DP)"),
-        (dpci.ZCDP(0.1), "rho=0.1 (zCDP)"),
-        (dpci.ApproxDP(0.30000000000000004, 1.0000001e-6), "epsilon=0.3, delta=1.00001e-06 (approximate DP)"),
-        (dpci.GDP(2.0000001), "mu=2.00001 (Gaussian DP)"),
-    ):
-        assert str(budget) == shown
-    ledger = dpci.Ledger(dpci.PureDP(1.0))
-    ledger.spend(dpci.PureDP(0.1234564), neighbors="replace_one", source="elsewhere")
-    assert "spent      epsilon=0.123457" in ledger.summary()
-    assert "remaining  epsilon=0.876543 (pure DP)" in ledger.summary()
 
 
 def test_one_stratum_of_another_kind_is_refused():

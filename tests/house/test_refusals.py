@@ -67,6 +67,7 @@ SITES = {
         "check_index_of_persons": (1, ("persons",)),
         "_check_rows": (1, ()),
         "checked_ids": (5, ("persons",)),
+        "_as_compared": (1, ("persons",)),
         "_told_apart": (3, ("persons",)),
         "_cells": (1, ("persons",)),
     },

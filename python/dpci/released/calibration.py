@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from dpci.accounting.seals import Seal, seals_from
 from dpci.accounting.steps import Step, steps_from
 from dpci.budgets import budget_from_parameters, core_budget
 from dpci.data.weights import core_counts
-from dpci.losses import SEVERAL, as_declared, from_declaration
+from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 
@@ -19,6 +20,8 @@ from dpci.rows import core_rows
 _TOLERANCE = 1e-6
 # The best weights of a joint release are found by a search, which may end elsewhere there.
 _OF_SEARCH = 1e-4
+# Where the public grid ends on which the core checks declarations.
+_GRID_END = 1e4
 _OF_SEAL = ("lattice", "scale", "std_dev")
 _OF_STEP = ("cost", "scale", "hessian_scale", "sensitivity")
 
@@ -36,7 +39,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
     if record.loss["name"] == SEVERAL:
         loss = _core.Loss.multinomial(len(record.prefixes) + 1)
     else:
-        loss = (from_declaration(record.loss) or as_declared(record.loss)).to_core()
+        loss = (from_declaration(record.loss) or _as_declared(record.loss)).to_core()
     return _core.Spec(
         n_samples=record.n_samples,
         n_columns=len(record.columns),
@@ -56,6 +59,28 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         calibration=record.calibration,  # type: ignore[arg-type]
         neighbors=record.neighbors,  # type: ignore[arg-type]
         **core_counts(record.persons, record.weights),
+    )
+
+
+def _as_declared(loss: Mapping[str, Any]) -> Custom:
+    """Return other code with the declaration of a custom loss, from which alone its noise follows.
+
+    A parabola of the least curvature; without one nothing.
+    """
+    reach = _GRID_END if loss["predictor_bound"] is None else loss["predictor_bound"]
+    # A slope of one sign is 0 at an end.
+    least, start = loss["strong_convexity"], reach if loss["one_signed"] else 0.0
+    bounds = loss["target_bounds"]
+    return Custom(
+        lambda u, _: 0.5 * least * (u - start) ** 2,
+        lambda u, _: least * (u - start),
+        lambda u, _: np.full_like(u, least),
+        slope_bound=loss["slope_bound"],
+        curvature_bound=loss["curvature_bound"],
+        one_signed=loss["one_signed"],
+        target_bounds=None if bounds is None else tuple(bounds),
+        predictor_bound=loss["predictor_bound"],
+        strong_convexity=least,
     )
 
 

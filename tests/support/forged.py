@@ -1,0 +1,35 @@
+"""Files of released results in which somebody changed a number, and whether that is found."""
+
+import copy
+
+from dpci.approval.approvable import approval_of
+from dpci.approval.facts import verified
+from dpci.errors import DpciError
+from support.saved import rewritten
+
+
+def failures(result, **given):
+    found = verified(approval_of(result), **{"ledger": None, "schema": None, **given})
+    return [finding.what for finding in found if finding.outcome == "FAILED"]
+
+
+def is_found(kind, values):
+    """Whether a changed file is refused, or verification finds it and the report tells the reader first."""
+    try:
+        result = kind.from_json(rewritten(values))
+        failed = failures(result)
+        text = result.officer_report()
+    except DpciError:
+        return True
+    first = text.partition("## What the budget covers")[0]
+    assert all(f"- **Refuse.** A check failed: {what[:20]}" in first for what in failed)
+    return bool(failed)
+
+
+def changed(values, place, value):
+    tree = copy.deepcopy(values)
+    node = tree
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    return tree
