@@ -27,7 +27,7 @@ class Encoded(NamedTuple):
 
 
 class Beside(TypedDict, total=False):
-    """What is said of records beside rows and targets: whose each row is, and what it weighs."""
+    """What is said of records beside rows and targets: the person to whom each row belongs, and its weight."""
 
     persons: ArrayLike | None
     weights: ArrayLike | None
