@@ -77,7 +77,9 @@ def test_a_ledger_pays_for_persons(disjoint, left):
 
 
 @pytest.mark.parametrize(
-    "kind", [int, str, lambda i: dt.date(2000, 1, 1) + dt.timedelta(days=int(i)), np.float32], ids=str
+    "kind",
+    [int, str, lambda i: dt.date(2000, 1, 1) + dt.timedelta(days=int(i)), np.float32],
+    ids=["int", "str", "date", "float32"],
 )
 def test_a_person_in_two_disjoint_groups_is_refused_before_payment(kind):
     ids = {key: [kind(i) for i in of.tolist()] for key, of in IDS.items()}
