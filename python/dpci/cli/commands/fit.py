@@ -121,7 +121,7 @@ def fit(
         keywords = several_keywords(model, {}, neighbors=neighbors, n_public=n_public)
     else:
         description, domain = in_rows(find_schema(schema, target, formula), model.rows)
-        keywords = model.keywords(domain, neighbors=neighbors, n_public=n_public)
+        keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
     is_private = paying is not None and paying.errors == "private"
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))

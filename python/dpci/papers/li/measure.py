@@ -160,7 +160,7 @@ def measure(case: Case, measured: Iterable[float], run: Repeats) -> Losses:
                 data.y,
                 loss=data.loss,
                 l2_strength=path.l2_strength(epsilon),
-                linear_term=noise * (spec.noise_scale / path.n_public),
+                linear_term=noise * (spec.noise_scale / path.divisor),
                 start=params,
                 tolerance=_TOLERANCE,
                 solver="lbfgs" if data.X.shape[1] > len(data.X) // 4 else "auto",
