@@ -94,7 +94,7 @@ def test_what_agrees_and_what_cannot_be_checked():
     code, out, _ = run("verify", "model.json")
     assert code == 0
     assert out.count("\nnot checked  ") == 6
-    assert out.endswith("\n\nResult: nothing differs (exit code 0). This is not an approval.\n")
+    assert out.endswith("\n\nResult: nothing differs, 6 not checked (exit code 0). This is not an approval.\n")
 
 
 @pytest.mark.parametrize("kind", ["groups", "tuning"])
