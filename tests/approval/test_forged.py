@@ -232,7 +232,7 @@ def test_the_reasons_of_bounds_are_those_of_the_agreed_schema():
     assert failures(result, schema=agreed) == []
     other = NumericColumn(name="age", lower=18, upper=90, source="a look at the table")
     failed = failures(result, schema=Schema(columns=(other,), target=OF_CLASSES.target))
-    assert failed == ["column 'age' must have the source of the agreed schema, 'a look at the table', got 'law'"]
+    assert failed == ["column 'age' has the source 'law' in the model, 'a look at the table' in the agreed schema"]
 
 
 def test_persons_are_told_apart_by_the_ledger_alone():
@@ -242,7 +242,10 @@ def test_persons_are_told_apart_by_the_ledger_alone():
     values["persons"] = {"max_rows": None}
     forged = dpci.PrivateFit.from_json(rewritten(values))
     assert "| not checked | that rows were told apart by their persons" in forged.officer_report()
-    assert any("unit of privacy of the model, person, got row" in what for what in failures(forged, ledger=ledger))
+    assert any(
+        "another unit of privacy than the model: row in the ledger, person in the model" in what
+        for what in failures(forged, ledger=ledger)
+    )
     assert "told apart by their persons" not in result.officer_report()
     # Where the schema names their column, rows are no records.
     schema = Schema(columns=COLUMNS, target=OF_CLASSES.target, persons="id")

@@ -207,11 +207,11 @@ def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
                   if found.outcome == "FAILED"]  # fmt: skip
         assert len(failed) == 1
         assert difference in failed[0]
-    assert "| FAILED | the ledger must be" in result.officer_report(ledger=dpci.Ledger(dpci.PureDP(1.0)))
+    assert "| FAILED | the model names ledger" in result.officer_report(ledger=dpci.Ledger(dpci.PureDP(1.0)))
     path = tmp_path / "l.db"
     dpci.Ledger(dpci.PureDP(1.0), path=path)
     other_ledger = result.officer_report(ledger=path)
-    assert "| FAILED | the ledger must be" in other_ledger
+    assert "| FAILED | the model names ledger" in other_ledger
     assert "the ledger that was given does not agree with the file |" in other_ledger
     assert "Remaining: ___" in other_ledger
     with pytest.raises(dpci.errors.InvalidInput, match=r"ledger must be a dpci\.Ledger"):

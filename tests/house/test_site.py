@@ -148,3 +148,10 @@ def test_the_commands_are_described(site):
     text = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
     for command in ("fit", "coverage", "tables", "data", "audit", "ledger", "ledger create"):
         assert f"Usage: dpci {command}" in text, command
+
+
+def test_the_list_of_logs_has_every_log(site):
+    text = (site / "evidence" / "index.html").read_text(encoding="utf-8").partition("<article")[2]
+    logs = {log.stem for log in (ROOT / "docs" / "evidence").glob("*.md")} - {"index"}
+    assert len(logs) > 50
+    assert sorted(name for name in logs if f'href="{name}.html"' not in text) == []

@@ -1,5 +1,6 @@
 """``Finding``: one thing that a released result was held against, in words, and the outcome."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
@@ -16,7 +17,8 @@ AGREES = "Result: nothing differs"
 
 def conclusion(findings: Iterable[Finding]) -> str:
     """Return what the findings come to, for whoever cannot see an exit code."""
-    n_failed = sum(finding.outcome == "FAILED" for finding in findings)
-    if n_failed:
+    count = Counter(finding.outcome for finding in findings)
+    if n_failed := count["FAILED"]:
         return f"Result: {n_failed} {'check' if n_failed == 1 else 'checks'} FAILED (exit code 1). Refuse."
-    return f"{AGREES} (exit code 0). This is not an approval."
+    left = "".join(f", {count[outcome]} {outcome}" for outcome in ("not checked", "not covered") if count[outcome])
+    return f"{AGREES}{left} (exit code 0). This is not an approval."

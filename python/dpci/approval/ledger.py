@@ -46,7 +46,9 @@ def _held(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[F
     if not isinstance(ledger, Ledger | str | PathLike | None):
         raise broken("ledger", "a dpci.Ledger, the path of one or None", ledger)
     if claim.paid is None:
-        return [Finding("not checked" if ledger is None else "FAILED", "that a ledger paid: the model names none")]
+        if ledger is not None:
+            return [Finding("FAILED", "the model names no ledger, but one was given")]
+        return [Finding("not checked", "that a ledger paid: the model names none")]
     where = f"entry {claim.paid['entry']} of ledger {claim.paid['ledger']}, {claim.paid['time']}"
     if ledger is None:
         return [Finding("not checked", f"that {where}, paid for it: no ledger was given to compare it with (--ledger)")]
@@ -83,16 +85,16 @@ def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
     n_entries = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     yield Finding("ok", f"the ledger is undamaged, with {n_entries}")
     if ledger.id != claim.paid["ledger"]:
-        yield Finding("FAILED", f"the ledger must be {claim.paid['ledger']}, which the model names, got {ledger.id}")
+        yield Finding("FAILED", f"the model names ledger {claim.paid['ledger']}, but this is ledger {ledger.id}")
         return
     entry = next((entry for entry in entries if entry.number == number), None)
     if entry is None:
-        yield Finding("FAILED", f"the ledger must have {where}, got none")
+        yield Finding("FAILED", f"the ledger does not have {where}, which the model names")
         return
     kept, source = ledger.models.get(number), entry.source.split(",")[0]
     is_fit = claim.kind == "a fit" and claim.kept is not None
     if is_fit and source in _WHOLES:
-        yield Finding("FAILED", f"the fit must say that it is a part of {_WHOLES[source]}, for which {where}, paid")
+        yield Finding("FAILED", f"the fit does not say that it is a part of {_WHOLES[source]}, for which {where}, paid")
         return
     yield from _against_entry(claim, entry, ledger.neighbors, where)
     if claim.kept is None:
@@ -100,9 +102,9 @@ def _against(claim: Claim, ledger: Ledger, where: str) -> Iterator[Finding]:
     elif is_fit and source in _AROUND:
         yield Finding("not checked", f"the hash of this file: {where}, paid for {_AROUND[source]}")
     elif kept is None:
-        yield Finding("FAILED", f"entry {number} must hold the hash of the model, got none")
+        yield Finding("FAILED", f"entry {number} of the ledger holds no hash of a model")
     elif kept != claim.kept:
-        yield Finding("FAILED", f"entry {number} must hold the hash of this model, got another: {kept}")
+        yield Finding("FAILED", f"entry {number} of the ledger holds the hash of another model: {kept}")
     elif kept != claim.digest:
         yield Finding("ok", f"{where}, holds the hash of the moment matrix in the file: {kept}")
     else:
@@ -122,7 +124,7 @@ def _against_entry(claim: Claim, entry: Entry, neighbors: str, where: str) -> It
     if not claim.is_of(entry.source):
         differ.append(("source", str(claim.source).strip(), entry.source))
     for name, own, paid in differ[:1]:
-        yield Finding("FAILED", f"{where}, must have the {name} of the model, {own}, got {paid}")
+        yield Finding("FAILED", f"{where}, has another {name} than the model: {paid} in the ledger, {own} in the model")
     if not differ:
         yield Finding("ok", f"{where}, paid {entry.budget}")
         if entry.unit == "person":

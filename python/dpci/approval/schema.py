@@ -20,8 +20,10 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
     if not isinstance(given, Schema | None):
         raise broken("schema", "a dpci.schema.Schema or None", given)
     if known is None:
-        what = "the schema: the model was fitted to encoded rows and holds none"
-        yield Finding("not checked" if given is None else "FAILED", what)
+        if given is None:
+            yield Finding("not checked", "the schema: the model was fitted to encoded rows and holds none")
+        else:
+            yield Finding("FAILED", "the model was fitted to encoded rows and holds no schema, but one was given")
         return
     yield Finding("ok", f"the schema in the file has the hash that the file states for it: {known.digest}")
     if given is None:
@@ -47,7 +49,7 @@ def _texts(known: Schema, given: Schema) -> Iterator[Finding]:
         for text in ("source", "unit"):
             ours, theirs = getattr(part, text, ""), getattr(others[name], text, "")
             if ours != theirs:
-                what = f"column {name!r} must have the {text} of the agreed schema, {theirs!r}, got {ours!r}"
+                what = f"column {name!r} has the {text} {ours!r} in the model, {theirs!r} in the agreed schema"
                 yield Finding("FAILED", what)
 
 

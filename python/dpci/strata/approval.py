@@ -87,6 +87,6 @@ def _parts(fits: Mapping[str, PrivateFit], charged: Budget) -> Finding:
     """Return whether the models name the whole; that they agree on it is checked when they are read."""
     alone = [name for name, fit in fits.items() if record_of(fit).whole is None]
     if alone:
-        return Finding("FAILED", f"each model must say that it is a part of all strata, got none in {', '.join(alone)}")
+        return Finding("FAILED", f"these models do not say that they are a part of all strata: {', '.join(alone)}")
     what = f"each model says that it is one of {counted_strata(len(fits))}, which were charged {charged} together"
     return Finding("ok", f"{what}; the file holds as many, at that charge")
