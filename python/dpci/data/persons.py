@@ -140,7 +140,9 @@ def numbers_of(cells: NDArray[Any]) -> _I64:
     if kind in "biu" and len(cells):
         least, greatest = int(cells.min()), int(cells.max())
         if greatest - least <= _SPREAD * len(cells):
-            return _counted((cells.astype(np.int64) if least >= -(2**63) and greatest < 2**63 else cells) - least)
+            if greatest < 2**63:
+                cells = np.ascontiguousarray(cells, dtype=np.int64)
+            return _counted((cells - least).astype(np.int64, copy=False) if least else cells)
     if kind in "biufmM":
         return np.unique(np.asarray(cells), return_inverse=True)[1].astype(np.int64)
     return _told_apart(cells.tolist())

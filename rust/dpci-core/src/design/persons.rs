@@ -62,7 +62,13 @@ impl Persons {
         if counts.contains(&0) {
             return Err(malformed());
         }
-        let (each, kept): (Vec<f64>, Vec<usize>) = counts.iter().map(|n| unit.share(*n)).unzip();
+        let (mut each, mut kept) = (Vec::new(), Vec::new());
+        // Where persons have equally many rows, a division for all.
+        for counts in counts.chunk_by(|a, b| a == b) {
+            let (share, n_kept) = unit.share(counts[0]);
+            each.resize(each.len() + counts.len(), share);
+            kept.resize(kept.len() + counts.len(), n_kept);
+        }
         let shares = if kept == counts {
             owners.iter().map(|owner| each[*owner as usize]).collect()
         } else {
@@ -202,8 +208,13 @@ impl Design<'_> {
         places: &[(usize, usize)],
         out: &mut [f64],
     ) {
-        // The numbers of all places are loaded before the first sum waits for its own: they may be anywhere.
-        let loaded: f64 = places.iter().map(|&(_, place)| out[place]).sum();
+        // The first and the last number of all places are loaded before the first sum waits for its own: they may be anywhere, and short ones
+        // lie on two lines of the cache.
+        let last = self.n_params() - 1;
+        let loaded: f64 = places
+            .iter()
+            .map(|&(_, place)| out[place] + out[place + last])
+            .sum();
         std::hint::black_box(loaded);
         if let Some(scale) = self.intercept {
             let last = self.rows.n_columns();

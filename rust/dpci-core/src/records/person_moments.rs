@@ -100,7 +100,6 @@ pub(super) fn gradient_squares(
     for start in (0..persons.len()).step_by(size) {
         let group = start..(start + size).min(persons.len());
         let gradients = &mut gradients[..group.len() * dim];
-        gradients.fill(0.0);
         // A gradient depends neither on the group nor on the task: each adds a person's rows in their order.
         let step = group.len().div_ceil(exec.n_threads());
         let tasks: Vec<_> = group.clone().step_by(step).collect();
@@ -141,7 +140,7 @@ pub(super) fn gradient_squares(
 /// Numbers of the gradients of a group: 16 MB. For the next group the table is read again.
 const GROUP_NUMBERS: usize = 1 << 21;
 
-/// Adds the gradients of some persons, one after the other, to zeros. The table is read row after row, wherever the rows of a person are.
+/// Writes the gradients of some persons, one after the other. The table is read row after row, wherever the rows of a person are.
 fn add_gradients(
     design: &Design<'_>,
     persons: &Persons,
@@ -153,6 +152,7 @@ fn add_gradients(
     let width = design.n_params();
     let dim = slopes.len() * width;
     let mut places = [(0, 0); BLOCK];
+    gradients.fill(0.0);
     for range in blocks(0..design.n_rows()) {
         exec.check()?;
         let mut found = 0;

@@ -225,7 +225,7 @@ pub(super) fn descended(
         let reach = SHARE_NEAR * vector::norm(&at.params);
         if !descent.move_to(&at, &nearest, reach) {
             return Ok(Some(Near {
-                split: split(objective, &at.params, reach)?,
+                split: descent.split(objective, reach)?,
                 params: at.params,
                 reach,
                 width: reach.max(f64::MIN_POSITIVE),

@@ -5,19 +5,21 @@
 //! by more than any other row's slack pressed in the epoch before, rest (Hsieh, Chang, Lin, Keerthi & Sundararajan 2008). Zeros
 //! of rows cost nothing.
 //!
-//! Once few rows move, the method of multipliers settles those nearest to their kinks. Nothing here is trusted: the caller splits
-//! all rows at the point and certifies.
+//! Once few rows move, the method of multipliers settles those nearest to their kinks. No point is trusted: all rows are split where it is,
+//! and the caller certifies.
 
-use super::kink_split::{KinkSplit, length, linear_pull, rows_of};
+use std::hint::black_box;
+
+use super::entries::{Entries, LANES};
+use super::kink_split::{
+    KinkSplit, Partial, Place, add_entry, joined, length, linear_pull, rows_of,
+};
 use super::multipliers::Multiplied;
 use crate::Result;
-use crate::exec::{BLOCK, Executor, blocks, check_room};
+use crate::exec::{BLOCK, Executor, blocks, check_room, row_chunks};
 use crate::linalg::vector;
 use crate::loss::HINGE_MAX_DIM;
 use crate::objective::Objective;
-
-/// Entries of a row are kept in groups of so many, the last one filled up with zeros: sums of as many lanes.
-const LANES: usize = 4;
 
 /// Rows that are visited one after another, so that reading them is quick.
 const NEIGHBOURS: usize = 32;
@@ -28,13 +30,15 @@ const MAX_EPOCHS: usize = 24;
 /// Seed of the orders in which rows are visited, a public constant.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Rows without their zeros.
-#[derive(Debug, Default)]
-struct Entries {
-    /// Groups of entries: row `i` has `starts[i]..starts[i + 1]`.
-    starts: Vec<usize>,
-    columns: Vec<[u16; LANES]>,
-    values: Vec<[f64; LANES]>,
+/// A row that still moves, with all that a visit needs beside its entries: visits are in random order.
+#[derive(Debug, Clone, Copy)]
+struct Moving {
+    row: usize,
+    share: f64,
+    /// `m/ridge`: how far the whole share moves the point along the row.
+    weight: f64,
+    /// How far a slack of 1 moves the share.
+    gain: f64,
 }
 
 /// Rows `a = yx` with their shares and the point that follows from them.
@@ -50,71 +54,8 @@ pub(super) struct Descent {
     params: Box<[f64; HINGE_MAX_DIM]>,
 }
 
-impl Entries {
-    fn push(&mut self, row: &[f64], factor: f64) {
-        let mut group = ([0; LANES], [0.0; LANES]);
-        let mut filled = 0;
-        for (column, &value) in (0..).zip(row) {
-            group.0[filled] = column;
-            group.1[filled] = value * factor;
-            filled += usize::from(value != 0.0);
-            if filled == LANES {
-                self.columns.push(group.0);
-                self.values.push(group.1);
-                filled = 0;
-            }
-        }
-        if filled > 0 {
-            group.0[filled..].fill(0);
-            group.1[filled..].fill(0.0);
-            self.columns.push(group.0);
-            self.values.push(group.1);
-        }
-        self.starts.push(self.columns.len());
-    }
-
-    fn row(&self, i: usize) -> (&[[u16; LANES]], &[[f64; LANES]]) {
-        let range = self.starts[i]..self.starts[i + 1];
-        (&self.columns[range.clone()], &self.values[range])
-    }
-
-    /// `1 - aᵀθ`.
-    #[inline(always)]
-    fn slack(&self, i: usize, params: &[f64; HINGE_MAX_DIM]) -> f64 {
-        let (columns, values) = self.row(i);
-        let mut sums = [0.0; LANES];
-        for (columns, values) in columns.iter().zip(values) {
-            for lane in 0..LANES {
-                sums[lane] += values[lane] * params[usize::from(columns[lane]) % HINGE_MAX_DIM];
-            }
-        }
-        1.0 - ((sums[0] + sums[1]) + (sums[2] + sums[3]))
-    }
-
-    /// Writes a row into zeros.
-    fn write(&self, i: usize, out: &mut [f64]) {
-        let (columns, values) = self.row(i);
-        for (&column, &value) in columns.as_flattened().iter().zip(values.as_flattened()) {
-            if value != 0.0 {
-                out[usize::from(column)] = value;
-            }
-        }
-    }
-
-    /// `out += factor·a`.
-    #[inline(always)]
-    fn add_to(&self, i: usize, factor: f64, out: &mut [f64; HINGE_MAX_DIM]) {
-        let (columns, values) = self.row(i);
-        for (columns, values) in columns.iter().zip(values) {
-            for lane in 0..LANES {
-                out[usize::from(columns[lane]) % HINGE_MAX_DIM] += factor * values[lane];
-            }
-        }
-    }
-}
-
-/// What one chunk of rows contributes.
-struct Partial {
+/// The rows of one chunk.
+struct Copied {
     entries: Entries,
     counts: Vec<f64>,
     lengths: Vec<f64>,
@@ -135,7 +76,7 @@ impl Descent {
         let weights = objective.weights.or(design.multiplicities());
         let chunks = design.chunks();
         let partials = objective.exec.map(chunks.len(), |c| {
-            let mut part = Partial {
+            let mut part = Copied {
                 entries: Entries::default(),
                 counts: Vec::with_capacity(chunks[c].len()),
                 lengths: Vec::with_capacity(chunks[c].len()),
@@ -172,11 +113,22 @@ impl Descent {
             params: Box::new([0.0; HINGE_MAX_DIM]),
         };
         for part in partials {
+            let Entries {
+                starts,
+                columns,
+                values,
+            } = part.entries;
             let before = whole.entries.columns.len();
-            let starts = part.entries.starts.iter().map(|s| before + s);
-            whole.entries.starts.extend(starts);
-            whole.entries.columns.extend(part.entries.columns);
-            whole.entries.values.extend(part.entries.values);
+            let n_groups = starts.last().copied().unwrap_or_default();
+            whole
+                .entries
+                .starts
+                .extend(starts.iter().map(|s| before + s));
+            whole
+                .entries
+                .columns
+                .extend_from_slice(&columns[..n_groups]);
+            whole.entries.values.extend_from_slice(&values[..n_groups]);
             whole.counts.extend(part.counts);
             whole.lengths.extend(part.lengths);
         }
@@ -191,8 +143,8 @@ impl Descent {
     /// # Errors
     /// [`crate::Error::Interrupted`].
     pub(super) fn descend(&mut self, enough: usize, exec: &Executor<'_>) -> Result<usize> {
-        let all = 0..self.counts.len();
-        let mut moving: Vec<usize> = all.filter(|&i| self.has_kink(i)).collect();
+        let all = (0..self.counts.len()).filter(|&i| self.has_kink(i));
+        let mut moving: Vec<Moving> = all.map(|i| self.moving(i)).collect();
         let mut allowed = MAX_EPOCHS * moving.len();
         let mut n_changed = moving.len();
         let mut order = Order(SEED);
@@ -203,7 +155,7 @@ impl Descent {
                 break;
             };
             allowed = left;
-            let mut groups: Vec<&mut [usize]> = moving.chunks_mut(NEIGHBOURS).collect();
+            let mut groups: Vec<&mut [Moving]> = moving.chunks_mut(NEIGHBOURS).collect();
             order.shuffle(&mut groups);
             let mut kept = Vec::with_capacity(groups.len() * NEIGHBOURS);
             let (mut most_up, mut most_down) = (0.0_f64, 0.0_f64);
@@ -211,16 +163,23 @@ impl Descent {
             for group in groups {
                 exec.check()?;
                 order.shuffle(group);
-                for &i in &*group {
-                    let slack = self.entries.slack(i, &self.params);
-                    let share = self.shares[i];
+                // All are loaded before the first slack waits for its own: groups are anywhere.
+                black_box(
+                    group
+                        .iter()
+                        .fold(0, |sum, m| sum ^ self.entries.touch(m.row)),
+                );
+                for moving in &*group {
+                    let slack = self.slack(moving.row);
+                    let share = moving.share;
                     if (share <= 0.0 && -slack > down) || (share >= 1.0 && slack > up) {
                         continue;
                     }
-                    kept.push(i);
-                    let weight = self.counts[i] / self.ridge;
-                    let next = share + slack / (weight * self.lengths[i] * self.lengths[i]);
-                    let next = next.clamp(0.0, 1.0);
+                    let next = (share + slack * moving.gain).clamp(0.0, 1.0);
+                    kept.push(Moving {
+                        share: next,
+                        ..*moving
+                    });
                     if next > share {
                         most_up = most_up.max(slack);
                     } else if next < share {
@@ -229,9 +188,9 @@ impl Descent {
                         continue;
                     }
                     n_changed += 1;
-                    self.shares[i] = next;
-                    let change = (next - share) * weight;
-                    self.entries.add_to(i, change, &mut self.params);
+                    self.shares[moving.row] = next;
+                    let change = (next - share) * moving.weight;
+                    self.entries.add_to(moving.row, change, &mut self.params);
                 }
             }
             moving = kept;
@@ -243,10 +202,9 @@ impl Descent {
 
     /// Splits the rows at the point: the `n_near` nearest to their kinks are near, and those that are as near as the last of them.
     pub(super) fn nearest(&self, n_near: usize) -> Nearest {
-        let slack = |i: usize| self.entries.slack(i, &self.params);
         let distances: Vec<(usize, f64)> = (0..self.counts.len())
             .filter(|&i| self.has_kink(i))
-            .map(|i| (i, slack(i) / self.lengths[i]))
+            .map(|i| (i, self.slack(i) / self.lengths[i]))
             .collect();
         let mut sizes: Vec<f64> = distances.iter().map(|(_, d)| d.abs()).collect();
         let reach = if sizes.len() > n_near {
@@ -295,10 +253,41 @@ impl Descent {
         let settled = nearest.sides.iter().enumerate();
         for (i, &side) in settled.filter(|(_, side)| **side != 0.0) {
             self.shares[i] = f64::from(side > 0.0);
-            let distance = self.entries.slack(i, &self.params) / self.lengths[i];
+            let distance = self.slack(i) / self.lengths[i];
             crossed |= !(side.signum() * distance >= -reach);
         }
         crossed
+    }
+
+    /// The rows split at the point, near those within `reach` of their kinks, as `kink_split::split` does with all entries.
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub(super) fn split(&self, objective: &Objective<'_>, reach: f64) -> Result<KinkSplit> {
+        let place = Place {
+            params_norm: vector::norm(self.params()),
+            reach,
+        };
+        let width = LANES * self.entries.columns.len() / self.counts.len();
+        let chunks = row_chunks(self.counts.len(), width);
+        let partials = objective.exec.map(chunks.len(), |c| {
+            let mut part = Partial::new(self.dim);
+            for range in blocks(chunks[c].clone()) {
+                objective.exec.check()?;
+                for i in range.filter(|&i| self.has_kink(i)) {
+                    let row = (self.slack(i), self.lengths[i], self.counts[i]);
+                    let write = |out: &mut [f64]| self.entries.write(i, out);
+                    let add = |high: &mut [f64], low: &mut [f64]| {
+                        for (column, value) in self.entries.of(i) {
+                            add_entry(self.counts[i], value, &mut high[column], &mut low[column]);
+                        }
+                    };
+                    part.place(place, row, write, add);
+                }
+            }
+            Ok(part)
+        })?;
+        Ok(joined(objective, self.dim, partials))
     }
 
     /// The point.
@@ -310,6 +299,22 @@ impl Descent {
     #[cfg(test)]
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares
+    }
+
+    /// `1 - aᵀθ`.
+    #[inline(always)]
+    fn slack(&self, i: usize) -> f64 {
+        self.entries.slack(i, &self.params)
+    }
+
+    fn moving(&self, row: usize) -> Moving {
+        let weight = self.counts[row] / self.ridge;
+        Moving {
+            row,
+            share: self.shares[row],
+            weight,
+            gain: 1.0 / (weight * self.lengths[row] * self.lengths[row]),
+        }
     }
 
     fn has_kink(&self, i: usize) -> bool {
@@ -344,45 +349,6 @@ impl Order {
     fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
             values.swap(last, self.below(last + 1));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_are_the_rows_but_for_their_zeros() {
-        let params: [f64; HINGE_MAX_DIM] = std::array::from_fn(|j| 1.0 + j as f64);
-        for width in 1..=13 {
-            let rows: Vec<Vec<f64>> = (0..8)
-                .map(|i| {
-                    let entry = |j| f64::from((i * j + i) % (2 + i % 3)) / (1.0 + f64::from(j));
-                    (0..width).map(entry).collect()
-                })
-                .collect();
-            let mut entries = Entries {
-                starts: vec![0],
-                ..Entries::default()
-            };
-            for row in &rows {
-                entries.push(row, -1.0);
-            }
-            for (i, row) in rows.iter().enumerate() {
-                let n_stored = entries.row(i).0.len() * LANES;
-                let n_entries = row.iter().filter(|x| **x != 0.0).count();
-                assert!(n_stored < n_entries + LANES);
-                let mut written = vec![0.0; row.len()];
-                entries.write(i, &mut written);
-                let mut sum = Box::new([0.0; HINGE_MAX_DIM]);
-                entries.add_to(i, -2.0, &mut sum);
-                for ((x, w), s) in row.iter().zip(&written).zip(&*sum) {
-                    assert!(*w + x == 0.0 && s - 2.0 * x == 0.0);
-                }
-                let slack = 1.0 + vector::dot(row, &params[..row.len()]);
-                assert!((entries.slack(i, &params) - slack).abs() < 1e-12);
-            }
         }
     }
 }

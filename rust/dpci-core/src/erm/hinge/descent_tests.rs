@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::approach::{Limit, Limits, approach, descended};
 use super::descent::Descent;
+use super::kink_split::{KinkSplit, split};
 use super::settle;
 use super::tests::{data, design, options, with_objective};
 use crate::exec::Executor;
@@ -88,6 +89,44 @@ fn the_point_follows_from_the_shares() {
             }
         }
         assert!(distance(&gradient, &expected) < 1e-9);
+    });
+}
+
+#[test]
+fn rows_without_their_zeros_are_split_as_all_entries_are() {
+    let (rows, targets) = sparse_data(400);
+    let weights: Vec<u32> = (0..600).map(|i| i % 4).collect();
+    with_objective(&design(&rows, &targets), 0.02, |objective| {
+        let weighted = Objective {
+            weights: Some(&weights),
+            linear_term: Some(&[0.1, -0.2, 0.0]),
+            ..*objective
+        };
+        let mut descent = Descent::new(&weighted, usize::MAX).unwrap().unwrap();
+        descent.descend(20, objective.exec).unwrap();
+        for reach in [0.0, 0.1, f64::INFINITY] {
+            let found = descent.split(&weighted, reach).unwrap();
+            let expected = split(&weighted, descent.params(), reach).unwrap();
+            let near = |split: &KinkSplit| {
+                // In one order, whatever the signs of zeros.
+                let rows = split.near.chunks(3).zip(&split.counts);
+                let mut near: Vec<_> = rows
+                    .map(|(row, count)| (row.iter().map(|x| (x + 0.0).to_bits()).collect(), *count))
+                    .collect();
+                near.sort_by(|a: &(Vec<u64>, f64), b| a.0.cmp(&b.0));
+                near
+            };
+            assert_eq!(near(&found), near(&expected), "{reach}");
+            let pairs = found.pull.iter().zip(&expected.pull);
+            for (a, b) in pairs {
+                assert!((*a - *b).rounded().abs() <= expected.pull_error, "{reach}");
+            }
+            assert!((found.pull_error / expected.pull_error - 1.0).abs() < 1e-12);
+            assert!(
+                found.clearance == expected.clearance
+                    || (found.clearance - expected.clearance).abs() < 1e-13
+            );
+        }
     });
 }
 

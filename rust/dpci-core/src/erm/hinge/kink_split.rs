@@ -27,14 +27,61 @@ pub(super) struct KinkSplit {
     pub(super) clearance: f64,
 }
 
-/// What one chunk of rows contributes.
-struct Partial {
+/// What some rows contribute to a split.
+pub(super) struct Partial {
     near: Vec<f64>,
     counts: Vec<f64>,
     high: Vec<f64>,
     low: Vec<f64>,
     mass: f64,
     clearance: f64,
+}
+
+/// Where rows are split.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) params_norm: f64,
+    pub(super) reach: f64,
+}
+
+impl Partial {
+    pub(super) fn new(dim: usize) -> Self {
+        Self {
+            near: Vec::new(),
+            counts: Vec::new(),
+            high: vec![0.0; dim],
+            low: vec![0.0; dim],
+            mass: 0.0,
+            clearance: f64::INFINITY,
+        }
+    }
+
+    /// Keeps a row with a kink that may be near, which `write` puts into zeros, or settles it on its side. On the sloping one `add` adds it
+    /// to two halves of a sum.
+    #[inline(always)]
+    pub(super) fn place(
+        &mut self,
+        place: Place,
+        (slack, length, count): (f64, f64, f64),
+        write: impl FnOnce(&mut [f64]),
+        add: impl FnOnce(&mut [f64], &mut [f64]),
+    ) {
+        let dim = self.high.len();
+        let distance = (slack.abs() - slack_error(dim, length, place.params_norm)) / length;
+        // A distance that is not a number is near: the solver then fails, and no row is settled wrongly.
+        if !(distance > place.reach) {
+            let at = self.near.len();
+            self.near.resize(at + dim, 0.0);
+            write(&mut self.near[at..]);
+            self.counts.push(count);
+            return;
+        }
+        self.clearance = self.clearance.min(distance);
+        if slack > 0.0 {
+            self.mass += count * length;
+            add(&mut self.high, &mut self.low);
+        }
+    }
 }
 
 /// Bound on the error of a computed slack `1 - aᵀθ` of `dim` products, for a row and a point of these lengths.
@@ -53,6 +100,11 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
     let partials = objective.exec.map(chunks.len(), |c| {
         split_chunk(objective, design, params, reach, chunks[c].clone())
     })?;
+    Ok(joined(objective, dim, partials))
+}
+
+/// The split of which these are the parts, in the order of the rows.
+pub(super) fn joined(objective: &Objective<'_>, dim: usize, partials: Vec<Partial>) -> KinkSplit {
     let mut pull = linear_pull(objective);
     let linear_norm = objective.linear_term.map_or(0.0, vector::norm) * objective.n_samples;
     let (mut near, mut counts) = (Vec::new(), Vec::new());
@@ -68,16 +120,16 @@ pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Re
     }
     let (near, counts) = merge_equal(&near, &counts, dim);
     // Compensated summation: (number of terms · ε)² of the sum of sizes, then few operations on doubled numbers.
-    let terms = 2.0 * design.n_rows() as f64 * f64::EPSILON;
+    let terms = 2.0 * objective.records.n_rows() as f64 * f64::EPSILON;
     let pull_error = terms * terms * mass + 32.0 * DOUBLED_EPSILON * (mass + linear_norm);
-    Ok(KinkSplit {
+    KinkSplit {
         dim,
         near,
         counts,
         pull,
         pull_error,
         clearance,
-    })
+    }
 }
 
 /// The problem of every `stride`-th row, each standing for `stride` as many records: all of them near.
@@ -145,15 +197,11 @@ fn split_chunk(
 ) -> Result<Partial> {
     let dim = params.len();
     let weights = objective.weights.or(design.multiplicities());
-    let params_norm = vector::norm(params);
-    let mut part = Partial {
-        near: Vec::new(),
-        counts: Vec::new(),
-        high: vec![0.0; dim],
-        low: vec![0.0; dim],
-        mass: 0.0,
-        clearance: f64::INFINITY,
+    let place = Place {
+        params_norm: vector::norm(params),
+        reach,
     };
+    let mut part = Partial::new(dim);
     let mut rows = vec![0.0; BLOCK * dim];
     let mut buffers = [[0.0; BLOCK]; 3];
     for range in blocks(chunk) {
@@ -175,19 +223,9 @@ fn split_chunk(
             if !(length > 0.0 || length.is_nan()) || count <= 0.0 {
                 continue;
             }
-            let slack = 1.0 - y * u[i];
-            let distance = (slack.abs() - slack_error(dim, length, params_norm)) / length;
-            // A distance that is not a number is near: the solver then fails, and no row is settled wrongly.
-            if !(distance > reach) {
-                part.near.extend(row.iter().map(|x| y * x));
-                part.counts.push(count);
-                continue;
-            }
-            part.clearance = part.clearance.min(distance);
-            if slack > 0.0 {
-                part.mass += count * length;
-                add_row(row, y, count, &mut part.high, &mut part.low);
-            }
+            let write = |out: &mut [f64]| out.iter_mut().zip(row).for_each(|(o, x)| *o = y * x);
+            let add = |high: &mut [f64], low: &mut [f64]| add_row(row, y * count, high, low);
+            part.place(place, (1.0 - y * u[i], length, count), write, add);
         }
     }
     Ok(part)
@@ -202,15 +240,20 @@ pub(super) fn length(square: f64, row: &[f64]) -> f64 {
     }
 }
 
-/// `high + low += count·y·row` with the rounding errors of the sums kept in `low`.
-fn add_row(row: &[f64], y: f64, count: f64, high: &mut [f64], low: &mut [f64]) {
-    let weight = count * y;
+/// `high + low += weight·row`.
+fn add_row(row: &[f64], weight: f64, high: &mut [f64], low: &mut [f64]) {
     for ((x, high), low) in row.iter().zip(high).zip(low) {
-        let (term, lost) = two_product(weight, *x);
-        let (sum, error) = two_sum(*high, term);
-        *high = sum;
-        *low += error + lost;
+        add_entry(weight, *x, high, low);
     }
+}
+
+/// `high + low += weight·x` with the rounding errors of the sum kept in `low`.
+#[inline(always)]
+pub(super) fn add_entry(weight: f64, x: f64, high: &mut f64, low: &mut f64) {
+    let (term, lost) = two_product(weight, x);
+    let (sum, error) = two_sum(*high, term);
+    *high = sum;
+    *low += error + lost;
 }
 
 /// Equal rows merged, their counts added; in lexicographic order.

@@ -16,6 +16,7 @@ mod certify;
 mod descent;
 #[cfg(test)]
 mod descent_tests;
+mod entries;
 mod kink_split;
 mod multipliers;
 mod polish;
