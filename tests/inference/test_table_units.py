@@ -1,8 +1,8 @@
 """Coefficients in the units of a table: the map against statsmodels on the table itself, and against its definition."""
 
 import dataclasses
-import json
 import html
+import json
 import re
 
 import numpy as np
