@@ -37,7 +37,8 @@ def as_markdown(docstring: str, path: str) -> str:
         if in_example:
             lines.append(line)
         elif _ENTRY.match(line):
-            lines.append(_HYPHEN.sub("\N{NON-BREAKING HYPHEN}", _CHOICES.sub(r"\1\2", line)))
+            line = _CHOICES.sub(lambda match: match[1] + match[2].replace(", ", " or "), line)  # noqa: PLW2901
+            lines.append(_HYPHEN.sub("\N{NON-BREAKING HYPHEN}", line))
         else:
             lines.append(_line(line, path))
     return "\n".join(lines)
@@ -66,9 +67,9 @@ def _page(match: re.Match[str]) -> str:
     name, comma, section = match.groups()
     title = (DOCS / f"{name}.md").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
     if section is None:
-        return f"[{title}](../{name}.html)"
+        return f"[{title}](../{name}.md)"
     anchor = slugify(case="lower")(" ".join(section.split()), "-")
-    return f'[{title}{comma}"{section}"](../{name}.html#{anchor})'
+    return f'[{title}{comma}"{section}"](../{name}.md#{anchor})'
 
 
 def _line(line: str, path: str) -> str:
