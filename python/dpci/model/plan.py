@@ -26,7 +26,7 @@ from dpci.model.keywords import (
     planned_contribution,
     takes_moments,
 )
-from dpci.model.recommend import noise_std_devs, recommended_l2_strength
+from dpci.model.recommend import column_length, noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings
@@ -36,9 +36,6 @@ from dpci.rows import Ball, RowDomain, same_blocks
 from dpci.schema.table import Schema
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpci.regression.matrix import MomentMatrix
     from dpci.regression.plan import MomentPlan
     from dpci.regression.result import LinearFit
@@ -322,7 +319,7 @@ def planned(
         recommended_l2_strength=recommended,
         target=target,
         noise_std_devs=tuple(std_devs.tolist()),
-        column_length=_column_length(settings, core["privacy_length"][1], std_devs),
+        column_length=column_length(settings, core["privacy_length"][1], std_devs),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -336,15 +333,6 @@ def planned(
         f"n={settings.public_n(n_samples):,}{'' if settings.persons is None else ' persons'}, "
         f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )
-
-
-def _column_length(settings: Settings, greatest: float, std_devs: "NDArray[np.float64]") -> float:
-    """Return the largest length from the noise of the coefficients of a parameter other than the intercept."""
-    *others, last = std_devs
-    if not (settings.fit_intercept and others) or greatest >= 2.0 * (settings.radius or math.inf):
-        return greatest
-    # In proportion to the standard deviations, up to the seal and the shape of groups.
-    return float(greatest * min(1.0, max(others) / last))
 
 
 def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_params: int, like: object) -> float:

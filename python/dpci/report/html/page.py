@@ -1,5 +1,7 @@
 """One self-contained HTML page about a released model: numbers, plot, budget, guarantee and caveats."""
 
+import numpy as np
+
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound, format_percent
 from dpci.base.validation import broken
