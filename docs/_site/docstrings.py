@@ -1,13 +1,23 @@
-"""Docstrings as the site shows them: roles become links, and asterisks of formulas stay asterisks."""
+"""Docstrings as the site shows them: roles and pages become links, and asterisks of formulas stay asterisks."""
 
 import re
+from pathlib import Path
 
 from griffe import Extension, Object
+from pymdownx.slugs import slugify
+
+DOCS = Path(__file__).parents[1]
 
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`(~?)([^`]+)`")
 _CODE = re.compile(r"(``.*?``|`.*?`)")
+# A page, perhaps with a section: docs/data.md, "Models".
+_PAGE = re.compile(r'\bdocs/([\w/]+)\.md(?:(,\s+)"([^"]+)")?')
 # An entry of a numpydoc section, such as "**keywords : Any", has no text of Markdown.
-_ENTRY = re.compile(r"^\*{0,2}\w+( : .*)?$")
+_ENTRY = re.compile(r"^\*{0,2}\w+(?:, \*{0,2}\w+)*( : .*)?$")
+# Entries that the parser misunderstands: it takes the first of {"a", "b"} for a default, and a hyphen for a minus.
+_CHOICES = re.compile(r"^(\w[\w, ]* : )\{(.*)\}")
+_HYPHEN = re.compile(r"(?<=\w)-(?=like\b)")
+_SEVERAL = re.compile(r"^\w+(?:, \w+)+$")
 
 
 class Docstrings(Extension):
@@ -22,10 +32,44 @@ class Docstrings(Extension):
 def as_markdown(docstring: str, path: str) -> str:
     """Return a docstring in Markdown; ``path`` is the object that it describes."""
     lines, in_example = [], False
-    for line in docstring.splitlines():
+    for line in _PAGE.sub(_page, _one_by_one(docstring)).splitlines():
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
-        lines.append(line if in_example or _ENTRY.match(line) else _line(line, path))
+        if in_example:
+            lines.append(line)
+        elif _ENTRY.match(line):
+            line = _CHOICES.sub(lambda match: match[1] + match[2].replace(", ", " or "), line)  # noqa: PLW2901
+            lines.append(_HYPHEN.sub("\N{NON-BREAKING HYPHEN}", line))
+        else:
+            lines.append(_line(line, path))
     return "\n".join(lines)
+
+
+def _one_by_one(docstring: str) -> str:
+    """Write parameters that share a description and have no type one by one, so that each has the type of its own."""
+    before, heading, after = docstring.partition("Parameters\n----------\n")
+    lines, found = after.splitlines(), []
+    while lines:
+        line = lines.pop(0)
+        if line.startswith("---"):  # the next section
+            return before + heading + "\n".join([*found, line, *lines])
+        if not _SEVERAL.match(line):
+            found.append(line)
+            continue
+        below = []
+        while lines and lines[0].startswith(" "):
+            below.append(lines.pop(0))
+        found += [text for name in line.split(", ") for text in (name, *below)]
+    return before + heading + "\n".join(found)
+
+
+def _page(match: re.Match[str]) -> str:
+    """Return a link to a page, as it is from the pages of the reference."""
+    name, comma, section = match.groups()
+    title = (DOCS / f"{name}.md").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    if section is None:
+        return f"[{title}](../{name}.md)"
+    anchor = slugify(case="lower")(" ".join(section.split()), "-")
+    return f'[{title}{comma}"{section}"](../{name}.md#{anchor})'
 
 
 def _line(line: str, path: str) -> str:

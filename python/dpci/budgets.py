@@ -106,7 +106,7 @@ class ZCDP:
         return ApproxDP(_core.zcdp_to_approx_epsilon(self.rho, delta, _calibration(calibration)), delta)
 
     def pure_within(self, calibration: Calibration = "tight") -> PureDP:
-        """Return the greatest pure budget that costs no more than this one (a zCDP guarantee implies no pure one)."""
+        """Return the largest pure budget that costs no more than this one (a zCDP guarantee implies no pure one)."""
         return PureDP(_core.zcdp_to_pure(self.rho, _calibration(calibration)))
 
     def parameters(self) -> dict[str, float]:
@@ -144,7 +144,7 @@ class ApproxDP:
         object.__setattr__(self, "delta", check_fraction("delta", self.delta))
 
     def zcdp_within(self, calibration: Calibration = "tight") -> ZCDP:
-        """Return the greatest zCDP budget whose guarantee lies within this one (no zCDP guarantee follows from it)."""
+        """Return the largest zCDP budget whose guarantee lies within this one (no zCDP guarantee follows from it)."""
         return ZCDP(_core.approx_to_zcdp(self.epsilon, self.delta, _calibration(calibration)))
 
     def parameters(self) -> dict[str, float]:
@@ -349,7 +349,7 @@ def for_changes(budget: GaussianBudget, count: int) -> GaussianBudget | None:
 
 
 def printed_beyond(value: Fraction) -> float:
-    """Return a float, mostly the least one, whose decimal is at least ``value``."""
+    """Return a float, mostly the smallest one, whose decimal is at least ``value``."""
     number = float(value)
     while exact(number) < value:
         number = math.nextafter(number, math.inf)

@@ -126,14 +126,14 @@ class RowNormViolation(DpciError, ValueError):
 
 
 class RegularizationTooSmall(DpciError, ValueError):
-    """A mechanism or a bound does not work at this ``l2_strength`` and budget; the message names the least one.
+    """A mechanism or a bound does not work at this ``l2_strength`` and budget; the message names the smallest one.
 
     Attributes
     ----------
     code
         ``"regularization_too_small"``, ``"ridge_below_noise"``, ``"ill_conditioned"`` or ``"too_few_digits"``.
     least
-        The least ``l2_strength``; None for ``"too_few_digits"``.
+        The smallest ``l2_strength``; None for ``"too_few_digits"``.
     value
         The ``l2_strength`` given.
     epsilon
@@ -209,8 +209,8 @@ class LedgerError(DpciError):
     Attributes
     ----------
     code
-        ``"ledger"``, or more precisely ``"ledger_damaged"``, ``"ledger_foreign"`` for a file that is no ledger or
-        another one, and ``"ledger_closed"``.
+        ``"ledger"``, or more precisely ``"ledger_missing"`` for a file that does not exist, ``"ledger_damaged"``,
+        ``"ledger_foreign"`` for a file that is not a ledger or is another one, and ``"ledger_closed"``.
     path
         The file; None of a ledger in memory.
     """
@@ -302,7 +302,7 @@ class MomentNoiseWarning(DpciWarning):
     code
         ``"moment_noise"``, or ``"hidden_by_noise"`` of moment matrices.
     ratio
-        The noise over the least eigenvalue, as the message states it; None of moment matrices.
+        The noise over the smallest eigenvalue, as the message states it; None of moment matrices.
     """
 
     code = "moment_noise"

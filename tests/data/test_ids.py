@@ -34,6 +34,9 @@ def test_texts_are_compared_as_categories_are(kind):
         numbered(kind(["p1", "  "]), 2)
     assert numbered(np.array([2**64 - 1, 0], dtype=np.uint64), 2).tolist() == [1, 0]
     assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).tolist() == [1, 0]
+    assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).dtype == np.int64
+    assert numbered(np.array([-(2**63), 2**63 - 1]), 2).tolist() == [0, 1]
+    assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).tolist() == [1, 0]
     assert numbered(np.array([-(2**63), 2**63 - 1]), 2).tolist() == [0, 1]
     assert numbered(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
     assert numbered(np.ma.array([3, 3]), 2).tolist() == [0, 0]

@@ -1,6 +1,7 @@
 """The site of the documentation builds without a warning, names every public object, and needs no other host."""
 
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -118,6 +119,40 @@ def test_every_public_member_is_described(site):
             members = [key for key in ours if not key.startswith("_") and callable(getattr(thing, key))]
             missing = [key for key in members if f'id="{name}.{key}"' not in pages]
             assert not missing, f"{name}: {missing}"
+
+
+def test_docstrings_are_what_the_parser_understands():
+    pytest.importorskip("griffe")
+    pytest.importorskip("pymdownx")
+    found = importlib.util.spec_from_file_location("docstrings", ROOT / "docs" / "_site" / "docstrings.py")
+    docstrings = importlib.util.module_from_spec(found)
+    found.loader.exec_module(docstrings)
+    text = """Line; see docs/data.md, "Rows in
+    blocks", and docs/ledger.md.
+
+Parameters
+----------
+level, target
+    As in :meth:`conf_int`.
+path : str or path-like, optional
+    A file.
+method : {"a", "b"}, optional
+    Way.
+
+Raises
+------
+InvalidInput, LedgerError
+    For a * b.
+"""
+    lines = docstrings.as_markdown(text, "dpci.plan").splitlines()
+    # A page and its section are a link; the build refuses links to what is not there.
+    title = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+    assert lines[1] == f'    blocks"](../data.md#rows-in-blocks), and [{title}](../ledger.md).'
+    # Each parameter has the type of its own; choices name no default, and a hyphen is no minus.
+    assert lines[5:9] == ["level", "    As in `conf_int`.", "target", "    As in `conf_int`."]
+    assert lines[9] == "path : str or path\N{NON-BREAKING HYPHEN}like, optional"
+    assert lines[11] == 'method : "a" or "b", optional'
+    assert lines[16:] == ["InvalidInput, LedgerError", r"    For a \* b."]
 
 
 def test_nothing_comes_from_another_host(site):

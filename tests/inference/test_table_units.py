@@ -1,6 +1,7 @@
 """Coefficients in the units of a table: the map against statsmodels on the table itself, and against its definition."""
 
 import dataclasses
+import html
 import json
 import re
 
@@ -96,8 +97,11 @@ def test_the_page_has_odds_ratios_with_their_units(result):
 
 def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
     page = result.to_html()
-    negative, positive = result.classes
-    assert page.count(f" of {result.schema.target.column} ({positive} against {negative}): logistic regression") == 2
+    # Of several spellings of a class the first names it.
+    assert result.classes == ("no", "yes|probably")
+    assert page.count(f" of {result.schema.target.column} (yes against no): logistic regression") == 2
+    assert "favours the class 'yes'." in html.unescape(page)
+    assert "positive class 'yes'\n" in result.summary()
     columns = page.split('id="columns"')[1].split("</section>")[0]
     for column in result.schema.columns:
         assert f'dir="auto">{column.name}</th>' in columns
@@ -169,7 +173,12 @@ def test_every_kind_of_column(fit_intercept):
     np.testing.assert_allclose(rows.astype(float) @ units.params, result.decision_function(TABLE), atol=1e-12)
     assert units.params.shape == units.std_errors.shape == (5,)
     assert "in the units of the table" in result.summary()
-    assert "per log unit" in result.to_html()
+    page = result.to_html()
+    assert "per log unit" in page
+    # An odds ratio is for a change of the number itself.
+    odds = page.split('id="odds"')[1].split("</section>")[0]
+    assert "<small>per 2.7-fold increase of 1 + the number</small>" in odds
+    assert "per log" not in odds
     assert "about a factor of 2.7" in result.to_html()
     single = CategoricalColumn(name="sex", categories=("F",), unknown="zeros")
     found = dpci.fit(TABLE, schema=Schema(columns=(columns[0], single), target=SCHEMA.target), **KEYWORDS)

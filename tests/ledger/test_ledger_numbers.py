@@ -252,3 +252,6 @@ def test_a_folder_that_does_not_exist(tmp_path):
     with pytest.raises(LedgerError, match="unable to open database file"):
         dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "nowhere" / "ledger.db")
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(LedgerError, match=r"must exist, got .*dpci ledger create FILE") as failure:
+        dpci.Ledger.open(tmp_path / "ledger.db")
+    assert (failure.value.code, failure.value.path) == ("ledger_missing", str(tmp_path / "ledger.db"))

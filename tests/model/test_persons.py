@@ -185,43 +185,6 @@ def test_no_id_leaves():
         numbered(numbers, len(ids))
 
 
-<<<<<<< HEAD
-=======
-def test_ids_of_two_types_are_refused():
-    for bad in ([1, "1"], [1, True], [1, 1.0], ["a", None], [b"a", "a"]):
-        with pytest.raises(InvalidInput, match="ids of one type"):
-            numbered(bad, 2)
-    with pytest.raises(InvalidInput, match="can be hashed"):
-        numbered([np.zeros(2), np.ones(2)], 2)
-    assert numbered(np.array([5, 2**62, 5]), 3).tolist() == [0, 1, 0]
-
-
-TEXTS = ["p1", "p1 ", " p1", "7", "7.0", "-0", "0", "P1", "07"]
-
-
-@pytest.mark.parametrize("kind", [list, np.array, lambda texts: np.array(texts, dtype=object)])
-def test_texts_are_compared_as_categories_are(kind):
-    """Two ids of one person would be two persons: what a program adds to a text does not make another id."""
-    assert numbered(kind(TEXTS), len(TEXTS)).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 4]
-    found = tagged(kind(TEXTS), len(TEXTS), None, bytes(32))
-    assert found.numbers.tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 4]
-    for k, text in enumerate(TEXTS):
-        alone = tagged(kind([text]), 1, None, bytes(32))
-        assert alone.kind == found.kind
-        assert (alone.tags[0] == found.for_core[1][k]).all()
-    with pytest.raises(InvalidInput, match="must have an id in every row"):
-        numbered(kind(["p1", "  "]), 2)
-    assert numbered(np.array([2**64 - 1, 0], dtype=np.uint64), 2).tolist() == [1, 0]
-    assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).tolist() == [1, 0]
-    assert numbered(np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), 2).dtype == np.int64
-    assert numbered(np.array([-(2**63), 2**63 - 1]), 2).tolist() == [0, 1]
-    assert numbered(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
-    assert numbered(np.ma.array([3, 3]), 2).tolist() == [0, 0]
-    with pytest.raises(InvalidInput, match="an id in every row"):
-        numbered(np.ma.array([3, 3], mask=[True, False]), 2)
-
-
->>>>>>> speed
 def test_an_index_that_disagrees_with_a_table_is_refused():
     """Also where the table is encoded first: another index would give rows to other persons."""
     pandas = pytest.importorskip("pandas")

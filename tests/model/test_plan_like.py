@@ -69,14 +69,23 @@ def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are
 
 
 def test_a_plan_names_the_intercept_where_it_has_more_noise():
-    def planned(rows):
-        return dpci.plan(n_samples=5_000, n_features=4, budget=dpci.PureDP(1.0), l2_strength=0.01, rows=rows)
+    def planned(rows, **others):
+        keywords = {"n_samples": 5_000, "n_features": 4, "l2_strength": 0.01, **others}
+        return dpci.plan(budget=dpci.PureDP(1.0), rows=rows, **keywords)
 
     blocks = planned(dpci.rows.Blocks([0.5] * 4))
     ratio = blocks.noise_std_devs[-1] / max(blocks.noise_std_devs[:-1])
     assert ratio == pytest.approx(2.0)
-    assert "the upper number: the intercept, with 2 times the noise of the others" in blocks.summary()
+    # Without an intercept that has more noise, the greatest length is that of the columns.
+    alike = planned(dpci.rows.Blocks([0.5] * 4), intercept_scale=0.5)
+    assert alike.column_length == alike.privacy_length[1]
+    scale = max(blocks.noise_std_devs[:-1]) / max(alike.noise_std_devs)
+    assert blocks.column_length == pytest.approx(alike.privacy_length[1] * scale, rel=1e-3)
+    assert "the upper number is for the intercept; at most about 0.33 for the others" in blocks.summary()
     assert "the upper number" not in planned(dpci.rows.Ball(1.0)).summary()
+    assert planned(dpci.rows.Ball(1.0)).column_length == planned(dpci.rows.Ball(1.0)).privacy_length[1]
+    # No interval is longer than the ball.
+    assert planned(dpci.rows.Blocks([0.5] * 4), radius=0.01).column_length == 0.02
 
 
 WEIGHTS = np.random.default_rng(2).exponential(size=4000).clip(max=4.0)

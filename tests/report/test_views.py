@@ -39,7 +39,7 @@ def test_a_view_decides_what_is_shown():
     assert f"{lower:.4f}" in scaled
     assert f"{upper:.4f}" in scaled
     page = result.to_html(simultaneous="max_z", units="scaled")
-    assert "all cover their targets at once in at least 95%" in page
+    assert "in at least 95% of repetitions of the study all intervals cover their targets at once" in page
     assert "over the full range" not in page
     for wrong, message in (
         ({"units": "km"}, "units must be one of"),

@@ -159,7 +159,7 @@ def delta_lower_bound(
     Returns
     -------
     LowerBound
-        The greatest ``p - exp(epsilon) q`` that the runs support.
+        The largest ``p - exp(epsilon) q`` that the runs support.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def rho_lower_bound(
     Returns
     -------
     LowerBound
-        The greatest D_alpha / alpha that the runs support.
+        The largest D_alpha / alpha that the runs support.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def delta_at(epsilon: float) -> Inversion:
 
 
 def rho(p: _F64, q: _F64) -> _F64:
-    """Rho likewise: the greatest D_alpha / alpha of the two yes/no laws, at most that of the output."""
+    """Rho likewise: the largest D_alpha / alpha of the two yes/no laws, at most that of the output."""
     p, q = np.asarray(p)[..., None], np.asarray(q)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         yes, no, yes_other, no_other = (np.log(x) for x in (p, 1.0 - p, q, 1.0 - q))
@@ -62,7 +62,7 @@ def rho(p: _F64, q: _F64) -> _F64:
 def probability_bounds(
     hits: NDArray[np.int64], others: NDArray[np.int64], n: int, confidence: float
 ) -> tuple[_F64, _F64]:
-    """Return the least P(event) after ``hits`` in ``n`` and the greatest after ``others``, by Clopper & Pearson."""
+    """Return the smallest P(event) after ``hits`` in ``n`` and the largest after ``others``, by Clopper & Pearson."""
     from scipy import stats  # noqa: PLC0415  # slow to import, and audits alone need it
 
     alpha = (1.0 - confidence) / 2.0
@@ -251,7 +251,7 @@ def with_failures(outputs: _F64, failed: NDArray[np.bool_]) -> _F64:
 
 
 def _choose(first: _F64, second: _F64, invert: Inversion, confidence: float) -> Event:
-    """Return the event that would give the greatest bound on these runs."""
+    """Return the event that would give the largest bound on these runs."""
     best, chosen = -math.inf, Event(likelier_on="D", above=True, threshold=math.inf)
     for weights in _directions(first, second):
         statistics = _statistic(first, weights), _statistic(second, weights)

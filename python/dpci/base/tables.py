@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _WIDTH = 100
 # Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
 _LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
+ERROR_DIGITS = 2
+"""Of an error, or of the length of an interval, that the usual decimals would hide."""
 # Embeddings, overrides and isolates, and what ends them.
 _DIRECTION_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
@@ -60,7 +62,7 @@ def format_percent(level: float) -> str:
 
 
 def format_pvalue(pvalue: float) -> str:
-    """Return a p-value with four decimals, or that it is below the least of them."""
+    """Return a p-value with four decimals, or that it is below the smallest of them."""
     return "<0.0001" if pvalue < 1e-4 else f"{pvalue:.4f}"
 
 

@@ -75,7 +75,7 @@ ModelSchema = Annotated[
 ]
 Formula = Annotated[
     str | None,
-    _option(INPUT, "Model of the columns of the schema, such as 'ill ~ age*sex + C(ward)' (docs/data.md, Models)."),
+    _option(INPUT, "Model of the columns of the schema, such as 'ill ~ age*sex + C(ward)' (see the page on schemas)."),
 ]
 Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
 Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]

@@ -22,7 +22,7 @@ class Weights:
     """What is public of the weights of records (docs/weights.md)."""
 
     bound: float
-    """The greatest weight."""
+    """The largest weight."""
     total: float | None = None
     """What divides weighted sums; None: the number of records."""
 
@@ -97,7 +97,7 @@ class ClassWeights:
     positive: float
     of_rows: Any = None
     row_bound: float = math.inf
-    """The greatest weight of a row before it is multiplied by that of its class."""
+    """The largest weight of a row before it is multiplied by that of its class."""
     clip: bool = False
 
     @classmethod
@@ -133,7 +133,7 @@ class ClassWeights:
 
     @property
     def bound(self) -> float:
-        """The greatest of the two."""
+        """The larger of the two."""
         return max(self.negative, self.positive)
 
     def values(self, targets: _F64, X: object) -> _F64:

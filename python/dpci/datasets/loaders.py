@@ -63,7 +63,7 @@ def load_schema(name: str) -> Schema:
 def load_adult(
     split: Literal["train", "test", "all"] = "train", *, drop_missing: bool = True, download: bool = True
 ) -> Dataset:
-    """Adult census extract; positive: an income above 50,000 dollars.
+    """Adult, an extract of the US Current Population Survey of 1994; positive: an income above 50,000 dollars.
 
     Parameters
     ----------

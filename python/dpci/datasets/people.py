@@ -38,7 +38,7 @@ def simulate_panel(
     n_persons : int
         Number of persons.
     n_rows : int or (int, int)
-        Rows of each person, or the least and the greatest number, uniform.
+        Rows of each person, or the smallest and the largest number, uniform.
     n_features : int
         Columns.
     persistence : float
@@ -94,7 +94,7 @@ class Survey(NamedTuple):
     weights: _F64
     """The reciprocals of the probabilities with which the rows were drawn, with mean 1."""
     weight_bound: float
-    """The greatest of them, from the design alone."""
+    """The largest of them, from the design alone."""
 
 
 # Of everyone with y = -1 a quarter was asked, and of those with x1 <= 0 a half answered.

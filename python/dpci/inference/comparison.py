@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format, printable
+from dpci.base.tables import (
+    ERROR_DIGITS,
+    format_percent,
+    format_pvalue,
+    format_table,
+    new_frame,
+    number_format,
+    printable,
+)
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -89,7 +97,8 @@ class Comparison:
         given = np.isfinite(self.std_errors)
         # Coefficients of a table have sizes of their own.
         one = [slice(i, i + 1) for i in range(len(self.names))] if self.in_units else [given] * len(self.names)
-        digits = [number_format(self.std_errors[at], [self.estimate_a[at], self.estimate_b[at]]) for at in one]
+        both = np.stack([self.estimate_a, self.estimate_b])
+        digits = [number_format(self.std_errors[at], both[:, at], digits=ERROR_DIGITS) for at in one]
         shown = [
             [
                 "-" if not np.isfinite(x) else format_pvalue(x) if c == "pvalue" else f"{x:{d}}"
@@ -198,7 +207,7 @@ def compare(
     Both must have comparable targets: equal names, loss, regularisation, classes and intercept, and the same public
     bound if rows were clipped to it. With ``target="unregularised"`` λ may differ. Under add/remove targets are
     comparable only if ``n_public`` over the private number of records is the same in both fits, which no release can
-    show (:attr:`Comparison.private_n_samples`). The comparison reads no data and costs no budget.
+    show (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or

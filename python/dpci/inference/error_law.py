@@ -130,7 +130,7 @@ class ErrorLaw:
         return half if self.metric is None else half * np.sqrt(self.metric)
 
     def _sampling(self, contrasts: _F64) -> _F64:
-        """Return the covariance (m, m) of the sampling error of contrasts, nowhere below the least one."""
+        """Return the covariance (m, m) of the sampling error of contrasts, nowhere below the smallest one."""
         found = contrasts @ self.sampling @ contrasts.T
         if self.least_sampling is None:
             return found

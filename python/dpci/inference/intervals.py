@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dpci.base.tables import format_percent, format_table, new_frame, number_format
+from dpci.base.tables import ERROR_DIGITS, format_percent, format_table, new_frame, number_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ class ConfidenceIntervals:
 
     def __repr__(self) -> str:
         given = np.isfinite(self.length)
-        shown = number_format(self.length[given], self.estimate[given])
+        shown = number_format(self.length[given], self.estimate[given], digits=ERROR_DIGITS)
         rows = [
             [name, f"{estimate:{shown}}", f"{low:{shown}}", f"{high:{shown}}"]
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)

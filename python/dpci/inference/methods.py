@@ -126,7 +126,7 @@ class Inference(Coefficients):
             for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
-            with at least that probability: by the union bound, or by the quantile of the greatest absolute z under
+            with at least that probability: by the union bound, or by the quantile of the largest absolute z under
             the law of the errors, bounded from above, which is shorter (docs/inference.md).
         target : {"regularised", "unregularised"}
             "unregularised": one Newton step off the ridge, for the losses of likelihoods (docs/inference.md, "Without

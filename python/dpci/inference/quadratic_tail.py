@@ -1,6 +1,6 @@
 """Tails of weighted sums of chi-squares, by a contour integral of their characteristic function.
 
-For ``Q = sum_i l_i Z_i²`` with independent standard normal Z and weights in [0, 1], the greatest of them 1, and
+For ``Q = sum_i l_i Z_i²`` with independent standard normal Z and weights in [0, 1], the largest of them 1, and
 ``M(p) = E exp(-pQ) = prod_i (1 + 2 p l_i)^(-1/2)``, which is analytic off the cut (-inf, -1/2],
 
     P(Q > q) = -1/(2 pi i) * integral of exp(pq) M(p) dp/p     over a contour that leaves the cut left and 0 right,

@@ -53,10 +53,10 @@ class JointLaw(Protocol[_Components]):
 def joint_level(
     law: JointLaw[_Components], contrasts: _F64, level: float, *, n_draws: int | None, seed: int | None
 ) -> float:
-    """Return the least common level of the intervals of these contrasts at which they cover together with ``level``.
+    """Return the smallest common level of the intervals of these contrasts at which they cover together with ``level``.
 
-    The errors of all contrasts are covered from some common level on: the greatest of the levels at which each interval
-    just reaches its error. (Under Gaussian noise that is a function of the greatest absolute z.) The quantile of this
+    The errors of all contrasts are covered from some common level on: the largest of the levels at which each interval
+    just reaches its error. (Under Gaussian noise that is a function of the largest absolute z.) The quantile of this
     level is bounded from above by an order statistic of the draws, which fails with :data:`FAILURE_PROBABILITY`, and by
     :func:`sidak_level`, which needs no draws.
 

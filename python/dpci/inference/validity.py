@@ -92,7 +92,7 @@ def hessian_noise(record: FitRecord, hessian: NDArray[np.float64]) -> float:
 
 
 def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
-    """Return the same bound for the gradient covariance, over the least eigenvalue of ``n hessian cov hessian``.
+    """Return the same bound for the gradient covariance, over the smallest eigenvalue of ``n hessian cov hessian``.
 
     That is the covariance of the gradient's error, noise of the coefficients included, on which joint tests rest.
     """
@@ -115,7 +115,7 @@ def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[n
 
 
 def least_curvature(record: FitRecord, hessian: NDArray[np.float64], level: float) -> float:
-    """Return a lower confidence bound on the least eigenvalue of the exact Hessian, which is at least lambda."""
+    """Return a lower confidence bound on the smallest eigenvalue of the exact Hessian, which is at least lambda."""
     released = float(np.linalg.eigvalsh(hessian)[0])
     noise = noise_norm(record, "hessian", level)
     floor = record.l2_strength if record.l2_strength > 0.0 else released

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from dpci.base.tables import format_facts, format_pvalue, format_table, number_format
+from dpci.base.tables import ERROR_DIGITS, format_facts, format_pvalue, format_table, number_format
 from dpci.data.arrays import as_numbers, check_finite
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
@@ -31,7 +31,7 @@ _DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 200_000, 10_000, 2 * 10**7
 class WaldTest:
     """Wald test of the linear hypothesis ``R theta = value`` about the regularised target; made by ``wald_test``.
 
-    Post-processing of a released model: it reads no data and costs no budget.
+    Post-processing of a released model: it reads no data and uses no budget.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class WaldTest:
 
     def summary(self) -> str:
         """Return the rows of the hypothesis with their estimates, and the test."""
-        shown = number_format(self.std_errors, self.estimate)
+        shown = number_format(self.std_errors, self.estimate, digits=ERROR_DIGITS)
         rows = [
             [f"{what} = {value:g}", f"{estimate:{shown}}"]
             for what, value, estimate in zip(self.hypothesis, self.value, self.estimate, strict=True)

@@ -29,18 +29,18 @@ _GREATEST = 1e100
 
 
 def rounded_down(budget: Budget) -> Budget:
-    """Return the greatest budget in floats that is at most the decimals of ``budget``, as rational numbers."""
+    """Return the largest budget in floats that is at most the decimals of ``budget``, as rational numbers."""
     return type(budget)(**{name: _float_within(exact(value)) for name, value in budget.parameters().items()})
 
 
 def _float_within(value: Fraction) -> float:
-    """Return the greatest float that is at most ``value``."""
+    """Return the largest float that is at most ``value``."""
     number = float(value)
     return number if Fraction(number) <= value else math.nextafter(number, -math.inf)
 
 
 def _printed_within(value: Fraction) -> float:
-    """Return a float, mostly the greatest one, whose decimal is at most ``value``."""
+    """Return a float, mostly the largest one, whose decimal is at most ``value``."""
     number = float(value)
     while exact(number) > value:
         number = math.nextafter(number, -math.inf)

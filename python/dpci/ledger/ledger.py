@@ -14,7 +14,7 @@ from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remainin
 from dpci.errors import BudgetExceeded, LedgerError
 from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
-from dpci.ledger.places import check_path
+from dpci.ledger.places import check_path, shown_path
 from dpci.ledger.store import FileStore, MemoryStore, Store
 
 __all__ = ["Ledger"]
@@ -309,7 +309,7 @@ class Ledger:
         private = ", private errors" if self.errors == "private" else ""
         relation = self.neighbors.replace("_", " ") + ("" if self.n_public is None else f", n_public={self.n_public}")
         head = [
-            f"Ledger of {self.total}, {relation}{private}" + (f", {self.path}" if self.path else ""),
+            f"Ledger of {self.total}, {relation}{private}" + (f", {shown_path(self.path)}" if self.path else ""),
             f"spent      {numbers_text(account.spent_as_floats())}",
             f"remaining  {remaining_text(account.remaining())}",
         ]

@@ -28,6 +28,14 @@ def check_path(path: object) -> Path:
     return file
 
 
+def shown_path(path: str) -> str:
+    """Return a path as texts name it: from the working folder, for a file within it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # elsewhere, or the working folder is gone
+        return path
+
+
 def _is_encodable(name: str) -> bool:
     try:
         os.fsencode(name)

@@ -292,6 +292,13 @@ def _connection(path: Path, mode: str) -> Iterator["sqlite3.Connection"]:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: SQLite's message quotes damaged bytes
+            if mode != "rwc" and not os.path.exists(path):  # noqa: PTH110  # which never raises
+                raise LedgerError(
+                    f"the file of a ledger must exist, got {str(path)!r}, which does not; create it with "
+                    "dpci.Ledger(total, path=...) or, in a shell, dpci ledger create FILE --epsilon ...",
+                    code="ledger_missing",
+                    path=str(path),
+                ) from error
             raise LedgerError(
                 f"the file of a ledger must be a ledger of dpci that can be read and written, got {str(path)!r}: "
                 f"{error}",

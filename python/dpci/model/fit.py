@@ -131,7 +131,7 @@ def fit(
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
         for a custom loss that declares strong convexity, and with ``mechanism="moments"``. There 0 is the default, and
-        "private" takes the least λ that the noise allows.
+        "private" takes the smallest λ that the noise allows.
     schema : dpci.schema.Schema, optional
         Public description of the table: it gives the bound on the rows, the names and the classes. It stays with the
         result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md). None:
@@ -201,7 +201,7 @@ def fit(
         How much each row counts, such as survey weights: numbers from 0 to ``weight_bound``, or with ``schema`` the
         name of the column that holds them. A weight belongs to its record and is protected with it (docs/weights.md).
     weight_bound : float, optional
-        The greatest weight, required with ``weights``. It is public and must not be taken from the data. Greater
+        The largest weight, required with ``weights``. It is public and must not be taken from the data. Greater
         weights are refused, or lowered to it with ``on_violation="clip"``. The noise grows with it.
     weight_total : float, optional
         The public number that divides weighted sums, such as the size of the population that the weights represent.
@@ -228,7 +228,7 @@ def fit(
     RowNormViolation
         For a row beyond its bounds with ``on_violation="error"``.
     RegularizationTooSmall
-        If objective perturbation needs a greater ``l2_strength``; the message names it.
+        If objective perturbation needs a larger ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded

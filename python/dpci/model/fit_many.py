@@ -54,7 +54,7 @@ def fit_many(
     """Fit the same private model to each of many groups, in parallel; the keys of the groups are public.
 
     Every result is private at ``budget`` with regard to the records of its own group. What all of them reveal together
-    depends on who is in the groups (docs/ledger.md, "Many groups"), and that is what the ledger pays:
+    depends on who is in the groups (docs/ledger.md, "9. Many groups"), and that is what the ledger pays:
 
     - by default ``len(groups) * budget``, by basic composition: a person may be in every group;
     - ``budget`` once, with ``disjoint=True``, by parallel composition.

@@ -26,7 +26,7 @@ from dpci.model.keywords import (
     planned_contribution,
     takes_moments,
 )
-from dpci.model.recommend import noise_std_devs, recommended_l2_strength
+from dpci.model.recommend import column_length, noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings
@@ -44,8 +44,8 @@ __all__ = ["Plan", "plan"]
 
 LEVEL = 0.95
 """Level of the intervals whose lengths a plan gives."""
-_MORE_NOISE = 1.05
-"""From this ratio of its noise to that of the others on, a plan says that its longest length is the intercept's."""
+_MORE_LENGTH = 1.05
+"""From this ratio to that of the others on, a plan says that its longest length is the intercept's."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +74,8 @@ class Plan:
     privacy_length : tuple of float
         Least and greatest length of a 95% interval of one parameter that the noise of the coefficients alone causes.
         With ``radius`` at most 2 * radius, the ball's diameter: a longer interval tells no more than the ball does.
+    column_length : float
+        About the largest such length of a parameter other than the intercept, to which blocks give more noise.
     interval_length : float or None
         Expected length of the 95% intervals, on average over the parameters, if the fit's matrices are like those of
         the earlier fit ``like``; None without one.
@@ -109,6 +111,7 @@ class Plan:
     noise_ratio: float
     projection: str
     privacy_length: tuple[float, float]
+    column_length: float
     interval_length: float | None
     tolerance: float
     rows: RowDomain
@@ -171,10 +174,9 @@ class Plan:
             ("projection", self.projection),
             ("95% interval length", f"{' to '.join(ends)} from the noise of the coefficients alone"),
         ]
-        *others, last = self.noise_std_devs
-        if others and self.row_norm > self.rows.norm and last > _MORE_NOISE * max(others):
-            more = f"{last / max(others):.3g} times the noise of the others"
-            facts.append(("", f"the upper number: the intercept, with {more}"))
+        if self.privacy_length[1] > _MORE_LENGTH * self.column_length:
+            more = f"the upper number is for the intercept; at most about {self.column_length:.2g} for the others"
+            facts.append(("", more))
         if self.interval_length is not None:
             facts.append(
                 ("", f"{self.interval_length:.4g} on average, if the data are similar to those of the earlier fit")
@@ -243,7 +245,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     Returns
     -------
     Plan or MomentPlan
-        Costs, noise scales, the least ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
+        Costs, noise scales, the smallest ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
         without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
         precision of the coefficients under stated assumptions.
 
@@ -254,7 +256,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         parameters, another loss, another bound on rows or another unit of privacy. For a linear regression that public
         numbers show to be within the noise.
     RegularizationTooSmall
-        If the mechanism needs a greater ``l2_strength``; the message names it.
+        If the mechanism needs a larger ``l2_strength``; the message names it.
 
     Examples
     --------
@@ -306,6 +308,7 @@ def planned(
     loss = describe(record["loss"])
     steps = steps_from(core["steps"])
     seals = seals_from(core["seals"])
+    std_devs = noise_std_devs(settings, spec, core["n_params"])
     numbers: dict[str, Any] = {**core, "steps": steps, "seals": seals}
     return Plan(
         **numbers,
@@ -315,7 +318,8 @@ def planned(
         weights=settings.weights,
         recommended_l2_strength=recommended,
         target=target,
-        noise_std_devs=tuple(noise_std_devs(settings, spec, core["n_params"]).tolist()),
+        noise_std_devs=tuple(std_devs.tolist()),
+        column_length=column_length(settings, core["privacy_length"][1], std_devs),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
             settings.budget,
@@ -359,10 +363,8 @@ def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_par
         # That of the gradients times their weights over the mean weight, times the mean weight over the bound.
         shares = weights[0].mean_share(settings.public_n(n_samples)), weights[1].mean_share(earlier.n_samples)
         gradient_cov = gradient_cov * (shares[0] / shares[1])
-    lengths = spec.expected_lengths(
-        earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors, LEVEL
-    )
-    return float(lengths.mean())
+    known = (earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors)
+    return float(spec.expected_lengths(*known, LEVEL).mean())
 
 
 def n_planned_columns(n_features: object, schema: Schema | None) -> int:

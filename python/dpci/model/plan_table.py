@@ -210,7 +210,7 @@ def _expected(entry: PlanEntry) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    """Return one number where all are the same, otherwise the least and the greatest."""
+    """Return one number where all are the same, otherwise the smallest and the largest."""
     least, greatest = min(values), max(values)
     if math.isclose(least, greatest, rel_tol=1e-9):
         return f"{least:.3g}"

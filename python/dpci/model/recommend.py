@@ -111,3 +111,12 @@ def any_spec(settings: Settings, n_samples: int, n_columns: int) -> tuple[_core.
             refusal = error
     assert refusal is not None  # noqa: S101  # for the type checker
     raise refusal
+
+
+def column_length(settings: Settings, greatest: float, std_devs: NDArray[np.float64]) -> float:
+    """Return the largest length from the noise of the coefficients of a parameter other than the intercept."""
+    *others, last = std_devs
+    if not (settings.fit_intercept and others) or greatest >= 2.0 * (settings.radius or math.inf):
+        return greatest
+    # In proportion to the standard deviations, up to the seal and the shape of groups.
+    return float(greatest * min(1.0, max(others) / last))

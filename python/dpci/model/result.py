@@ -78,7 +78,7 @@ class PrivateFit(Approvable, Inference):
         units : {"table", "scaled"}
             "scaled": the parameters of the scaled columns, as with a ``contrast``.
         order : {"given", "estimate"}
-            Rows in the given order, or with the greatest estimate on top.
+            Rows in the given order, or with the largest estimate on top.
         ax : matplotlib.axes.Axes, optional
             Where to draw; None: a new figure.
 

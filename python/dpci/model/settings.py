@@ -287,7 +287,7 @@ class Settings(DerivedFacts):
         InvalidInput
             For a combination that is not offered, and blocks of another number of columns.
         RegularizationTooSmall
-            If the mechanism needs a greater ``l2_strength``.
+            If the mechanism needs a larger ``l2_strength``.
         """
         mechanism = self.mechanism
         self.rows.check_columns(n_columns)

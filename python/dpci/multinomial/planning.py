@@ -68,7 +68,7 @@ def plan(
     InvalidInput
         For arguments out of range, and an earlier fit of other columns or of another number of classes.
     RegularizationTooSmall
-        If objective perturbation needs a greater ``l2_strength``; the message names it.
+        If objective perturbation needs a larger ``l2_strength``; the message names it.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def fit(
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     RegularizationTooSmall
-        If objective perturbation needs a greater ``l2_strength``; the message names it.
+        If objective perturbation needs a larger ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded, LedgerError, ReleaseFailed

@@ -32,7 +32,7 @@ class DataSet(NamedTuple):
         return self.loss.to_core().target_bounds is None
 
     def least_l2_strength(self, epsilon: float) -> float:
-        """Return the least lambda of Kifer, Smith & Thakurta, 2t/(n epsilon) with t the curvature bound.
+        """Return the smallest lambda of Kifer, Smith & Thakurta, 2t/(n epsilon) with t the curvature bound.
 
         epsilon here is the part of the given one that remains after the seal.
         """

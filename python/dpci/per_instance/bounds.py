@@ -180,7 +180,7 @@ class Report(SavedReport):
 
     @property
     def hessian_radius(self) -> float | None:
-        """What the greatest eigenvalue of the Hessian's noise exceeds with half the failure probability at most."""
+        """What the largest eigenvalue of the Hessian's noise exceeds with half the failure probability at most."""
         return self._bounds.hessian_radius
 
     def summary(self) -> str:

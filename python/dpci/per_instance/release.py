@@ -97,7 +97,7 @@ def report(
         the analytic Gaussian mechanism for the others, each at a third of delta, which costs more.
     bound : {"interpolated", "paper"}
         How the noisy Hessian bounds the log-determinant: by its best combination with the ridge, for any λ; or by 3/2
-        of its inverse as printed, which needs a greater λ.
+        of its inverse as printed, which needs a larger λ.
     classes : (negative, positive), optional
         The public classes, as for :func:`dpci.fit`.
     fit_intercept : bool
@@ -120,7 +120,7 @@ def report(
     weights : array-like of shape (n_samples,), optional
         How much each row counts, as for :func:`dpci.fit`.
     weight_bound : float, optional
-        The greatest weight, which is public; required with ``weights``.
+        The largest weight, which is public; required with ``weights``.
     weight_total : float, optional
         The public number that divides weighted sums; None: ``n_public``.
     ledger : Ledger, optional
@@ -143,7 +143,7 @@ def report(
     RowNormViolation
         For a row beyond its bounds with ``on_violation="error"``.
     RegularizationTooSmall
-        If the mechanism, or ``bound="paper"``, needs a greater ``l2_strength``; the message names it.
+        If the mechanism, or ``bound="paper"``, needs a larger ``l2_strength``; the message names it.
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded

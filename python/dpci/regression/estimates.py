@@ -37,7 +37,7 @@ class LinearTest(WaldTest):
     df : int
         Number of rows of R.
     df_residual : float
-        Degrees of freedom of the variances: the least of Satterthwaite's numbers of the rows.
+        Degrees of freedom of the variances: the smallest of Satterthwaite's numbers of the rows.
     pvalue : float
         Probability of a statistic at least as great if the hypothesis is true. For several rows the noise is treated as
         normal.

@@ -26,7 +26,7 @@ __all__ = ["MomentMatrix"]
 class MomentMatrix(ReleaseFacts):
     """The noisy second moments of the columns of X, a constant and y. Made by :func:`release`, never changed.
 
-    Everything that its methods return is post-processing: it reads no data and costs no budget.
+    Everything that its methods return is post-processing: it reads no data and uses no budget.
     """
 
     __slots__ = ()
@@ -172,7 +172,7 @@ class MomentMatrix(ReleaseFacts):
         columns, level
             As in :meth:`means`.
         assume : {"bounded", "normal"}
-            "bounded": the greatest sampling error that the bounds of the columns allow; the intervals hold for every
+            "bounded": the largest sampling error that the bounds of the columns allow; the intervals hold for every
             distribution and may be far too long. "normal": the sampling error of a normal column; the intervals are too
             short for heavier tails.
         """

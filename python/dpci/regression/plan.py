@@ -90,12 +90,12 @@ class MomentPlan:
         lowers the variation of the columns. None for ``l2_strength="private"``, which needs no such number, and
         if no number suffices.
     least_budget : PureDP, ZCDP, ApproxDP, GDP or None
-        The least budget with this property, for this number of samples.
+        The smallest budget with this property, for this number of samples.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve.
     persons : object or None
         If the samples are persons: how much the rows of a person count, as text by ``str``. All rows of a person are
-        then assumed to be equal, which gives the greatest sampling errors.
+        then assumed to be equal, which gives the largest sampling errors.
     weights : object or None
         The public bound and total of weights, as text by ``str``. The weights are then assumed to be equal.
     """
@@ -306,7 +306,7 @@ def _precision_of(
 
 
 def _least_of(case: Case, variation: float, k: int) -> tuple[int | None, GaussianBudget | None]:
-    """Return the least number of samples and the least budget, whatever those of the case are."""
+    """Return the smallest number of samples and the smallest budget, whatever those of the case are."""
     if not variation > 0.0:
         return None, None
     # From the fewest samples that there may be, and from a budget that is far too small.
@@ -318,7 +318,7 @@ def _least_of(case: Case, variation: float, k: int) -> tuple[int | None, Gaussia
 
 
 def _variation(case: Case, spec: _core.MomentMatrixSpec, model: Model, matrix: _F64) -> float:
-    """Return the least eigenvalue of orthonormal regressors with their ridge."""
+    """Return the smallest eigenvalue of orthonormal regressors with their ridge."""
     rows, response, _, _ = combinations(place_of(case.choices, case.columns, spec), model)
     strength = 0.0 if model.l2_strength == PRIVATE else float(model.l2_strength)
     ridge = 0.5 * strength * np.eye(len(rows))

@@ -76,7 +76,7 @@ class Refinement:
     gradient: _F64
     """Mean of (rx, ωr²/cap), x = (scaled features, constant), r the residuals held to the cap, shape (k + 2,)."""
     cap: float
-    """The greatest residual that counts."""
+    """The largest residual that counts."""
     square_weight: float
     """ω."""
 

@@ -58,7 +58,7 @@ _WIDTH = 100
 class LinearFit(ReleaseFacts):
     """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
-    Everything is post-processing of the release: it reads no data and costs no budget. Arrays are read-only.
+    Everything is post-processing of the release: it reads no data and uses no budget. Arrays are read-only.
     """
 
     __slots__ = ("_model", "_solution")

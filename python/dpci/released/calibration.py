@@ -34,7 +34,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
     InvalidInput
         For choices that no fit can have.
     RegularizationTooSmall
-        If the mechanism needs a greater λ than that of the record.
+        If the mechanism needs a larger λ than that of the record.
     """
     if record.loss["name"] == SEVERAL:
         loss = _core.Loss.multinomial(len(record.prefixes) + 1)

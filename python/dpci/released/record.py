@@ -109,7 +109,7 @@ class FitRecord:
 
     @property
     def divisor(self) -> float:
-        """What divides sums over records that weigh at most 1: their number, or the total weight over the greatest."""
+        """What divides sums over records that weigh at most 1: their number, or the total weight over the largest."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
 
     @property

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from dpci.data.labels import Classes
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
-from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
+from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, class_labels
 from dpci.schema.table import Schema
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
@@ -66,6 +67,14 @@ def _classes(classes: Iterable[object], table: Schema | None) -> Iterator[str]:
         return
     for first, *others in (table.target.negative, table.target.positive):
         yield first + (f" (also written {', '.join(others)})" if others else "")
+
+
+def shown_classes(classes: Classes | None, table: Schema | None) -> tuple[object, object] | None:
+    """Return the two classes as texts name them: by the first spelling that a schema gives each."""
+    if classes is None or table is None or not isinstance(target := table.target, ClassTarget):
+        return classes
+    # A schema whose labels do not decide the classes, as with booleans, leaves them as they are.
+    return classes if class_labels(target) is None else (target.negative[0], target.positive[0])
 
 
 def interval_value(name: str, lower: float, upper: float, source: str = "") -> PublicValue:

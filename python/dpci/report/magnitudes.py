@@ -25,7 +25,7 @@ def noise_shares(estimates: Estimates) -> list[str]:
 
 
 def ridge_size(result: Inference, view: View) -> str:
-    """Return the greatest distance by which the ridge moves an estimate, in standard errors."""
+    """Return the largest distance by which the ridge moves an estimate, in standard errors."""
     unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
     try:
         (names, regularised), (_, without) = (view.estimates(result, target) for target in TARGETS)

@@ -26,17 +26,17 @@ class Meaning:
 
     @property
     def best_guess(self) -> float:
-        """The greatest probability of a right guess between two equally likely records."""
+        """The largest probability of a right guess between two equally likely records."""
         return 0.5 * (1.0 + self.distance)
 
     @property
     def odds_exponent(self) -> float:
-        """The exponent of the greatest factor by which odds change, except with probability :attr:`rare`."""
+        """The exponent of the largest factor by which odds change, except with probability :attr:`rare`."""
         return self.epsilon if self.delta == 0.0 else 2.0 * self.epsilon
 
     @property
     def rare(self) -> float:
-        """The probability of a greater change of the odds; 0 under pure DP."""
+        """The probability of a larger change of the odds; 0 under pure DP."""
         if self.delta == 0.0:
             return 0.0
         # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).

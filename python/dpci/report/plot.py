@@ -53,7 +53,7 @@ def forest_plot(
     private : bool
         Seeded results are marked in the title.
     order : {"given", "estimate"}
-        Rows in the given order, or with the greatest estimate on top.
+        Rows in the given order, or with the largest estimate on top.
     over : str
         What estimates are over, for the label of the axis.
     what : str

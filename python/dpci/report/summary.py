@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
+    ERROR_DIGITS,
     format_facts,
     format_table,
     number_format,
@@ -18,12 +19,13 @@ from dpci.base.tables import (
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.units import ERROR_DIGITS, estimates_as_text, row_of_text
+from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
+from dpci.released.sources import shown_classes
 from dpci.report.view import View
 
 _WIDTH = 100
@@ -82,7 +84,7 @@ def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[
         rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
     if not view.in_units(result):
         return header, rows
-    units, shown = result.in_units().units, number_format(result.std_errors, result.params)
+    units, shown = result.in_units().units, number_format(result.std_errors, result.params, digits=ERROR_DIGITS)
     scaled = _beside(coefficients.found[0], [f"{value:{shown}}" for value in result.params], result)
     rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=True)]
     return [header[0], "unit", *header[1:], "scaled"], rows
@@ -101,7 +103,7 @@ class _Columns:
         columns = (estimates.values(), estimates.std_errors(), estimates.pvalues(), intervals.lower, intervals.upper)
         # Coefficients of a table have sizes of their own.
         own = self.view.in_units(self.result)
-        shown = None if own else number_format(_finite(columns[1]), _finite(columns[0]))
+        shown = None if own else number_format(_finite(columns[1]), _finite(columns[0]), digits=ERROR_DIGITS)
         numbers = zip(*columns, strict=True)
         return [[name, *row_of_text(*row, shown=shown)] for name, row in zip(names, numbers, strict=True)]
 
@@ -112,7 +114,8 @@ class _Columns:
         except DpciError:
             # Saved records may hold any numbers; those beyond the range of floats show nothing.
             return [_UNKNOWN] * len(self.found[0])
-        common = None if self.view.in_units(self.result) else number_format(errors, regularised.values())
+        own = self.view.in_units(self.result)
+        common = None if own else number_format(errors, regularised.values(), digits=ERROR_DIGITS)
         return [
             f"{value:{common or number_format(error, value, digits=ERROR_DIGITS)}}" if np.isfinite(value) else _UNKNOWN
             for value, error in zip(moved, errors, strict=True)
@@ -135,9 +138,10 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
     change = {"replace_one": "replace one", "add_remove": "add or remove one"}[record.neighbors]
     public = "n (released)" if record.n_is_released else "n (public)"
     n_name = public if record.neighbors == "add_remove" else "n"
+    classes = shown_classes(record.classes, record.table)
     return [
         ("mechanism", _mechanism(record)),
-        ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
+        ("loss", describe(record.loss) + positive_class(classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
         *steps,

@@ -99,7 +99,7 @@ class NumericColumn:
 
     @property
     def size(self) -> float:
-        """The greatest absolute value within the bounds, after the transform."""
+        """The largest absolute value within the bounds, after the transform."""
         return float(np.abs(self.transformed_bounds).max())
 
     def encode(self, values: object) -> NDArray[np.float64]:

@@ -49,7 +49,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
-        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        Size of the constant column behind the intercept; a larger one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output"} or object of dpci.mechanisms
         "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
@@ -61,7 +61,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise: the least that are proved, or those of the published method, with more noise.
+        Constants of the noise: the smallest that are proved, or those of the published method, with more noise.
     radius : float, optional
         Bound on the norm of the parameters, intercept included.
     neighbors : {"replace_one", "add_remove"}
@@ -70,7 +70,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
-        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
         The public number that divides weighted sums. None: the number of rows.
     class_weight : mapping, optional
@@ -220,7 +220,7 @@ class PrivateLinearSVC(PrivateClassifier):
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
-        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        Size of the constant column behind the intercept; a larger one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output"} or object of dpci.mechanisms
         "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
@@ -232,7 +232,7 @@ class PrivateLinearSVC(PrivateClassifier):
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise: the least that are proved, or those of the published method, with more noise.
+        Constants of the noise: the smallest that are proved, or those of the published method, with more noise.
     radius : float, optional
         Bound on the norm of the parameters, intercept included.
     neighbors : {"replace_one", "add_remove"}
@@ -241,7 +241,7 @@ class PrivateLinearSVC(PrivateClassifier):
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
-        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
         The public number that divides weighted sums. None: the number of rows.
     class_weight : mapping, optional

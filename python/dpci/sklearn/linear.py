@@ -166,7 +166,7 @@ class PrivateLinearRegression(MomentEstimator):
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
-        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
         The public number that divides weighted sums. None: the number of rows.
     ledger : Ledger, optional

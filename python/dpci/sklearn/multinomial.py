@@ -54,13 +54,13 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         What to do with longer rows: scale them to the bound, which is part of the model, or refuse the data.
     classes : sequence of labels, optional
         The public classes, 3 to 20 of them, the reference first. None: inferred from ``y``, with a
-        ``PrivacyLeakWarning``; the reference is then the least label.
+        ``PrivacyLeakWarning``; the reference is then the smallest label.
     mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
         Where the noise is added: to the risk, or to the minimiser. None: "output" with ``rho``, otherwise "objective".
     fit_intercept : bool
         Whether there are intercepts; they are regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
-        Size of the constant column behind the intercepts; a greater one weakens their regularisation and needs more
+        Size of the constant column behind the intercepts; a larger one weakens their regularisation and needs more
         noise.
     split : sequence of three floats, optional
         Shares of the budget of coefficients, Hessian and gradient covariance.

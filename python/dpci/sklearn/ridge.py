@@ -59,7 +59,7 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
     intercept_scale : float
-        Size of the constant column behind the intercept; a greater one weakens the regularisation of the intercept and
+        Size of the constant column behind the intercept; a larger one weakens the regularisation of the intercept and
         needs more noise.
     mechanism : {"objective", "output", "moments"} or object of dpci.mechanisms, optional
         "objective": noise is added to the objective before it is minimised. "output": to the minimiser. "moments": to
@@ -72,14 +72,14 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices.
     calibration : {"tight", "paper"}
-        Constants of the noise: the least that are proved, or those of the published method, with more noise.
+        Constants of the noise: the smallest that are proved, or those of the published method, with more noise.
     neighbors : {"replace_one", "add_remove"}
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
     weight_bound : float, optional
-        The greatest ``sample_weight`` that any row could have: public, and required by fits with such weights.
+        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
     weight_total : float, optional
         The public number that divides weighted sums. None: the number of rows.
     ledger : Ledger, optional

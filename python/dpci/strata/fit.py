@@ -272,7 +272,7 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
     InvalidInput
         For a combination that is not offered.
     RegularizationTooSmall
-        For a λ that is too small, with the least one in two digits.
+        For a λ that is too small, with the smallest one in two digits.
     """
     many = dataclasses.replace(settings, n_public=_MANY)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpci.approval.approvable import Approvable
-from dpci.base.tables import format_facts, format_percent, format_table, number_format, printable
+from dpci.base.tables import ERROR_DIGITS, format_facts, format_percent, format_table, number_format, printable
 from dpci.base.validation import broken, check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import ERROR_DIGITS, estimates_as_text, row_of_text
+from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
@@ -167,7 +167,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         parameter, level
             As in :meth:`conf_int`.
         order : {"given", "estimate"}
-            Strata in the given order, or with the greatest estimate on top.
+            Strata in the given order, or with the largest estimate on top.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; None: a new figure.
 

@@ -102,7 +102,7 @@ def tune(
         Share of the budget for the choice, above 0 and at most 1. With 1 the model that was chosen is released itself,
         without intervals, because its noise helped it to be chosen. Not used by "public_rule".
     validation_loss : str or object of dpci.losses, optional
-        The loss by which candidates are compared, as a mean over records; its range on the greatest ball must be known.
+        The loss by which candidates are compared, as a mean over records; its range on the largest ball must be known.
         None: the loss of the candidates, if it is the same.
     validation_radius : float, optional
         Radius of the ball that models of candidates without a ``radius`` are moved into to be compared, which bounds
@@ -132,7 +132,7 @@ def tune(
         For arguments out of range, arguments that the method does not use, candidates without a radius, or a
         combination that is not offered.
     RegularizationTooSmall
-        If objective perturbation needs a greater ``l2_strength`` for a candidate, at its part of records and budget.
+        If objective perturbation needs a larger ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
         As :func:`dpci.fit`. Nothing is released by any error.
     BudgetExceeded, LedgerError, ReleaseFailed

@@ -246,7 +246,7 @@ class _Problem:
         return self.lipschitz(failure) + self.l2_strength * (self.reach * norm + second)
 
     def smooth(self, failure: float) -> float:
-        """Return the same over the sample where the gradient vanishes at the minimiser: half the greatest curvature."""
+        """Return the same over the sample where the gradient vanishes at the minimiser: half the largest curvature."""
         norm = self.noise_norm(failure)
         farthest = self.row_norm * (self.reach + norm)
         curvature = self.loss.sup_curvature(farthest) * self.row_norm**2 + self.l2_strength

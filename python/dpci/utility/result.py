@@ -213,7 +213,7 @@ class UtilityCurve:
             The target utility.
         method : {"newton", "first_order"}
             "newton": predictions give candidates, and fits that start from the predictions confirm and refine them. The
-            result is the least confirmed budget, which is the most private. If none is confirmed, fits at thirteen
+            result is the smallest confirmed budget, which is the most private. If none is confirmed, fits at thirteen
             budgets search for another. "first_order": Algorithm 1 of Li et al., without any fit.
         within : (least, greatest), optional
             Range of the search; None: a factor of 100 on either side of the measuring budget.

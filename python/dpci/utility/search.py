@@ -64,7 +64,7 @@ class Refits:
 def least_root(
     predict: Callable[[_F64], _F64], compute: Callable[[float], float], values: _F64
 ) -> tuple[float | None, _F64]:
-    """Return the least root that is found, or None; and gaps that were computed where predictions did not help.
+    """Return the smallest root that is found, or None; and gaps that were computed where predictions did not help.
 
     1. Roots of ``predict`` are candidates; each is confirmed and refined by ``compute``. 2. Where none holds, since
     Newton steps overshoot far from the measuring point, ``compute`` itself is bracketed at thirteen budgets.
@@ -102,7 +102,7 @@ def least_root(
 
 
 def computed_root(compute: Callable[[float], float], values: _F64) -> tuple[float | None, _F64]:
-    """Return the least root of ``compute`` between two of the values, or None; and its finite values there."""
+    """Return the smallest root of ``compute`` between two of the values, or None; and its finite values there."""
     from scipy.optimize import brentq  # noqa: PLC0415  # likewise
 
     def gap(value: float) -> float:

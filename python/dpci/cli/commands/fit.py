@@ -29,7 +29,7 @@ from dpci.report.plot import check_plot_file
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
-Logistic regression on the packaged sample of Adult: 4,000 people of the US census of 1994.
+Logistic regression on the packaged sample of Adult: 4,000 people of the US Current Population Survey of 1994.
 A positive coefficient raises the odds of an income above 50,000 dollars a year.
 
   age                                17 to 67 years

@@ -84,9 +84,9 @@ class Coefficients(FitFacts):
         ----------
         level, simultaneous, target
             As in :meth:`conf_int`.
-        contrast : as in :meth:`conf_int`, optional
-            Linear combinations of the coefficients: ``{"age": 10}`` is for ten years. None: each coefficient but the
-            intercept.
+        contrast : array-like of shape (k,) or (m, k), or names, optional
+            Linear combinations of the coefficients, as in :meth:`conf_int`: ``{"age": 10}`` is for ten years. None:
+            each coefficient but the intercept.
 
         Raises
         ------

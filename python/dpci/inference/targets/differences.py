@@ -26,7 +26,7 @@ class Difference:
     """Law of the error of each difference: normal given the mixing variables W and Omega of both.
 
     Its variance is ``W_a (v_a + a² Omega_a) + W_b (v_b + b² Omega_b)``, and on shared records twice ``sqrt(W_a W_b)``
-    times the greatest covariance of the sampling errors more.
+    times the largest covariance of the sampling errors more.
     """
 
     def __init__(self, laws: tuple[ErrorLaw, ...], rows: _F64, *, shared: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import format_percent, format_pvalue, format_table, new_frame, number_format
+from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, format_table, new_frame, number_format
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
@@ -24,8 +24,6 @@ __all__ = ["TableUnits"]
 
 _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
-ERROR_DIGITS = 2
-"""Of an error below the usual decimals: coefficients of a table have sizes of their own."""
 
 
 class LinearMaps(Protocol):
@@ -64,7 +62,7 @@ class LinearMaps(Protocol):
 class TableUnits:
     """Coefficients in the units of a table, made by ``in_units``: per year, of a category against its reference.
 
-    A linear map of released parameters, which reads no data and costs no budget; the map follows from the schema alone.
+    A linear map of released parameters, which reads no data and uses no budget; the map follows from the schema alone.
     The intercept is the predictor where all numbers of the table are 0 and all categories are the reference. Under the
     squared loss the predictor is in the units of the target.
 

@@ -75,7 +75,7 @@ class Case(NamedTuple):
 
     @property
     def l2_strength(self) -> float:
-        """Lambda/n. The tight mechanism adds nothing to it, and so uses the paper's value at the least epsilon."""
+        """Lambda/n. The tight mechanism adds nothing to it, and so uses the paper's value at the smallest epsilon."""
         added = self.data.least_l2_strength(self.span.epsilons[0]) if self.mechanism == "tight" else 0.0
         return REGULARISATION / len(self.data.X) + added
 

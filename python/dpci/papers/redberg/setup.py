@@ -70,7 +70,7 @@ def std_dev(data: DataSet, epsilon: float, ridge: float, calibration: Calibratio
 
 
 def least_ridge(data: DataSet, epsilon: float) -> float:
-    """Return the least Lambda of Theorem 5."""
+    """Return the smallest Lambda of Theorem 5."""
     return len(data.X) * data.least_l2_strength(epsilon) * _ABOVE
 
 

@@ -209,7 +209,7 @@ def _plain(cell: Cell, outcome: Outcome) -> dict[str, Any]:
 
 
 def _columns(cells: Iterable[Cell], sources: Sources) -> dict[str, list[str]]:
-    """Return the used columns by data set; if d varies, those of the greatest d."""
+    """Return the used columns by data set; if d varies, those of the largest d."""
     most: dict[str, int] = {}
     for cell in cells:
         most[cell.rows.dataset] = max(cell.rows.d, most.get(cell.rows.dataset, 0))

@@ -182,7 +182,7 @@ def _check_extract(experiment: str, dataset: str, keys: Sequence[Key], sources: 
 
 
 def _least_rows(cell: Cell, calibration: Calibration, n: int) -> int:
-    """Return the least number of rows, at least n, for which lambda is large enough; more rows need less."""
+    """Return the smallest number of rows, at least n, for which lambda is large enough; more rows need less."""
     keywords: dict[str, Any] = {**cell.keywords(calibration), "l2_strength": L2_STRENGTH, "fit_intercept": False}
 
     def suffices(n_samples: int) -> bool:

@@ -310,7 +310,7 @@ def _chunk_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
 
 
 def _noise_facts(source: Patients, run: Repeats) -> list[tuple[str, str]]:
-    """State the error that the noise of data-independent output perturbation alone causes at the least epsilon."""
+    """State the error that the noise of data-independent output perturbation alone causes at the smallest epsilon."""
     least = EPSILONS[0]
     ours, paper = (_noise_alone(source, least, run, paper=paper) for paper in (False, True))
     text = f"{ours:.2f}, with 12W+8 {paper:.2f} (E(x'b)² in closed form)"

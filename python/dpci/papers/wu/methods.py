@@ -165,7 +165,7 @@ def oracle(
     project: bool = False,
     arithmetic: bool = False,
 ) -> _F64:
-    """Return output perturbation at the parameters with the least expected loss over the training rows.
+    """Return output perturbation at the parameters with the smallest expected loss over the training rows.
 
     The expectation is over simulated noise, which differs from that of the model itself. The grid of lambda is
     logarithmic and includes the data-independent lambda, or is the paper's arithmetic grid.
@@ -191,7 +191,7 @@ def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
 
 @lru_cache
 def diameter(radius: float, l2_strength: float) -> float:
-    """Return the greatest distance of two gradients of a record at a minimiser in the ball: at most 4 (W + B)."""
+    """Return the largest distance of two gradients of a record at a minimiser in the ball: at most 4 (W + B)."""
     known = dpci.plan(
         n_samples=1,
         n_features=1,

@@ -114,7 +114,7 @@ def _target_unit(schema: Schema | None) -> float:
 
 
 def _greatest_squares(choices: MatrixChoices, n_columns: int) -> _F64:
-    """Return the greatest square of each scaled column."""
+    """Return the largest square of each scaled column."""
     domain = choices.core_domain(n_columns)
     if isinstance(domain, Ball):
         return np.full(n_columns, domain.norm**2)

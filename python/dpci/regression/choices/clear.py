@@ -55,9 +55,9 @@ def place_of(choices: MatrixChoices, columns: tuple[str, ...], spec: _core.Momen
 def greatest_variation(
     choices: MatrixChoices, columns: tuple[str, ...], spec: _core.MomentMatrixSpec, model: Model, mass: float = 1.0
 ) -> float:
-    """Return a bound on the least eigenvalue of the second moments of orthonormal regressors, without noise.
+    """Return a bound on the smallest eigenvalue of the second moments of orthonormal regressors, without noise.
 
-    With the ridge of the model. No table within the public bounds has a greater one. Regressors are of X. ``mass`` is
+    With the ridge of the model. No table within the public bounds has a larger one. Regressors are of X. ``mass`` is
     the most that all records together can count.
     """
     rows = combinations(place_of(choices, columns, spec), model)[0]
@@ -156,7 +156,7 @@ class Case:
         Raises
         ------
         InvalidInput
-            With the least number of records and the least budget at which it has a chance.
+            With the smallest number of records and the smallest budget at which it has a chance.
         """
         if model.l2_strength == PRIVATE:
             return
@@ -193,7 +193,7 @@ class Case:
         return f"give at least {' or '.join(parts)}" if parts else "no budget suffices"
 
     def least_n(self, bound: float, n_regressors: int) -> int | None:
-        """Return the least number of records, from this one, at which what varies by this bound is clear.
+        """Return the smallest number of records, from this one, at which what varies by this bound is clear.
 
         None where no number suffices, and where it does not matter because weights have a public total.
         """
@@ -216,7 +216,7 @@ class Case:
         return high
 
     def least_budget(self, bound: float, n_regressors: int, *, least: float = 1.0) -> GaussianBudget | None:
-        """Return the least budget of this delta, from ``least`` times this one, at which it is clear."""
+        """Return the smallest budget of this delta, from ``least`` times this one, at which it is clear."""
 
         def clear(factor: float) -> bool:
             try:

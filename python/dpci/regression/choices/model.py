@@ -64,7 +64,7 @@ class Model:
     features: tuple[str, ...]
     fit_intercept: bool
     l2_strength: Ridge
-    """λ of the ridge, or "private": the least that lifts every direction above the noise."""
+    """λ of the ridge, or "private": the smallest that lifts every direction above the noise."""
     covariance: str
 
     @property

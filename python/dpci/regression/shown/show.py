@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_percent, format_pvalue, number_format
+from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, number_format
 from dpci.base.validation import broken, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import ERROR_DIGITS, TableUnits
+from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
@@ -138,7 +138,7 @@ def coefficient_table(
         shares, last = [""] * len(values), []
     digits = [number_format(error, value, digits=ERROR_DIGITS) for error, value in zip(errors, values, strict=True)]
     if shown is None:
-        digits = [number_format(errors, values)] * len(values)
+        digits = [number_format(errors, values, digits=ERROR_DIGITS)] * len(values)
     columns = zip(heads, digits, values, errors, pvalues, intervals.lower, intervals.upper, shares, strict=True)
     rows = [
         [*head, f"{b:{x}}", f"{e:{x}}", format_pvalue(p), f"{lo:{x}}", f"{hi:{x}}", *([share] if last else [])]
@@ -212,7 +212,7 @@ def regression_page(
         else "the coefficient of ordinary least squares"
     )
     caveats = [
-        f"Each interval covers its target, {target} in the population, in {percent} of such studies.",
+        f"In {percent} of repetitions of the study an interval covers its target, {target} in the population.",
         note_of(record, model),
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),

@@ -40,7 +40,7 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
 
 
 def axis_ticks(intervals: ConfidenceIntervals) -> NDArray[np.float64]:
-    """Return round numbers from below the least bound, or 0, to above the greatest."""
+    """Return round numbers from below the smallest bound, or 0, to above the largest."""
     # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
     greatest = float(np.finfo(np.float64).max)
     low = max(-greatest, min(0.0, float(intervals.lower.min())))

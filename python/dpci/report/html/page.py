@@ -3,20 +3,20 @@
 import numpy as np
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.base.tables import format_bound, format_percent, number_format
+from dpci.base.tables import format_bound, format_percent
 from dpci.base.validation import broken
 from dpci.budgets import GaussianBudget, PureDP
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.units import ERROR_DIGITS
-from dpci.losses import LOG_ODDS, SEVERAL, describe
+from dpci.losses import SEVERAL, describe
 from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
-from dpci.released.sources import exceptions, table_values
+from dpci.released.sources import exceptions, shown_classes, table_values
 from dpci.report.attacker import best_guess, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
+from dpci.report.html.odds import is_shrunken, odds_section
 from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
@@ -79,8 +79,8 @@ def _heading(result: Inference) -> str:
     kind = "A private model" if result.private else "A model with seeded noise"
     if result.schema is not None:
         kind += f" of {result.schema.target.column}"
-        if result.classes is not None:
-            negative, positive = result.classes
+        if (classes := shown_classes(result.classes, result.schema)) is not None:
+            negative, positive = classes
             kind += f" ({positive} against {negative})"
     logistic = result.loss["name"] == "logistic"
     return f"{kind}: {'logistic regression' if logistic else f'{describe(result.loss)} loss'}"
@@ -142,41 +142,10 @@ def _numbers(result: Inference, view: View) -> list[Html]:
         figure = [tag("p", _RANGES), *figure]
     return [
         section("numbers", "Parameters", table, *figure),
-        *_odds(result, view),
+        *odds_section(result, view),
         *_columns(result),
         section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
-
-
-def _odds(result: Inference, view: View) -> list[Html]:
-    """Return odds ratios with intervals, where a coefficient is a log odds ratio that has a unit."""
-    schema, record = result.schema, record_of(result)
-    if schema is None or not view.in_units(result) or record.loss["name"] not in (*LOG_ODDS, SEVERAL):
-        return []
-    found = result.odds_ratios(level=view.level, simultaneous=view.simultaneous, target=view.target)
-    units = schema.units * len(record.prefixes)
-    columns = zip(found.names, units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
-    rows = [
-        [join([breakable(name), tag("small", unit)]), *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
-        for name, unit, ratio, *bounds, refusal in columns
-        if refusal is None and not unit.startswith("no unit")
-    ]
-    table = data_table(
-        f"{format_percent(view.level)} confidence intervals of odds ratios", ["", "odds ratio", "lower", "upper"], rows
-    )
-    note = (
-        "An odds ratio is e to the power of a coefficient: the factor by which one more unit, or the category instead "
-        "of the reference, multiplies the odds. 1 means no change."
-    )
-    notes = [tag("p", text) for text in (note, *_shrunken_odds(result, view))]
-    return [section("odds", "Odds ratios", table, *notes)] if rows else []
-
-
-def _shrunken_odds(result: Inference, view: View) -> list[str]:
-    if not _is_shrunken(result, view):
-        return []
-    of_what = f"These are odds ratios of a regularised model (lambda = {result.l2_strength:g})."
-    return [f"{of_what} They are nearer to 1 than those of an ordinary logistic regression, possibly several-fold."]
 
 
 def _columns(result: Inference) -> list[Html]:
@@ -190,12 +159,6 @@ def _columns(result: Inference) -> list[Html]:
     table = data_table("Public bounds and categories", ["", "counted from ... to ..., or categories", "source"], rows)
     rules: list[Content] = [f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)]
     return [section("columns", "Columns of the table", table, bullets(rules))]
-
-
-def _digits(lower: float, upper: float) -> str:
-    """Return the format of a positive number of which only an interval is known."""
-    width = upper - lower
-    return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"
 
 
 def estimates_data_table(caption: str, header: list[str], rows: list[list[str]]) -> Html:
@@ -212,8 +175,8 @@ def estimates_data_table(caption: str, header: list[str], rows: list[list[str]])
 def _reading(result: Inference, view: View) -> list[Content]:
     percent = format_percent(view.level)
     sign = "A positive parameter raises the predicted target."
-    if result.classes is not None:
-        sign = f"A positive parameter favours the class {result.classes[1]!r}."
+    if (classes := shown_classes(result.classes, result.schema)) is not None:
+        sign = f"A positive parameter favours the class {classes[1]!r}."
     elif result.loss["name"] == SEVERAL:
         sign = "A positive parameter favours the class in its name against the reference class."
     elif result.loss["name"] == "soft_logistic":
@@ -221,10 +184,10 @@ def _reading(result: Inference, view: View) -> list[Content]:
     spread = (
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
-    bounds = f"an interval that covers the target in {percent} of such studies, each parameter by itself."
+    bounds = f"in {percent} of repetitions of the study the interval covers the target, each parameter by itself."
     bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
     if view.simultaneous is not None:
-        bounds = f"intervals that all cover their targets at once in at least {percent} of such studies."
+        bounds = f"in at least {percent} of repetitions of the study all intervals cover their targets at once."
     return [
         f"Estimate: the released parameter, noise included. {sign}",
         f"Std error: {spread}",
@@ -348,12 +311,8 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
     ]
 
 
-def _is_shrunken(result: Inference, view: View) -> bool:
-    return view.target == "regularised" and result.l2_strength > 0.0
-
-
 def _shrunken(result: Inference, view: View) -> list[str]:
-    return [_SHRUNKEN] if _is_shrunken(result, view) else []
+    return [_SHRUNKEN] if is_shrunken(result, view) else []
 
 
 def _caveats(result: Inference, targets: list[str]) -> list[Html]:
