@@ -77,7 +77,7 @@ def simulated(case: Case) -> tuple[Schema, np.ndarray, np.ndarray]:
         table[f"c{j}"] = np.array(list(LEVELS))[codes]
         score += rng.normal(0.0, 0.4, len(LEVELS))[codes]
     table["ill"] = np.where(score + rng.logistic(size=case.n) > 0.0, "yes", "no")
-    schema = Schema(columns=tuple(columns), target=ClassTarget(column="ill", negative="no", positive="yes"))
+    schema = Schema(columns=tuple(columns), target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
     X, y, _ = schema.transform(table)
     return schema, X, y
 
@@ -180,7 +180,7 @@ def one_release(case: Case) -> Iterator[str]:
 def several(case: Case) -> Iterator[str]:
     """Yield the lengths of each of k fits that share one total."""
     schema, _, _ = table_of(case)
-    totals = {
+    totals: dict[str, list[Any]] = {
         "pure ε = 1": [dpci.PureDP(1.0 / k) for k in FITS],
         "(1, 10⁻⁶)": [dpci.ApproxDP(1.0 / k, DELTA / k) for k in FITS],
         f"ρ = {WITHIN.rho:.4f}": [dpci.ZCDP(WITHIN.rho / k) for k in FITS],
