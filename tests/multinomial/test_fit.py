@@ -11,6 +11,7 @@ from scipy import optimize
 
 import dpci
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
+from support.extreme import attempt_several
 from support.saved import rewritten
 
 N, STRENGTH = 1500, 1e-2
@@ -271,3 +272,10 @@ def test_a_warning_of_a_test_points_to_its_caller():
     with pytest.warns(dpci.MomentNoiseWarning) as caught:
         noisy.wald_test(["b:x0", "b:x1"])
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_fits_that_are_not_refused_beforehand_do_not_fail():
+    """A failure that depends on the data would be paid by no budget."""
+    found = [attempt_several(seed) for seed in range(60)]
+    assert [facts for outcome, facts in found if outcome == "failed"] == []
+    assert sum(outcome == "fitted" for outcome, _ in found) > 20
