@@ -11,6 +11,7 @@ from scipy import optimize
 
 import dpci
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
+from dpci.released.whole import Whole
 from support.extreme import attempt_several
 from support.saved import rewritten
 
@@ -145,14 +146,14 @@ def test_damaged_files_are_refused(fitted):
             dpci.multinomial.MultinomialFit.from_json(json.dumps(values))
 
 
-WHOLE = {"parts": 2, "neighbors": "replace_one", "notion": "zcdp", "budget": {"rho": 0.5}}
-
-
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"whole": {**WHOLE, "kind": "tuning"}}, "part of another release"),
-        ({"whole": {**WHOLE, "kind": "disjoint_groups"}}, "part of another release"),
+        (
+            {"whole": Whole("tuning", 2, "replace_one", dpci.ZCDP(0.6), {"rho": 0.1}).to_dict()},
+            "part of another release",
+        ),
+        ({"whole": Whole("disjoint_groups", 2, "replace_one", BUDGET).to_dict()}, "part of another release"),
         ({"projection": "floor"}, "projection"),
         ({"projection": "cautious"}, "projection"),
         ("report", "steps must be those of a fit"),
