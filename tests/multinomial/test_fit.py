@@ -11,6 +11,8 @@ from scipy import optimize
 
 import dpci
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
+from dpci.released.whole import Whole
+from support.extreme import attempt_several
 from support.saved import rewritten
 
 N, STRENGTH = 1500, 1e-2
@@ -144,14 +146,14 @@ def test_damaged_files_are_refused(fitted):
             dpci.multinomial.MultinomialFit.from_json(json.dumps(values))
 
 
-WHOLE = {"parts": 2, "neighbors": "replace_one", "notion": "zcdp", "budget": {"rho": 0.5}}
-
-
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"whole": {**WHOLE, "kind": "tuning"}}, "part of another release"),
-        ({"whole": {**WHOLE, "kind": "disjoint_groups"}}, "part of another release"),
+        (
+            {"whole": Whole("tuning", 2, "replace_one", dpci.ZCDP(0.6), {"rho": 0.1}).to_dict()},
+            "part of another release",
+        ),
+        ({"whole": Whole("disjoint_groups", 2, "replace_one", BUDGET).to_dict()}, "part of another release"),
         ({"projection": "floor"}, "projection"),
         ({"projection": "cautious"}, "projection"),
         ("report", "steps must be those of a fit"),
@@ -271,3 +273,10 @@ def test_a_warning_of_a_test_points_to_its_caller():
     with pytest.warns(dpci.MomentNoiseWarning) as caught:
         noisy.wald_test(["b:x0", "b:x1"])
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_fits_that_are_not_refused_beforehand_do_not_fail():
+    """A failure that depends on the data would be paid by no budget."""
+    found = [attempt_several(seed) for seed in range(60)]
+    assert [facts for outcome, facts in found if outcome == "failed"] == []
+    assert sum(outcome == "fitted" for outcome, _ in found) > 20

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.errors import InvalidInput, ReleaseFailed
+from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from dpci.released.rules import checksum
 from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
 
@@ -211,6 +211,12 @@ def test_a_value_outside_the_lists_is_an_error_that_private_errors_hide():
     result = dpci.multinomial.fit(TABLE, schema=SCHEMA, **asked)
     assert len(ledger.history) == 2
     assert ledger.models[ledger.history[1].number] == result.digest
+
+
+def test_a_ledger_that_cannot_pay_refuses_before_a_table_is_looked_at():
+    ledger = dpci.Ledger(dpci.ZCDP(rho=0.1))
+    with pytest.raises(BudgetExceeded):
+        dpci.multinomial.fit("missing.csv", schema=SCHEMA, budget=dpci.ZCDP(0.5), l2_strength=0.01, ledger=ledger)
 
 
 def test_rows_without_targets_are_refused():

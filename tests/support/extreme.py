@@ -173,3 +173,40 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
         except DpciError as error:
             return "failed", f"{facts}: {type(error).__name__} {error}"
     return "fitted", facts
+
+
+def attempt_several(seed: int) -> tuple[str, str]:
+    """Return what :func:`attempt` does, of the multinomial loss: conditions up to those that are refused."""
+    rng = np.random.default_rng(seed)
+    n, d, n_classes = int(_size(rng, 0.5, 2.5)), int(rng.choice([1, 2, 3, 8])), int(rng.choice([3, 4, 6]))
+    mechanism, row_norm = str(rng.choice(["objective", "output"])), _size(rng, -3.0, 4.0)
+    budgets = (
+        lambda: dpci.PureDP(_size(rng, 0.0, 3.0)),
+        lambda: dpci.ZCDP(_size(rng, -1.0, 4.0)),
+        lambda: dpci.ApproxDP(_size(rng, 0.0, 2.0), 1e-6),
+    )
+    keywords: dict[str, Any] = {
+        "budget": budgets[rng.integers(3)](),
+        "l2_strength": 0.5 * row_norm**2 / _size(rng, 2.0, 8.0 if mechanism == "objective" else 12.0),
+        "row_norm": row_norm,
+        "mechanism": mechanism,
+        "moments": str(rng.choice(["none", "joint"])),
+        "fit_intercept": bool(rng.uniform() < 0.3),
+    }
+    kind, X, _ = random_data(rng, n, d, row_norm)
+    targets = str(rng.choice(["random", "one class", "separable"]))
+    y = {
+        "random": rng.integers(0, n_classes, n),
+        "one class": np.full(n, rng.integers(0, n_classes)),
+        "separable": (X @ rng.normal(size=(d, n_classes))).argmax(axis=1),
+    }[targets]
+    facts = f"seed {seed}: n={n}, d={d}, {n_classes} classes, {kind}, {targets}, {keywords}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpciWarning)
+        try:
+            dpci.multinomial.fit(X, y, classes=range(n_classes), seed=seed, n_threads=1, **keywords)
+        except (RegularizationTooSmall, InvalidInput) as error:
+            return "refused", f"{facts}: {error}"
+        except DpciError as error:
+            return "failed", f"{facts}: {type(error).__name__} {error}"
+    return "fitted", facts
