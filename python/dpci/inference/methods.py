@@ -336,9 +336,9 @@ def _stretch_notes(result: Inference) -> list[str]:
     if not covered < TRUSTED_COVERAGE:
         return [note]
     single = (
-        "They hold on average over the parameters. The noise leaves the variance of a single error uncertain by "
-        f"{spread:.0%}, one standard deviation: the 95% interval of a parameter whose variance is so much above its "
-        f"estimate covers {covered:.3f}."
+        "They hold on average over the parameters. The noise leaves the variance of a single estimate uncertain by "
+        f"{spread:.0%} (one standard deviation). Where the true variance is {spread:.0%} above its estimate, a 95% "
+        f"interval has a coverage of {covered:.3f}."
     )
     return [f"{note} {single}"]
 
