@@ -170,8 +170,6 @@ def release(
     for name, values in (("persons", persons), ("weights", weights)):
         if isinstance(values, str) and not is_in_parts(X):
             raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
-    known_schema = getattr(X, "schema", None) if is_in_parts(X) else None
-    check_columns_of_counts(known_schema.persons if isinstance(known_schema, Schema) else None, persons, weights)
     payment = payment_for("dpci.regression.release", ledger, choices)
 
     def counts(table: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever the caller has
@@ -289,14 +287,11 @@ def _check_table(
     counts: Callable[[Any], dict[str, Any]] | None,
 ) -> None:
     """Refuse persons and weights that rows in parts do not have as columns, and sparse rows with bounds."""
-    if counts is not None and (is_in_parts(X) or is_dask(X)):
-        check_counts_in_parts(X, **counts(X))
-    schema = getattr(X, "schema", None) if isinstance(X, Partitions) else None
-    if isinstance(schema, Schema) and schema.persons and choices.persons is None:
-        raise InvalidInput(
-            f"persons must be given where the schema names a column of persons, {schema.persons!r}, because a person "
-            f"may have several rows: pass persons={schema.persons!r}, got persons=None"
-        )
+    if is_in_parts(X) or is_dask(X):
+        given = {"persons": None, "weights": None} if counts is None else counts(X)
+        check_counts_in_parts(X, **given)
+        schema = getattr(X, "schema", None)
+        check_columns_of_counts(schema.persons if isinstance(schema, Schema) else None, **given)
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
