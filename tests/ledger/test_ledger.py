@@ -368,7 +368,7 @@ def test_commands(tmp_path, capsys):
     [
         (["ledger", "create", "{there}", "--epsilon", "1"], "a new ledger must have a new file"),
         (["ledger", "create", "{new}"], "the budget must be --epsilon"),
-        (["ledger", "show", "{new}"], "unable to open"),
+        (["ledger", "show", "{new}"], "must exist, got"),
         (["ledger", "show", "{text}"], "file is not a database"),
         (["ledger", "export", "{there}", "--output", "{text}"], "--output must name a new file"),
         (["fit", "x.csv", "--schema", "adult_demo", "--l2-strength", "1", "--epsilon", "1", "--label", "a"], "--label"),
