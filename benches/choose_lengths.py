@@ -231,7 +231,7 @@ bounds, and the five categories have the probabilities .1 (the reference), .6, .
 - *Worst* is the parameter covered least, where there are enough replicates. With many parameters it is below the level
   by chance: of 50 parameters covered .95 with 300 replicates it is about .92.
 - ρ = 0.0244 is the greatest zCDP budget within (1, 10⁻⁶). (4.2, 10⁻⁶) has the best guess of pure ε = 1: an attacker
-  rightly guesses which of two equally likely records is in the data with probability .731 at most. ρ = 1 is for
+  rightly guesses which of two equally likely records is in the data with probability .732 at most. ρ = 1 is for
   comparison, and protects less.
 """
 SEVERAL = """Lengths of each of k fits that divide the total equally, λ = 0.01: ε/k, (ε/k, δ/k) or ρ/k, as a
