@@ -66,4 +66,12 @@ def test_the_gaussian_mechanism_is_within_the_group_guarantee():
 def test_what_the_parts_of_a_release_cost_together(kind, neighbors, cost):
     whole = Whole(kind, 3, neighbors, dpci.PureDP(6.0))
     assert whole.cost_of(dpci.PureDP(1.0)) == dpci.PureDP(cost)
-    assert whole.is_sum == (kind in {"strata", "groups", "disjoint_groups"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "neighbors", "cost"), [("counted_strata", "replace_one", 3.0), ("tuning", "add_remove", 1.5)]
+)
+def test_what_counts_or_a_choice_spent_is_part_of_the_cost(kind, neighbors, cost):
+    whole = Whole(kind, 3, neighbors, dpci.PureDP(6.0), {"epsilon": 0.5})
+    assert whole.cost_of(dpci.PureDP(1.0)) == dpci.PureDP(cost)
+    assert Whole.from_dict(whole.to_dict()) == whole

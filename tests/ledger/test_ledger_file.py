@@ -191,7 +191,7 @@ def test_foreign_files_are_refused_and_left_alone(path, case):
 def test_a_file_that_vanishes_or_is_replaced_is_not_followed(path, tmp_path):
     ledger = dpci.Ledger(TOTAL, path=path)
     shutil.move(path, tmp_path / "away")
-    with pytest.raises(LedgerError, match="unable to open"):
+    with pytest.raises(LedgerError, match="must exist"):
         spend(ledger)
     assert not path.exists()
     dpci.Ledger(TOTAL, path=path)
