@@ -128,11 +128,11 @@ mod tests {
             let profile = |slopes| ObjectiveProfile::new(&bounds, slopes, 0.25, 1.0).unwrap();
             let (several, logistic) = (profile(Slopes::Classes(2)), profile(Slopes::OneSigned));
             for (epsilon, ratio, mu) in [(1.0, 0.2, 0.1), (0.3, 0.05, 0.0), (3.0, 1.0, 0.4)] {
-                let found = several.delta(epsilon, ratio / 2.0_f64.sqrt(), mu);
+                let found = several.delta(epsilon, 2.0_f64.sqrt() * ratio, mu);
                 let expected = logistic.delta(epsilon, ratio, mu);
                 assert!((found / expected - 1.0).abs() < 1e-12, "{found} {expected}");
                 // Of the cases of a maximum the classes count more precisely.
-                let found = several.rdp(8.0, ratio / 2.0_f64.sqrt(), mu).unwrap();
+                let found = several.rdp(8.0, 2.0_f64.sqrt() * ratio, mu).unwrap();
                 let expected = logistic.rdp(8.0, ratio, mu).unwrap();
                 assert!(
                     found <= expected * (1.0 + 1e-12) && found > 0.5 * expected,
