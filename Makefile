@@ -18,7 +18,7 @@ PYTHONS ?= $(PYTHON)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo prepare compiled test prove mutants fuzz lint format bench docs dist advisories clean
+.PHONY: help build demo prepare compiled test prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,12 +105,16 @@ fuzz: ## Fuzz the core, guided by coverage (needs nightly Rust and cargo-fuzz; s
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --offline check licenses bans sources; \
 		else echo "cargo-deny is not installed: tests/house/test_dependencies.py checks the same licences and bans"; fi
 
-lint: build ## Check format, lints and types; a warning is an error.
+lint: lint-rust lint-python ## Check format, lints and types; a warning is an error (with -j2 both languages at the same time).
+
+lint-rust:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p dpci-core --all-targets --features seeded-bugs --quiet -- -D warnings
 	# As other crates see it, with private modules.
 	cargo clippy -p dpci-core --quiet --lib --examples -- -D warnings
+
+lint-python: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
