@@ -278,12 +278,14 @@ def _checked_rows(table: Any) -> Any:  # noqa: ANN401  # any of SciPy's sparse c
     """Convert to CSR; refuse indices out of range, which SciPy's conversions would follow beyond the end of arrays."""
     try:
         if table.format in {"csr", "csc", "bsr"}:
-            # A second object on the same arrays: flags on the caller's may be stale.
-            table = type(table)((table.data, table.indices, table.indptr), shape=table.shape)
+            # A second object, as flags on the caller's may be stale. SciPy follows offsets and converted indices
+            # through memory: they are copied, so that they stay what was checked if a thread changes the caller's.
+            indices = table.indices if table.format == "csr" else table.indices.copy()
+            table = type(table)((table.data, indices, table.indptr.copy()), shape=table.shape)
             table.check_format(full_check=True)
             _check_offsets(table)
         elif table.format == "coo":
-            table = type(table)((table.data, (table.row, table.col)), shape=table.shape)
+            table = type(table)((table.data, (table.row.copy(), table.col.copy())), shape=table.shape)
         elif table.format == "lil" and any(map(operator.ne, map(len, table.rows), map(len, table.data))):
             raise ValueError("rows of other lengths than those of data")  # noqa: TRY301
         rows = table.tocsr()

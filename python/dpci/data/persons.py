@@ -138,6 +138,7 @@ def numbers_of(cells: NDArray[Any]) -> _I64:
     """Return the persons of ids that are checked, as numbers from 0 without gaps; see :func:`numbered`."""
     kind = cells.dtype.kind
     if kind in "biu" and len(cells):
+        cells = cells.copy()  # between its bounds and its use no other thread changes it
         least, greatest = int(cells.min()), int(cells.max())
         if greatest - least <= _SPREAD * len(cells):
             if greatest < 2**63:
