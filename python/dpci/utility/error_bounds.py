@@ -11,7 +11,13 @@ from scipy.special import chdtri, gammainccinv
 from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 from dpci.errors import InvalidInput
-from dpci.model.keywords import asks_add_remove, check_keywords, check_n_planned
+from dpci.model.keywords import (
+    MODEL_KEYWORDS,
+    UNIT_KEYWORDS,
+    asks_add_remove,
+    check_keywords,
+    check_n_planned,
+)
 from dpci.model.settings import ModelKeywords, Settings
 
 Risk: TypeAlias = Literal["training", "empirical", "regularized", "population"]
@@ -29,11 +35,11 @@ _THEOREMS: Final[Mapping[Risk, str]] = {
     "regularized": "Theorem 20",
     "population": "Theorem 21",
 }
-_IID = "records are independent draws from one population within the public bounds"
+_IID = "{records} are independent draws from one population within the public bounds"
 _ANY = "nothing about the data beyond the public bounds"
 _OF_RELATION: Final[Mapping[str, tuple[str, ...]]] = {
     "replace_one": (),
-    "add_remove": ("the number of records is n_public",),
+    "add_remove": ("the number of {records} is n_public",),
 }
 
 
@@ -93,7 +99,12 @@ class ErrorBound:
 
 
 class BoundKeywords(ModelKeywords, total=False):
-    """Keywords of :func:`dpci.fit` that say what is fitted."""
+    """Keywords of :func:`dpci.fit` that say what is fitted, and how much records count."""
+
+    contribution: Literal["mean"] | None
+    max_rows: int | None
+    weight_bound: float | None
+    weight_total: float | None
 
 
 def bound(
@@ -114,7 +125,8 @@ def bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Public number of records, and of columns without the intercept.
+        Public number of records, and of columns without the intercept. With ``contribution="mean"`` or ``max_rows``
+        records are persons.
     of : {"training", "empirical", "regularized", "population"}
         The risk, in excess of its least value on the ball of ``radius``: the regularised mean loss over the sample, the
         mean loss over the sample, or the same two over the population. If the best parameters lie outside the ball, no
@@ -130,7 +142,8 @@ def bound(
         Keywords of :func:`dpci.fit` that say what is fitted; ``budget`` and ``l2_strength`` are required, and
         ``mechanism`` is "output" (the default here). ``moments`` is "none" unless a ``split`` is given. A ``radius`` is
         required for the risks without the regulariser, and for the squared loss. Under ``neighbors="add_remove"``
-        ``n_public`` is ``n_samples`` and may be left out.
+        ``n_public`` is ``n_samples`` and may be left out. With ``contribution`` or ``max_rows`` the mean loss is that over
+        persons, with ``weight_bound`` the weighted sum of losses over ``weight_total``.
 
     Returns
     -------
@@ -165,7 +178,7 @@ def bound(
 
 
 def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
-    check_keywords("bound", keywords)
+    check_keywords("bound", keywords, allowed=(*MODEL_KEYWORDS, *UNIT_KEYWORDS))
     moments = "none" if keywords.get("split") is None else "joint"
     complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
     if asks_add_remove(complete):
@@ -206,9 +219,12 @@ class _Problem:
                 f"radius must be given with of={of!r}, because the comparison is with the best of a ball, got "
                 "radius=None"
             )
+        # What the records count together over what divides their sums: 1, but for weights.
+        divisor = self.n if settings.weights is None else settings.weights.divisor(self.n)
+        self.mass = self.n / divisor
         # Strong convexity bounds the minimiser by the gradient at zero.
         at_zero = spec.slope_bound * self.row_norm
-        self.reach = at_zero / self.strong_convexity if self.radius is None else self.radius
+        self.reach = self.mass * at_zero / self.strong_convexity if self.radius is None else self.radius
         limit = self.loss.predictor_bound
         if limit is not None and not self.projected:
             raise InvalidInput(
@@ -216,9 +232,10 @@ class _Problem:
                 "dpci.OutputPerturbation(project=True), because noise leaves the ball, got project=False"
             )
         # How far the minimiser moves when one record is replaced; of most losses less than by the slope alone.
-        self.stability = 2.0 * at_zero / (self.n * self.strong_convexity)
+        self.stability = 2.0 * at_zero / (divisor * self.strong_convexity)
         if settings.neighbors == "replace_one":
             self.stability = min(self.stability, plan["steps"][0].sensitivity)
+        self.records = "records" if settings.persons is None else "persons"
         self.facts = _OF_RELATION[settings.neighbors]
 
     def noise_norm(self, failure: float) -> float:
@@ -237,7 +254,7 @@ class _Problem:
     def lipschitz(self, failure: float) -> float:
         """Return what the noise adds to a mean loss at most."""
         norm = self.noise_norm(failure)
-        return self.slope(norm) * self.row_norm * norm
+        return self.mass * self.slope(norm) * self.row_norm * norm
 
     def regularised(self, failure: float) -> float:
         """Return the same for a mean loss with its regulariser."""
@@ -249,7 +266,7 @@ class _Problem:
         """Return the same over the sample where the gradient vanishes at the minimiser: half the largest curvature."""
         norm = self.noise_norm(failure)
         farthest = self.row_norm * (self.reach + norm)
-        curvature = self.loss.sup_curvature(farthest) * self.row_norm**2 + self.l2_strength
+        curvature = self.mass * self.loss.sup_curvature(farthest) * self.row_norm**2 + self.l2_strength
         return curvature * norm**2 / 2.0
 
     def over_the_noise(self, failure: float) -> ErrorBound:
@@ -268,7 +285,7 @@ class _Problem:
         def terms(for_noise: float) -> dict[str, float]:
             # Of the minimiser, which lies in the ball: nothing of the noise enters.
             slope = min(self.loss.slope_bound, self.loss.sup_slope(self.row_norm * self.reach))
-            generalization = slope * self.row_norm * self.stability / (failure - for_noise)
+            generalization = self.mass * slope * self.row_norm * self.stability / (failure - for_noise)
             if self.of == "regularized":
                 return {"noise": self.regularised(for_noise), "generalization": generalization}
             return {
@@ -310,5 +327,5 @@ class _Problem:
             slope_bound=self.slope(norm),
             terms=MappingProxyType(dict(terms)),
             theorem=theorem or _THEOREMS[self.of],
-            assumes=(*assumes, *self.facts),
+            assumes=tuple(text.format(records=self.records) for text in (*assumes, *self.facts)),
         )
