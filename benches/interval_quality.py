@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 import dpci
 from _studies import (
@@ -37,6 +35,9 @@ from _studies import (
     report,
     started,
 )
+from _tables import read_table
+from dpci.report.panels import grid, head, label, legend, save
+from dpci.report.style import BLUE, GREEN, GREY, VERMILION
 
 # Standard error of a coverage of the reference, which has 200 replicates.
 REFERENCE_SE = 0.006
@@ -186,9 +187,12 @@ class Point:
     noise_ratio: float
 
 
+DIMENSION_TITLE = "Quality against the number of columns"
+
+
 def dimension(run: Run, figure: Path | None) -> Iterator[str]:
     """Coverage and length with the defaults as columns are added."""
-    yield "## Quality against the number of columns\n"
+    yield f"## {DIMENSION_TITLE}\n"
     yield (
         f"Our defaults, logistic loss; {', '.join(map(str, BUDGETS.values()))}. r_H/λ is the spectral radius of the "
         "noise in the Hessian over λ for parameters of any norm, as `dpci.plan` reports it.\n"
@@ -209,8 +213,16 @@ def dimension(run: Run, figure: Path | None) -> Iterator[str]:
     header = "data,notion,mechanism,coverage,s.e.,mean length,length ratio,r_H/λ"
     yield from markdown(header.split(","), table)
     if figure is not None:
-        draw(points, figure)
-        yield f"\n![Coverage and length ratio against the number of columns]({figure.name})"
+        draw([list(map(str, row)) for row in table], figure)
+        yield (
+            "\n![Two panels for each data set: coverage near the dotted line at 0.95, and the ratio of lengths near "
+            f"1, from 10 to 90 columns]({figure.name})\n"
+        )
+        yield (
+            "*Coverage of the 95% intervals with bars of two standard errors, and mean length over the span of the "
+            "released parameters, as columns are added. A line is a notion of privacy and a mechanism. Dotted: what "
+            "ideal intervals have.*"
+        )
 
 
 def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
@@ -224,57 +236,65 @@ def dimension_points(run: Run, rows: Rows) -> Iterator[Point]:
         yield Point(rows, setting, study, plan.noise_ratio)
 
 
-def draw(points: Sequence[Point], path: Path) -> None:
-    """Coverage and length ratio in rows of panels, a column for each data set."""
-    panels: list[tuple[str, Callable[[Point], float]]] = [
-        ("coverage", lambda p: p.study.coverage),
-        ("length ratio", lambda p: p.study.length_ratio or np.nan),
-    ]
-    titles = list(dict.fromkeys(p.rows.title for p in points))
-    colours = {"pure": "C0", "zCDP": "C1", "(ε,δ)": "C2"}
-    # A fixed salt and no date: the same numbers give the same file.
-    with rc_context({"svg.hashsalt": "dpci", "font.size": 10}):
-        figure = Figure(figsize=(4.2 * len(titles) + 0.6, 5.8), layout="constrained")
-        axes = figure.subplots(len(panels), len(titles), sharex=True, sharey="row", squeeze=False)
-        for (row, (label, value)), (column, title) in itertools.product(enumerate(panels), enumerate(titles)):
-            ax = axes[row, column]
-            for setting in DIMENSION_SETTINGS:
-                chosen = [p for p in points if (p.rows.title, p.setting) == (title, setting)]
-                ax.errorbar(
-                    [p.rows.d for p in chosen],
-                    [value(p) for p in chosen],
-                    yerr=[2 * p.study.coverage_se for p in chosen] if label == "coverage" else None,
-                    color=colours[setting.notion],
-                    marker="o" if setting.mechanism == "objective" else "s",
-                    linestyle="-" if setting.mechanism == "objective" else "--",
-                    label=f"{setting.notion}, {setting.mechanism}",
-                    capsize=3,
-                )
-            ax.set_xticks(sorted({p.rows.d for p in points}))
-            ax.grid(alpha=0.3)
-            if label == "coverage":
-                ax.axhline(0.95, color="0.4", linewidth=1, linestyle=":")
-                ax.set_title(title)
-            if label == "length ratio":
-                ax.axhline(1.0, color="0.4", linewidth=1, linestyle=":")
-            if row == len(panels) - 1:
-                ax.set_xlabel("columns before the column of ones, d")
-            if column == 0:
-                ax.set_ylabel(label)
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+NOTIONS = {"pure": BLUE, "zCDP": VERMILION, "(ε,δ)": GREEN}
+
+
+def draw(table: Sequence[Sequence[str]], path: Path) -> None:
+    """Draw the rows of the table: coverage, then length ratio, in rows of panels with a column for each data set."""
+    places = [row[0].rsplit(", d=", 1) for row in table]
+    titles = list(dict.fromkeys(title for title, _ in places))
+    figure, axes = grid(2, len(titles), height=2.6)
+    for (i, what), (column, title) in itertools.product(enumerate(("coverage", "length ratio")), enumerate(titles)):
+        ax = axes[i][column]
+        if column:
+            ax.sharey(axes[i][0])
+        for setting in DIMENSION_SETTINGS:
+            chosen = [
+                (int(d), *map(float, (row[3], row[4], row[6])))
+                for (name, d), row in zip(places, table, strict=True)
+                if (name, *row[1:3]) == (title, setting.notion, setting.mechanism)
+            ]
+            d, coverage, se, ratio = zip(*chosen, strict=True)
+            ax.errorbar(
+                d,
+                ratio if i else coverage,
+                yerr=None if i else 2.0 * np.array(se),
+                color=NOTIONS[setting.notion],
+                marker="o" if setting.mechanism == "objective" else "s",
+                markersize=4,
+                linestyle="-" if setting.mechanism == "objective" else "--",
+                label=f"{setting.notion}, {setting.mechanism}",
+                capsize=3,
+            )
+        ax.axhline(1.0 if i else 0.95, color=GREY, linewidth=1, linestyle=":")
+        ax.set_xticks(sorted({int(d) for _, d in places}))
+        label(ax, title, "columns $d$", "" if column else what)
+    legend(figure, *axes[0][0].get_legend_handles_labels())
+    budgets = ", ".join(map(str, BUDGETS.values()))
+    for letter in ("epsilon", "rho", "delta"):
+        budgets = budgets.replace(letter, rf"$\{letter}$")
+    head(
+        figure,
+        "Coverage of 95% intervals (± 2 standard errors) and length ratio against the number of columns; logistic "
+        f"loss, {budgets}.\nNOT PRIVATE",
+    )
+    save(figure, path)
 
 
 def main() -> None:
     options = parser(__doc__.splitlines()[0], ("reference", "budget", "dimension"))
     options.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
+    options.add_argument("--drawn-from", type=Path, metavar="REPORT", help="draw --figure from this report; no run")
     arguments = options.parse_args()
+    if arguments.drawn_from:
+        draw(read_table(arguments.drawn_from.read_text("utf-8"), DIMENSION_TITLE)[1], arguments.figure)
+        return
     sections = {
         "reference": reference,
         "budget": budget,
         "dimension": functools.partial(dimension, figure=arguments.figure),
     }
-    changed = changed_options(options, arguments, "figure")
+    changed = changed_options(options, arguments, "figure", "drawn_from")
     report("Quality of the intervals", started(arguments), changed, sections, arguments.only)
 
 

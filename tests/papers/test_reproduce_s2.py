@@ -230,6 +230,8 @@ def test_bounds_are_compared_record_by_record() -> None:
     assert len(figure.axes) == 6
     # Three reports in the last panel: bounds, truths, the total of the dependent one, the worst case.
     assert len(figure.axes[5].lines) == 3 + 3 + 1 + 1
+    # One colour for a report in all panels, and a solid, a dashed and a dotted line for what is said of it.
+    assert len(figure.legends[0].get_texts()) == 5 + 3
 
 
 @needs_credit

@@ -161,9 +161,9 @@ def test_curves_hold_what_was_measured() -> None:
     assert strengths["LR", "tight", "0"] == pytest.approx(0.01 + 0.5 / left_of(0.05))
     assert strengths["SVM", "tight", "1"] == pytest.approx(0.01 + 1.0 / left_of(0.1))
     figure = finding.draw()
-    assert len(figure.axes) == 6 * 4
-    # Real losses, and two lines and a dot for each measuring point.
-    assert {len(ax.lines) for ax in figure.axes} == {1 + 3 * 3}
+    assert len(figure.axes) == 6 * 2
+    # In each range real losses, and two lines and a dot for each measuring point; a line between the ranges.
+    assert {len(ax.lines) for ax in figure.axes} == {2 * (1 + 3 * 3) + 1}
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), cells[0]["real"])
 
 

@@ -15,7 +15,8 @@ from dpci.cli.output import NoCoefficients, NotDelivered, new_file
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
 from dpci.regression.result import LinearFit
-from dpci.report.plot import WIDTH, figure_height
+from dpci.report.plot import figure_height
+from dpci.report.style import WIDTH
 from dpci.report.view import View
 from dpci.schema.table import Schema
 from dpci.strata.result import StrataFit

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import dpci
+from dpci.report.panels import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,11 +37,8 @@ class Finding:
     draw: "Callable[[], Figure]"
 
     def save(self, path: Path) -> None:
-        """Draw into a file, whose extension determines the format; SVG keeps text as text, which is smaller."""
-        from matplotlib import rc_context  # noqa: PLC0415  # optional
-
-        with rc_context({"svg.fonttype": "none"}):
-            self.draw().savefig(path, dpi=150)
+        """Draw into a file, whose extension determines the format."""
+        save(self.draw(), path)
 
 
 def silent(_: str) -> None:

@@ -16,6 +16,7 @@ from dpci.base.tables import format_percent, printable
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
+from dpci.report.style import WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +32,6 @@ _LINE_OF_NAME, _LINE_OF_LABEL = 34, 40
 _PLAIN_POWERS = 5
 # Share of the axes, as they are before the layout, that names may take.
 _NAMES = 0.62
-# Inches; letters of 10 points can still be read where a telephone shows the figure 390 pixels wide.
-WIDTH = 5.5
 
 
 def forest_plot(

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, whose blue is next to that of matplotlib; each differs from the others in lightness too.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-GREY = "0.45"
+PURPLE, SKY, BROWN = "#CC79A7", "#56B4E9", "#8C564B"
+GREY, BLACK = "0.45", "#000000"
+
+# Inches and points: letters have 9 pixels where a telephone of 390 pixels shows the figure 358 pixels wide.
+WIDTH, LETTERS = 5.5, 10.0
 
 
 def caption(ax: "Axes", *lines: str) -> "Axes":

@@ -130,7 +130,7 @@ def measuring_points(sources: Sources, run: Repeats) -> Finding:
             seconds=time.perf_counter() - start,
             run=run,
         ),
-        partial(utility_figures.draw_measuring_points, found),
+        partial(utility_figures.draw_measuring_points, header, rows),
     )
 
 
@@ -164,7 +164,7 @@ def sizes(sources: Sources, run: Repeats) -> Finding:
             seconds=time.perf_counter() - start,
             run=run,
         ),
-        partial(utility_figures.draw_sizes, found),
+        partial(utility_figures.draw_sizes, header, rows),
     )
 
 

@@ -1,11 +1,13 @@
 """Draws real losses against predicted ones, and errors by measuring point and by number of rows; needs matplotlib."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.papers.li.measure import DELTA, MECHANISMS, SPANS
+from dpci.report.panels import grid, head, label, legend
+from dpci.report.style import BLUE, GREEN, ORANGE, PURPLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,106 +15,119 @@ if TYPE_CHECKING:
 
     from dpci.papers.li.measure import Case, Found, Losses, Order
 
-# Told apart by the colour-blind: one colour for each measuring point, orange for the real losses as in the paper.
-_REAL = "#e69f00"
-_COLOURS = ("#0072b2", "#009e73", "#cc79a7")
+# One colour for each measuring point, orange for the real losses as in the paper.
+_COLOURS = (BLUE, GREEN, PURPLE)
 _ORDERS: "dict[Order, tuple[str, str]]" = {"first_order": ("--", "first order"), "newton": ("-", "two steps")}
 _MECHANISM_NAMES = {"paper": "Kifer et al.", "tight": "tight"}
+# A data set and a loss: its colour and marker.
+_PANELS = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
+_NOTION = rf"$\delta$ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
 
 # Real losses fill this share of a panel: tangents leave it.
 _ROOM = 0.6
 
 
 def draw_curves(found: "Found") -> "Figure":
-    """Return a figure with a row of panels for each data set and loss: two mechanisms times two ranges of epsilon."""
+    """Return a figure with a row of panels for each data set and loss, and a column for each mechanism.
+
+    Both ranges of epsilon are in one panel; the regularisation of the tight mechanism changes where they meet.
+    """
     panels = list(dict.fromkeys(case.panel for case, _ in found))
-    figure, axes = grid(len(panels), 4, height=2.1)
-    places: dict[str, int] = {}
-    for case, losses in found:
-        row = panels.index(case.panel)
-        column = places.get(case.panel, 0)
-        places[case.panel] = column + 1
-        _draw_curve(axes[row][column], case, losses)
-        title = _title(case.panel, case.mechanism)
-        label(axes[row][column], title, r"$\epsilon$", "" if column % PANELS_A_LINE else "mean loss")
+    figure, axes = grid(len(panels), len(MECHANISMS), height=2.1)
+    for row, panel in enumerate(panels):
+        for column, mechanism in enumerate(MECHANISMS):
+            ax = axes[row][column]
+            here = [each for each in found if (each[0].panel, each[0].mechanism) == (panel, mechanism)]
+            for case, losses in here:
+                _draw_curve(ax, case, losses)
+            ax.set_xscale("log")
+            _log_room(ax, np.concatenate([losses.real.mean(axis=0) for _, losses in here]))
+            ax.set_xticks((0.1, 1.0, 10.0), labels=("0.1", "1", "10"))
+            ax.axvline(1.0, color="0.75", linewidth=0.8)
+            title = f"{panel}, {_MECHANISM_NAMES[mechanism]}"
+            label(ax, title, r"$\epsilon$" if row == len(panels) - 1 else "", "" if column else "mean loss")
     # The measuring points of both ranges share their colours.
     points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
     handles, _ = axes[0][0].get_legend_handles_labels()
     labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
-    legend(figure, handles, labels)
-    head(figure, "Mean loss against epsilon: real (orange), predicted from three measuring points. NOT PRIVATE")
+    legend(figure, handles[: len(labels)], labels, n_columns=1)
+    n_draws = len(found[0][1].real)
+    head(
+        figure,
+        f"Mean loss against $\\epsilon$, mean of {n_draws} draws: real, and predicted from each of three measuring "
+        f"points (dots) in both ranges; {_NOTION}",
+    )
     return figure
 
 
 def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
     real = losses.real.mean(axis=0)
-    ax.plot(losses.epsilons, real, color=_REAL, linewidth=4, label="real")
+    ax.plot(losses.epsilons, real, color=ORANGE, linewidth=4, label="real")
     for at, colour in zip(case.span.measured, _COLOURS, strict=True):
         for order, (line, name) in _ORDERS.items():
             predicted = losses.predicted[at, order].mean(axis=0)
             ax.plot(losses.epsilons, predicted, line, color=colour, linewidth=1.2, label=f"{name} {at:g}")
         ax.plot(at, np.interp(at, losses.epsilons, real), "o", color=colour, markersize=4)
-    low, high = real.min(), real.max()
+
+
+def _log_room(ax: "Axes", real: np.ndarray) -> None:
+    """Give real losses their share of a logarithmic axis with few ticks of plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator  # noqa: PLC0415  # optional
+
+    low, high = np.log(real.min()), np.log(real.max())
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
-    ax.set_ylim(low - margin, high + margin)
-    ax.locator_params(nbins=4)
+    ax.set_yscale("log")
+    ax.set_ylim(np.exp(low - margin), np.exp(high + margin))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    if len(ax.get_yticks()) < 2:
+        ax.yaxis.set_major_locator(NullLocator())
 
 
-def draw_measuring_points(found: "Found") -> "Figure":
-    """Return a figure of mean errors against the measuring point."""
+def draw_measuring_points(header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Figure":
+    """Return a figure of mean errors against the measuring point, drawn from the table of the report."""
     return _draw_errors(
-        found,
-        lambda case, losses, order: [(at, losses.mean_error(order, at)) for at in case.span.epsilons],
-        "measuring point $\\epsilon$",
-        "Mean error of the predicted losses by measuring point. NOT PRIVATE",
+        header,
+        rows,
+        r"measuring point $\epsilon$",
+        f"Mean error of the losses predicted in the range, by measuring point; {_NOTION}",
     )
 
 
-def draw_sizes(found: "Found") -> "Figure":
-    """Return a figure of mean errors against the number of rows."""
+def draw_sizes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Figure":
+    """Return a figure of mean errors against the number of rows, drawn from the table of the report."""
     return _draw_errors(
-        found,
-        lambda case, losses, order: [(len(case.data.X), losses.mean_error(order))],
+        header,
+        rows,
         "rows $n$",
-        "Mean error of the predicted losses by number of rows. NOT PRIVATE",
+        f"Mean error of the losses predicted from the measuring points, by number of rows; {_NOTION}",
     )
 
 
-def _draw_errors(
-    found: "Found",
-    points: "Callable[[Case, Losses, Order], Iterable[tuple[float, float]]]",
-    x_label: str,
-    title: str,
-) -> "Figure":
-    """Draw a panel for each mechanism and range, on logarithmic axes, with a colour for each data set and loss."""
-    columns = list(dict.fromkeys((case.mechanism, case.span.title) for case, _ in found))
-    panels = list(dict.fromkeys(case.panel for case, _ in found))
-    colours = dict(zip(panels, (*_COLOURS, _REAL), strict=True))
-    figure, axes = grid(2, 2, height=2.5)
-    for position, (mechanism, span) in enumerate(columns):
-        ax = axes[position // 2][position % 2]
-        for panel in panels:
-            for order, (line, name) in _ORDERS.items():
-                shown = sorted(
-                    point
-                    for case, losses in found
-                    if (case.panel, case.mechanism, case.span.title) == (panel, mechanism, span)
-                    for point in points(case, losses, order)
-                )
-                ax.loglog(
-                    *zip(*shown, strict=True),
-                    line,
-                    color=colours[panel],
-                    marker=".",
-                    label=f"{panel}, {name}",
-                )
-        label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span}", x_label, "mean error")
+def _draw_errors(header: Sequence[str], rows: Sequence[Sequence[str]], x_label: str, title: str) -> "Figure":
+    """Draw a panel for each mechanism and range, on logarithmic axes, with a colour for each data set and loss.
+
+    A row is the mechanism, the range, what varies, and for each data set and loss the errors of both orders.
+    """
+    panels = header[3::2]
+    spans = [span.title for span in SPANS.values()]
+    figure, axes = grid(len(MECHANISMS), len(spans), height=2.8)
+    for at_row, mechanism in enumerate(MECHANISMS):
+        for column, span in enumerate(spans):
+            ax = axes[at_row][column]
+            here = [row for row in rows if tuple(row[:2]) == (mechanism, span)]
+            x = [float(row[2].replace(",", "")) for row in here]
+            for i, (panel, (colour, marker)) in enumerate(zip(panels, _PANELS, strict=True)):
+                for order, (line, name) in enumerate(_ORDERS.values()):
+                    y = [float(row[3 + 2 * i + order]) for row in here]
+                    ax.loglog(
+                        x, y, line, color=colour, marker=marker, markersize=3, linewidth=1.2, label=f"{panel}, {name}"
+                    )
+            span_of = span.replace("epsilon", r"$\epsilon$").replace("<=", "\u2264")
+            label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span_of}", x_label, "" if column else "mean error of the loss")
     handles, labels = axes[0][0].get_legend_handles_labels()
     legend(figure, handles, labels)
     head(figure, title)
     return figure
-
-
-def _title(panel: str, mechanism: str) -> str:
-    return f"{panel}, {_MECHANISM_NAMES[mechanism]}"

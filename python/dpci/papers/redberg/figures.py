@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.papers.redberg.setup import DELTA
+from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.report.style import BLUE, GREEN, GREY, LETTERS, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.typing import LineStyleType
 
 _F64: TypeAlias = NDArray[np.float64]
 
-# Told apart by the colour-blind.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73")
-_WHO = {"no noise": ("0.5", ":"), "paper": (_COLOURS[1], "-"), "tight": (_COLOURS[0], "-")}
+_WHO = {"no noise": (GREY, ":", ""), "paper": (VERMILION, "-", "s"), "tight": (BLUE, "-", "o")}
+# Reports in the order in which they are compared; one colour for each in all panels.
+_REPORTS = (VERMILION, PURPLE, BLUE, GREEN, SKY)
+_KINDS: "Mapping[str, LineStyleType]" = {
+    "bound on the loss of the coefficients": "-",
+    "with the other releases": "--",
+    "true loss": ":",
+}
+_NOTION = rf"$\delta$ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
 
 # Points of a sorted curve.
 _N_SHOWN = 200
@@ -56,11 +65,12 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
     """Return a figure with a panel for each rotation: the points in the colour of their loss, and the classifier."""
     from matplotlib.colors import LogNorm  # noqa: PLC0415  # optional
 
-    figure, (axes,) = grid(1, len(panels), height=2.6)
+    figure, (axes,) = grid(1, len(panels) + 1, height=2.6)
+    axes[-1].remove()
     losses = np.concatenate([panel.losses for panel in panels])
     norm = LogNorm(vmin=losses.min(), vmax=losses.max())
     shown = None
-    for ax, panel in zip(axes, panels, strict=True):
+    for ax, panel in zip(axes, panels, strict=False):
         ax.grid(visible=False)
         for which, marker in ((-1.0, "o"), (1.0, "^")):
             kept = panel.y == which
@@ -70,26 +80,25 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
             )
         direction = panel.params / np.linalg.norm(panel.params)
         across = np.array([-direction[1], direction[0]])
-        ax.plot(*np.outer(across, (-1.0, 1.0)), color="0.3", linewidth=1, linestyle="--")
+        ax.plot(*np.outer(across, (-1.0, 1.0)), color=GREY, linewidth=1, linestyle="--")
         ax.annotate(
             "",
             xytext=(0.0, 0.0),
             xy=tuple(0.5 * direction),
-            arrowprops={"arrowstyle": "->", "color": "#d55e00", "lw": 2},
+            arrowprops={"arrowstyle": "->", "color": VERMILION, "lw": 2},
         )
         ax.set_aspect("equal")
-        ax.set_xlim(-1.05, 1.05)
-        ax.set_ylim(-1.05, 1.05)
+        ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
         name = panel.omega.replace("pi", r"\pi")
-        label(ax, rf"$\omega$ = ${name}$, greatest loss {panel.losses.max():.2g}")
+        label(ax, rf"$\omega$ = ${name}$, greatest {panel.losses.max():.2g}", "$x_1$", "$x_2$")
     if shown is not None:
         bar = figure.colorbar(shown, ax=figure.axes, location="bottom", shrink=0.85, aspect=40)
-        bar.set_label("true privacy loss of the point (epsilon)", fontsize="small")
-        bar.ax.tick_params(labelsize="small")
+        bar.set_label(r"true privacy loss of the point ($\epsilon$)", fontsize=LETTERS)
+        bar.ax.tick_params(labelsize=LETTERS)
     head(
         figure,
-        "Minimiser (arrow: the side of the triangles) rotated by $\\omega$; losses for Kifer et al.'s $\\sigma$. "
-        "NOT PRIVATE",
+        "Privacy losses of the points as the released minimiser is rotated by $\\omega$ (arrow: the side of the "
+        f"triangles); Kifer et al.'s noise for $\\epsilon$ = 1, {_NOTION}",
     )
     return figure
 
@@ -103,58 +112,64 @@ def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
         ax.remove()
     for ax, (epsilon, title) in zip(panels, sorted(places), strict=False):
         here = [cell for cell in cells if (cell.epsilon, cell.title) == (epsilon, title)]
-        for who, (colour, line) in _WHO.items():
+        for who, (colour, line, marker) in _WHO.items():
             losses = [cell.losses[who] for cell in here]
             ax.errorbar(
                 [cell.ridge for cell in here],
                 [np.mean(one) for one in losses],
-                yerr=None if who == "no noise" else [np.std(one) for one in losses],
+                yerr=[np.std(one, ddof=1) for one in losses] if len(losses[0]) > 1 else None,
                 color=colour,
                 linestyle=line,
-                marker="o",
+                marker=marker,
                 markersize=4,
                 capsize=3,
                 label=who,
             )
         ax.set_xscale("log")
-        label(ax, rf"{title}, $\epsilon_1$ = {epsilon:g}", r"$\Lambda$", "mean loss")
+        label(ax, rf"{title}, $\epsilon_1$ = {epsilon:g}", r"regularisation $\Lambda$", "mean loss")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     legend(figure, handles, labels, n_columns=3)
-    head(figure, "Mean loss of released parameters against regularisation. NOT PRIVATE")
+    n_repeats = max(len(losses) for cell in cells for losses in cell.losses.values())
+    spread = f", ± 1 standard deviation over {n_repeats} draws" if n_repeats > 1 else ""
+    head(figure, f"Mean loss of released parameters{spread}, against regularisation; {_NOTION}")
     return figure
 
 
 def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
-    """Return a figure with a row of panels for each data set: the paper's reports, then tight ones.
+    """Return a figure with a column of panels for each data set: the paper's reports, tight ones, the least Lambda.
 
     A panel shows the losses of all records in ascending order: the bound on the loss of the coefficients, the true
     loss, and the total of all releases.
     """
+    from matplotlib.lines import Line2D  # noqa: PLC0415  # optional
+
     titles = list(dict.fromkeys(cell.title for cell in cells))
-    figure, axes = grid(len(titles), 3, height=2.6)
-    for row, title in enumerate(titles):
+    colours = dict(zip(dict.fromkeys(cell.label for cell in cells), _REPORTS, strict=False))
+    figure, axes = grid(3, len(titles), height=2.9)
+    for column, title in enumerate(titles):
         here = [cell for cell in cells if cell.title == title]
         least = min(cell.ridge for cell in here)
-        groups = {
-            "paper": [c for c in here if c.ridge > least and c.calibration == "paper"],
-            "tight": [c for c in here if c.ridge > least and c.calibration == "tight"],
-            "least": [c for c in here if c.ridge == least],
-        }
-        for ax, group in zip(axes[row], groups.values(), strict=True):
-            for cell, colour in zip(group, _COLOURS[: len(group)], strict=True):
-                ax.semilogy(*_sorted(cell.bound), color=colour, linewidth=1.6, label=cell.label)
-                ax.semilogy(*_sorted(cell.true), color=colour, linewidth=1.2, linestyle=":")
-                if cell.total is not None:
-                    ax.semilogy(*_sorted(cell.total), color=colour, linewidth=1.2, linestyle="--")
-            ax.axhline(1.0, color="0.6", linewidth=0.8)
+        groups = (
+            [c for c in here if c.ridge > least and c.calibration == "paper"],
+            [c for c in here if c.ridge > least and c.calibration == "tight"],
+            [c for c in here if c.ridge == least],
+        )
+        for row, group in enumerate(groups):
+            ax = axes[row][column]
+            for cell in group:
+                series = zip(_KINDS.values(), (cell.bound, cell.total, cell.true), strict=True)
+                for line, values in series:
+                    if values is not None:
+                        ax.semilogy(*_sorted(values), color=colours[cell.label], linewidth=1.5, linestyle=line)
+            ax.axhline(1.0, color=GREY, linewidth=0.8)
             ax.set_ylim(1e-4, 3.0)
-            ax.legend(fontsize="x-small", loc="lower right")
-            label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", "privacy loss (epsilon)")
-    head(
-        figure,
-        "Losses of the training records in ascending order: bound on that of the coefficients (solid), true "
-        "(dotted), with the other releases (dashed); first repeat. NOT PRIVATE",
-    )
+            ax.set_xticks((0.0, 0.5, 1.0))
+            y_label = "" if column else r"privacy loss ($\epsilon$)"
+            label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", y_label)
+    handles = [Line2D([], [], color=colour) for colour in colours.values()]
+    handles += [Line2D([], [], color=GREY, linestyle=line) for line in _KINDS.values()]
+    legend(figure, handles, [*colours, *_KINDS], n_columns=1)
+    head(figure, f"Privacy losses of all training records in ascending order, first draw; {_NOTION}")
     return figure
 
 

@@ -3,17 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
 from dpci.papers.wang.experiments import EPSILONS, N_COLUMNS, TITLES, Panel
 from dpci.papers.wang.published import LOSSES
 from dpci.papers.wang.report import FigureData
+from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.report.panels import save as write
+from dpci.report.style import BLUE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = ("#0072b2", "#d55e00")  # told apart by the colour-blind, and in grey
-_MARKERS = ("o", "s")
+_COLOURS, _MARKERS = (BLUE, VERMILION), ("o", "s")
 
 
 def draw(data: FigureData) -> "Figure":
@@ -38,7 +39,7 @@ def draw(data: FigureData) -> "Figure":
 
 def save(data: FigureData, path: Path) -> None:
     """Draw into a file, whose extension determines the format."""
-    draw(data).savefig(path, dpi=150)
+    write(draw(data), path)
 
 
 def _draw_panel(ax: "Axes", data: FigureData, panel: Panel) -> None:

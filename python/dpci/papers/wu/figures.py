@@ -7,46 +7,52 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpci.papers.panels import PANELS_A_LINE, grid, head, label, legend
 from dpci.papers.wu.setup import standard_error
+from dpci.report.panels import blocks, grid, head, label, legend
+from dpci.report.style import BLACK, BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 Found: TypeAlias = Mapping[tuple[str, float], NDArray[np.float64]]
 
 # Of the error the median over the repeats: the means of the functional mechanism are a few huge errors.
-_MEASURES = (("median of the mean squared error", 0), ("inversion accuracy", 1))
+_MEASURES = (("mean squared error", 0), ("inversion accuracy", 1))
 _ERROR = 0
 # What the text of the paper gives.
-_STARS = {"oracle": ("*", "#000000"), "functional": ("P", "#d55e00")}
+_STARS = {"oracle": ("*", BLACK), "functional": ("P", VERMILION)}
 # Of a median, by the law of the normal distribution.
 _MEDIAN_FACTOR = np.sqrt(np.pi / 2.0)
 _QUARTILES = 2.0 * float(ndtri(0.75))
 
-# Told apart by the colour-blind; one look for each mechanism in all panels.
+_NOTION = r"Warfarin doses, $\epsilon$-DP.\nNOT PRIVATE"
+_WHAT = "Median error and mean model inversion, with standard errors"
+# One look for each mechanism in all panels.
 _LOOKS = {
-    "non-private": ("0.5", ":", ""),
-    "oracle": ("#000000", "-", "o"),
-    "oracle, arithmetic grid": ("#000000", ":", "."),
-    "oracle, projected": ("#000000", "--", ""),
-    "oracle, 12W+8": ("0.5", "-", "o"),
-    "data-independent": ("#0072b2", "-", "s"),
-    "data-independent, projected": ("#0072b2", "--", ""),
-    "data-independent, 12W+8": ("#56b4e9", "-", "s"),
-    "data-independent, 12W+8, projected": ("#56b4e9", "--", ""),
-    "output, R1": ("#009e73", "-", "^"),
-    "output, R2": ("#009e73", "--", "v"),
-    "objective, cms11, R1": ("#cc79a7", "-", "^"),
-    "objective, cms11, R2": ("#cc79a7", "--", "v"),
-    "objective, standard, R1": ("#e69f00", "-", "^"),
-    "objective, standard, R2": ("#e69f00", "--", "v"),
-    "functional, printed": ("#d55e00", "-", "x"),
-    "functional, tight": ("#d55e00", "--", "+"),
-    "histogram": ("#8c564b", "-.", "d"),
+    "non-private": (GREY, ":", ""),
+    "oracle": (BLACK, "-", "o"),
+    "oracle, arithmetic grid": (BLACK, ":", "."),
+    "oracle, projected": (BLACK, "--", ""),
+    "oracle, 12W+8": (GREY, "-", "o"),
+    "data-independent": (BLUE, "-", "s"),
+    "data-independent, projected": (BLUE, "--", ""),
+    "data-independent, 12W+8": (SKY, "-", "s"),
+    "data-independent, 12W+8, projected": (SKY, "--", ""),
+    "data-independent, no noise": (BLUE, ":", "."),
+    "output, R1": (GREEN, "-", "^"),
+    "output, R2": (GREEN, "--", "v"),
+    "objective, cms11, R1": (PURPLE, "-", "^"),
+    "objective, cms11, R2": (PURPLE, "--", "v"),
+    "objective, standard, R1": (ORANGE, "-", "^"),
+    "objective, standard, R2": (ORANGE, "--", "v"),
+    "functional, printed": (VERMILION, "-", "x"),
+    "functional, tight": (VERMILION, "--", "+"),
+    "histogram": (BROWN, "-.", "d"),
 }
+# Characters of names that stand beside each other in a legend.
+_LONGEST_OF_TWO = 28
 _PANELS = {
     "figures 1 and 5: against the functional mechanism": (
         *("non-private", "oracle", "data-independent", "output, R1", "output, R2"),
@@ -65,37 +71,34 @@ _PANELS = {
 
 
 def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
-    """Return a figure of errors over inversion accuracies, three comparisons of mechanisms side by side."""
-    figure, axes = grid(2, len(_PANELS), height=2.5)
-    for column, (title, names) in enumerate(_PANELS.items()):
-        for row, (what, measure) in enumerate(_MEASURES):
-            ax = axes[row][column]
+    """Return a figure of a block for each of three comparisons: errors, and beside them inversion accuracies."""
+    figure, parts = blocks([3.0 + 0.2 * _n_lines(names) for names in _PANELS.values()], len(_MEASURES))
+    for (block, axes), (title, names) in zip(parts, _PANELS.items(), strict=True):
+        for ax, (what, measure) in zip(axes, _MEASURES, strict=True):
             _draw_lines(ax, found, names, measure)
             _log_epsilons(ax, sorted({x for _, x in found if np.isfinite(x)}))
             if measure == _ERROR:
                 _log_errors(ax)
-            label(ax, title, r"$\epsilon$", "" if column % PANELS_A_LINE else what)
-            if column == 0:
+            label(ax, what, r"$\epsilon$")
+            if block is parts[0][0]:
                 _draw_published(ax, published, measure)
-    _legend(figure, axes)
-    head(
-        figure, "Warfarin: error (median) and model inversion (mean) against epsilon, with standard errors. NOT PRIVATE"
-    )
+        head(block, title)
+        _legend(block, axes, n_columns=_n_columns(names))
+    head(figure, f"{_WHAT}, against $\\epsilon$. {_NOTION}")
     return figure
 
 
 def draw_sizes(found: Found) -> "Figure":
     """Return a figure of error and inversion accuracy by share of the rows, with a row of panels for each epsilon."""
     parts = _parts(found)
-    figure, axes = grid(len(parts), 2, height=2.4)
+    figure, axes = grid(len(parts), 2, height=2.6)
     for row, (title, here) in enumerate(parts.items()):
         for column, (what, measure) in enumerate(_MEASURES):
             ax = axes[row][column]
             _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
-            x_label = "share of the rows" if row == len(parts) - 1 else ""
-            label(ax, title.replace("epsilon=", r"$\epsilon$ = "), x_label, what)
-    _legend(figure, axes)
-    head(figure, "Error (median) and model inversion (mean) by number of rows (figure 7). NOT PRIVATE")
+            label(ax, title.replace("epsilon=", r"$\epsilon$ = "), "share of the rows", what)
+    _legend(figure, [ax for row in axes for ax in row], n_columns=1)
+    head(figure, f"{_WHAT}, by number of rows (figure 7). {_NOTION}")
     return figure
 
 
@@ -111,23 +114,34 @@ def _parts(found: Found) -> dict[str, Found]:
 def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
     """Return a figure of errors against epsilon, a panel for each scale of target and rows."""
     parts = _parts(found)
-    figure, axes = grid(2, -(-len(parts) // 2), height=2.5)
-    for position, (scale, here) in enumerate(parts.items()):
-        ax = axes[position % 2][position // 2]
+    figure, axes = grid(-(-len(parts) // 2), 2, height=3.0)
+    places = [ax for row in axes for ax in row]
+    for ax in places[len(parts) :]:
+        ax.remove()
+    for position, (ax, (scale, here)) in enumerate(zip(places, parts.items(), strict=False)):
         _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
         _draw_published(ax, published, 0)
         _log_epsilons(ax, sorted({x for _, x in here if np.isfinite(x)}))
         _log_errors(ax)
-        label(ax, f"doses up to {scale}", r"$\epsilon$", _MEASURES[_ERROR][0])
-    _legend(figure, axes)
-    head(figure, "Error (median) by scale of target and rows. NOT PRIVATE")
+        label(ax, f"doses up to {scale}", r"$\epsilon$", "" if position % 2 else _MEASURES[_ERROR][0])
+    _legend(figure, figure.axes, n_columns=1)
+    head(figure, f"Median error by scale of target and rows, with standard errors. {_NOTION}")
     return figure
+
+
+def _n_columns(names: Sequence[str]) -> int:
+    """Return how many columns a legend has: long names have no room beside each other."""
+    return 1 if max(map(len, names)) > _LONGEST_OF_TWO else 2
+
+
+def _n_lines(names: Sequence[str]) -> int:
+    return -(-len(names) // _n_columns(names))
 
 
 def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) -> None:
     for name in names:
         points = sorted((x, scores[:, measure]) for (mechanism, x), scores in found.items() if mechanism == name)
-        colour, line, marker = _LOOKS.get(name, ("#f0e442", "-", "o"))
+        colour, line, marker = _LOOKS[name]
         if len(points) == 1:
             ax.axhline(_centre(points[0][1], measure)[0], color=colour, linestyle=line, label=name)
             continue
@@ -181,9 +195,9 @@ def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, floa
         ax.plot(at[0], at[1 + measure], marker, color=colour, mec="w", markersize=11, zorder=5, label=name_in_paper)
 
 
-def _legend(figure: "Figure", axes: "list[list[Axes]]") -> None:
+def _legend(figure: "Figure | SubFigure", axes: "Sequence[Axes]", *, n_columns: int = 2) -> None:
     named: dict[str, Artist] = {}
-    for ax in (ax for row in axes for ax in row):
+    for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
-    legend(figure, list(named.values()), list(named))
+    legend(figure, list(named.values()), list(named), n_columns=n_columns)
