@@ -27,7 +27,20 @@ def noise(rows, **keywords):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("more", [{}, {"radius": 3.0}, {"radius": 0.2}, {"neighbors": "add_remove"}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"radius": 3.0},
+        {"radius": 0.2},
+        {"neighbors": "add_remove"},
+        {"neighbors": "add_remove", "n_public": 4000, "weight_bound": 3.0},
+        {"weight_bound": 3.0},
+        {"weight_bound": 3.0, "weight_total": 1e6},
+        {"contribution": "mean"},
+        {"max_rows": 5, "weight_bound": 3.0},
+    ],
+)
 def test_it_is_the_domain_with_less_noise(budget, more):
     least = min((BALL, SCHEMA.rows), key=lambda rows: noise(rows, budget=budget, **more))
     assert chosen(budget=budget, **more) == least
@@ -39,6 +52,22 @@ def test_it_depends_on_no_size():
         for n, epsilon, strength in ((4000, 1.0, 0.05), (10**6, 1.0, 1e-4), (100, 8.0, 0.5), (10**5, 0.01, 0.05))
     }
     assert found == {SCHEMA.rows}
+
+
+@pytest.mark.parametrize("unit", [{}, {"contribution": "mean"}, {"max_rows": 5}])
+@pytest.mark.parametrize("bound", [0.5, 1.0, np.nextafter(1.0, 2.0), 3.0, 30.0])
+def test_it_depends_on_no_weights_and_no_persons(unit, bound):
+    assert chosen(weight_bound=bound, **unit) == chosen() == SCHEMA.rows
+
+
+def test_a_fit_with_weights_takes_it():
+    table = load_sample_table()
+    weights = np.where(np.arange(len(table["age"])) % 2, 2.0, 0.5)
+    with pytest.warns(dpci.errors.SeededNoiseWarning):
+        result = dpci.fit(
+            table, schema=SCHEMA, weights=weights, weight_bound=3.0, budget=dpci.PureDP(2.0), l2_strength=0.02, seed=1
+        )
+    assert result.rows == SCHEMA.rows
 
 
 def test_the_ball_stays_where_there_is_no_noise_in_a_shape():

@@ -175,8 +175,8 @@ def fit(
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept: short for ``rows=dpci.rows.Ball(row_norm)``. None: 1,
-        unless ``rows`` is given. With a schema and neither of the two: its unit ball or its blocks, whichever has less
-        noise by public values (docs/data.md, "Rows in blocks").
+        unless ``rows`` is given. With a schema and neither of the two: its unit ball or its blocks, whichever has the
+        smaller geometric mean of the coefficients' noise, by public values (docs/data.md, "Rows in blocks").
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
         each column, or group of indicators, by itself.

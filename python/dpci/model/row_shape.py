@@ -22,8 +22,8 @@ def with_default_rows(settings: Settings) -> Settings:
     """Return the settings with the domain of their schema that has less noise: its unit ball, or the blocks within.
 
     Less is a smaller geometric mean of the standard deviations of the coefficients' noise. Both domains have the same
-    norm, so neither n, ε nor λ decides, but the schema, the notion, the mechanism and the radius. The ball stays
-    where there is no noise in the shape of blocks.
+    norm, so neither n, ε, λ nor weights decide, but the schema, the notion, the mechanism and the radius. The ball
+    stays where there is no noise in the shape of blocks.
     """
     schema = settings.schema
     if schema is None or not isinstance(settings.rows, Ball):
@@ -49,6 +49,6 @@ def are_rows_given(keywords: Mapping[str, Any]) -> bool:
 
 
 def _log_noise(settings: Settings, n_columns: int) -> float:
-    n_samples = settings.n_public or 1
-    spec, _ = any_spec(settings, n_samples, n_columns)
+    # Weights multiply the noise on both domains by the same number, and their bound can be above the total at n = 1.
+    spec, _ = any_spec(replace(settings, weights=None), settings.n_public or 1, n_columns)
     return float(np.log(noise_std_devs(settings, spec, n_columns + settings.fit_intercept)).mean())
