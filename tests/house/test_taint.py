@@ -187,7 +187,7 @@ def test_codings_of_the_same_public_classes_are_not_told():
 PROBE = np.linspace(-0.4, 0.4, 5 * D).reshape(5, D)
 LABELS = np.arange(5) % 2 == 0
 AT = {"age": 40, "sex": "F", "dose": 1.0}
-PLAIN = ["correlations", "means", "odds_ratios", "officer_report", "public_facts", "shrinkage"]
+PLAIN = ["correlations", "means", "odds_ratios", "officer_report", "public_facts", "rate_ratios", "shrinkage"]
 PLAIN += ["summary", "to_html", "to_json", "variances"]
 CALLS = {
     "__call__": lambda made: made(PROBE, LABELS),

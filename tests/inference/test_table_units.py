@@ -207,6 +207,60 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
     assert tested.value == 2.0
 
 
+VISITS = dataclasses.replace(SCHEMA, target=NumericTarget(column="visits", lower=0, upper=8, scale="unit"))
+COUNTED = TABLE.assign(visits=np.minimum(np.random.default_rng(5).poisson(np.exp(0.3 + 0.02 * (TABLE.age - 40))), 8))
+COUNT_LOSSES = [dpci.losses.NegativeBinomial(count_bound=1, dispersion=4.0), dpci.losses.Poisson(count_bound=1)]
+
+
+def count_fit(loss, **keywords):
+    radius = 5.0 if loss.name == "poisson" else None
+    return dpci.fit(COUNTED, schema=VISITS, loss=loss, radius=radius, **{**KEYWORDS, **keywords})
+
+
+@pytest.mark.parametrize("loss", COUNT_LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, fit_intercept):
+    found = count_fit(loss, moments="none", l2_strength=1.0, fit_intercept=fit_intercept)
+    units = found.in_units()
+    assert units.names[-1] == "intercept"
+    np.testing.assert_allclose(np.exp(design(COUNTED) @ units.params), found.predict(COUNTED), rtol=1e-9)
+
+
+def test_rate_ratios_are_quotients_of_predicted_counts():
+    found = count_fit(COUNT_LOSSES[0])
+    ratios = found.rate_ratios(level=0.9)
+    assert ratios.names == found.names[:-1]
+    np.testing.assert_allclose(np.log(np.asarray(ratios)), np.asarray(found.in_units().conf_int(level=0.9))[:-1])
+    older, younger = (found.predict(COUNTED.iloc[:1].assign(age=age))[0] for age in (50, 40))
+    assert found.rate_ratios(contrast={"age": 10}).estimate[0] == pytest.approx(older / younger, rel=1e-9)
+    encoded = dpci.fit(*VISITS.transform(COUNTED)[:2], loss=COUNT_LOSSES[0], rows=VISITS.rows, **KEYWORDS)
+    np.testing.assert_allclose(np.log(encoded.rate_ratios().estimate), found.params[:-1])
+    page = found.to_html(level=0.9)
+    rates = page.split('id="rate"')[1].split("</section>")[0]
+    assert f"<td>{ratios.estimate[0]:.4f}</td>" in rates
+    assert "the factor by which one more unit, or the category instead of the reference, multiplies the mean" in rates
+    assert "rate ratios of a regularised model" in rates
+    assert 'id="odds"' not in page
+    with pytest.raises(InvalidInput, match="odds ratios need a logistic loss"):
+        found.odds_ratios()
+
+
+def test_rate_ratios_need_counts(result):
+    with pytest.raises(InvalidInput, match="rate ratios need a loss for counts"):
+        result.rate_ratios()
+
+
+def test_with_a_huge_budget_those_of_counts_are_those_of_statsmodels():
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
+    found = count_fit(COUNT_LOSSES[0], budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor")
+    family = sm.families.NegativeBinomial(alpha=0.5)  # of the counts themselves: 4 / 8
+    expected = sm.GLM(COUNTED.visits, design(COUNTED), family=family).fit(cov_type="HC0")
+    units = found.in_units()
+    np.testing.assert_allclose(units.params, expected.params, rtol=0.01, atol=1e-3)
+    np.testing.assert_allclose(units.std_errors, expected.bse, rtol=0.01)
+    np.testing.assert_allclose(found.rate_ratios().estimate, np.exp(expected.params[:-1]), rtol=1e-3)
+
+
 def test_a_schema_says_what_it_scales_by():
     scaled = SCHEMA.from_units()
     X = SCHEMA.features(TABLE)

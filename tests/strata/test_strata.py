@@ -7,7 +7,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
 
 STATES = ("A", "B", "C")
 SCHEMA = Schema(
@@ -236,3 +236,15 @@ def test_strata_are_saved_and_read(tmp_path):
     for broken in (text.replace('"add_remove"', '"replace_one"', 1), text[:-5], "[]", text.replace('"A"', '"B"', 1)):
         with pytest.raises(InvalidInput):
             dpci.StrataFit.from_json(broken)
+
+
+@pytest.mark.parametrize("loss", [{}, {"loss": "multinomial"}])
+def test_several_classes_are_refused_with_what_to_do(loss):
+    target = CategoricalTarget(column="way", classes=("bus", "car", "train"))
+    schema = Schema(columns=(NumericColumn(name="x", lower=0, upper=1),), target=target)
+    table = {"x": [0.1, 0.2, 0.3], "way": ["bus", "car", "train"], "where": ["A", "A", "B"]}
+    with pytest.raises(InvalidInput, match=r"put the stratum into the model of dpci\.multinomial\.fit as a column"):
+        dpci.fit_strata(
+            table, by="where", strata=("A", "B"), schema=schema, n_public=2, budget=dpci.PureDP(1.0), l2_strength=0.1,
+            **loss,
+        )  # fmt: skip

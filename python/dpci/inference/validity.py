@@ -44,8 +44,8 @@ def refusal(record: FitRecord) -> str | None:
         return None
     return (
         "intervals require released values which show that the radius does not bind, got parameters of norm "
-        f"{norm:.4g} too close to radius={record.radius:.4g} for the noise (use a greater radius or a greater "
-        "l2_strength)"
+        f"{norm:.4g} too close to radius={record.radius:.4g} for the noise (use a greater l2_strength or "
+        "budget, or a greater radius, with which the noise of losses of unbounded slope grows)"
     )
 
 

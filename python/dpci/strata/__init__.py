@@ -1,1 +1,1 @@
-"""One private model for each stratum of a table, at the cost of one."""
+"""One private model for each stratum of a table, by parallel composition."""

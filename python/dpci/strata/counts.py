@@ -27,6 +27,9 @@ class CountNoise:
     law: str
     scale: float
 
+    def __str__(self) -> str:
+        return f"{self.law} noise of scale {self.scale:.3g} on each"
+
 
 def split_off_counts(budget: Budget, share: float) -> tuple[Budget, Budget]:
     """Return the budget of the fits and that of the counts, whose exact sum never exceeds the budget.

@@ -19,7 +19,7 @@ from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.losses import LossLike
+from dpci.losses import SEVERAL, LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
@@ -28,7 +28,7 @@ from dpci.model.tables import check_schema, check_unit_columns, column_values, d
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
-from dpci.schema.columns import CategoricalColumn
+from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
@@ -36,7 +36,9 @@ from dpci.strata.result import StrataFit
 
 __all__ = ["fit_strata"]
 
-_MANY = 10**9
+# What a public choice is checked for before a count is known. For more records the rounding of sums forbids more λ, for
+# 10⁹ persons already those below .015; such a count, if it is released, is refused as any other.
+_MANY = 10**7
 _COUNT_SHARE = 0.05
 # Of ten: beyond it no search goes on.
 _GREATEST_POWER = 6
@@ -81,10 +83,10 @@ def fit_strata(
     seed: int | None = None,
     **keywords: Unpack[StrataKeywords],
 ) -> StrataFit:
-    """Fit the same private model in each stratum of a table, such as each state, at the cost of one fit.
+    """Fit the same private model in each stratum of a table, such as each state, by parallel composition.
 
     A record is in one stratum, so a record that is added or removed changes one of the fits: all of them together are
-    private at ``budget``, by parallel composition. A record that is replaced may leave one stratum and enter another:
+    private at ``budget``. A record that is replaced may leave one stratum and enter another:
     with ``neighbors="replace_one"`` the ledger is charged for two changes (docs/strata.md).
 
     Parameters
@@ -164,6 +166,11 @@ def fit_strata(
     (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
     """
     column, model_schema = _strata(by, check_schema(schema), strata)
+    if isinstance(schema.target, CategoricalTarget) or keywords.get("loss") == SEVERAL:
+        raise InvalidInput(
+            "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
+            f"column, got loss={keywords.get('loss', 'logistic')!r} with the target {schema.target.column!r}"
+        )
     check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
     counted = isinstance(n_public, str) and n_public == "private"
     of_fit, noise = check_budget(budget), None
@@ -175,7 +182,6 @@ def fit_strata(
         asked = of_fit if ledger is None else rounded_down(of_fit)
         of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
         noise = count_noise(len(column.categories), of_counts)
-    # Public choices that are refused for so many records would be for any count.
     public = _public_numbers(_MANY if counted else n_public, column.categories)
     check_weighted(weights, weight_bound, weight_total)
     common = Settings.checked(
@@ -265,7 +271,7 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
 
 
 def _check_for_any_count(settings: Settings, n_columns: int) -> None:
-    """Refuse, before anything is read or paid, public choices that a fit of 10⁹ records refuses.
+    """Refuse, before anything is read or paid, public choices that a fit of 10⁷ records refuses.
 
     Raises
     ------

@@ -51,7 +51,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     budget : PureDP, ZCDP or ApproxDP
         Budget of each fit, including the counts if there are any.
     counted : CountNoise or None
-        Cost of the counts of records, and the noise on each. None if the numbers of records are public stand-ins.
+        Cost of the counts of records or persons, and the noise on each. None if their numbers are public stand-ins.
     neighbors : str
         The relation for which all strata together were charged.
     charged : PureDP, ZCDP or ApproxDP
@@ -351,30 +351,28 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     def _target(self) -> str:
         return (
-            "Target of each stratum: the minimiser of its population's regularised risk, at lambda times n (public) "
-            "over the number of its records, which is private; it is not the unregularised coefficient."
+            "Target of each stratum: the minimiser of its population's regularised risk, at lambda times "
+            f"{self._header[-1]} / (number of its {self._protected}s, which is private); it is not the unregularised "
+            "coefficient."
         )
 
     @property
     def _header(self) -> list[str]:
         return ["stratum", *_HEADER, "n (public)" if self.counted is None else "n (released)"]
 
-    def _counts(self) -> list[tuple[str, str]]:
-        if self.counted is None:
-            return []
-        noise = f"{self.counted.law} noise of scale {self.counted.scale:.3g} on each"
-        return [("counts of records", f"{self.counted.budget}, {noise}")]
+    @property
+    def _protected(self) -> str:
+        return "record" if self._first.privacy["unit"] == "row" else "person"
 
     def _facts(self) -> list[tuple[str, str]]:
-        first = self._first
-        unit = "record" if first.privacy["unit"] == "row" else "person"
+        first, unit = self._first, self._protected
         change = {
             "add_remove": f"add or remove one {unit}",
             "replace_one": f"replace one {unit}, possibly by one of another stratum",
         }
         return [
             ("strata", f"{len(self)} {'category' if len(self) == 1 else 'categories'} of {self.by}"),
-            *self._counts(),
+            *([] if self.counted is None else [(f"counts of {unit}s", f"{self.counted.budget}, {self.counted}")]),
             ("budget of each fit", str(self._first.budget)),
             ("all together", str(self.charged)),
             ("neighbours", change[self.neighbors]),

@@ -178,9 +178,10 @@ def report(
 ) -> None:
     """Show a released model, or write it as one HTML page.
 
-    The page is one self-contained file with the table, odds ratios (of a logistic model with a schema), a plot, the
-    budget and the caveats. With --officer the report is a Markdown document for whoever has to approve the release: who
-    is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a checklist.
+    The page is one self-contained file with the table, odds or rate ratios (of a logistic or count model with a
+    schema), a plot, the budget and the caveats. With --officer the report is a Markdown document for whoever has to
+    approve the release: who is protected, what the budget means, what is assumed, what was checked, the points of NIST
+    SP 800-226, a checklist.
     Exit code 1 with --officer: a check failed, and the document says which.
     """
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)

@@ -14,7 +14,7 @@ from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.bare import Bare
 from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import Estimates, Simultaneous
-from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, unit_map
+from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method
@@ -93,15 +93,44 @@ class Coefficients(FitFacts):
         InvalidInput
             For a fit without intervals, and losses that do not model log odds.
         """
+        return odds_ratios(self._record, self._without_intercept(level, contrast, simultaneous, target))
+
+    def rate_ratios(
+        self,
+        *,
+        level: float = 0.95,
+        contrast: Contrast | None = None,
+        simultaneous: Simultaneous | None = None,
+    ) -> ConfidenceIntervals:
+        """Rate ratios of counts with intervals: exp of coefficients, in the units of the table where there is a schema.
+
+        A rate ratio is the factor by which one more unit multiplies the mean count.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As in :meth:`conf_int`.
+        contrast : array-like of shape (k,) or (m, k), or names, optional
+            As in :meth:`odds_ratios`. None: each coefficient but the intercept.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, and losses that do not model the log of a mean.
+        """
+        return rate_ratios(self._record, self._without_intercept(level, contrast, simultaneous, "regularised"))
+
+    def _without_intercept(
+        self, level: float, contrast: Contrast | None, simultaneous: Simultaneous | None, target: Target
+    ) -> ConfidenceIntervals:
+        """Return intervals of linear combinations, or of each coefficient but the intercept."""
         record = self._record
         wanted = record.by_predictor(record.columns) if contrast is None else contrast
         if self.schema is not None:
-            intervals = self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
-        else:
-            rows, names = contrast_rows(wanted, self.names)
-            estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
-            intervals = estimates.conf_int(names, level=level, simultaneous=simultaneous)
-        return odds_ratios(self._record, intervals)
+            return self.in_units(target=target).conf_int(level=level, contrast=wanted, simultaneous=simultaneous)
+        rows, names = contrast_rows(wanted, self.names)
+        estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
+        return estimates.conf_int(names, level=level, simultaneous=simultaneous)
 
     def marginal_effects(
         self,
@@ -111,7 +140,9 @@ class Coefficients(FitFacts):
         simultaneous: Simultaneous | None = None,
         target: Target = "regularised",
     ) -> ConfidenceIntervals:
-        """Marginal effects at public values: how the predicted probability, or mean, changes with each column.
+        """Marginal effects at public values: how the predicted probability, or number, changes with each column.
+
+        For the logistic losses and the squared loss.
 
         For a number this is the derivative per unit of the table, with its powers, splines and products. For a category
         it is the difference from the reference (from the first category, if the schema names no reference). Intervals
@@ -128,8 +159,8 @@ class Coefficients(FitFacts):
         Raises
         ------
         InvalidInput
-            For a fit without intervals or without a schema, losses that model no probability or mean, and values that
-            are missing or beyond their bounds.
+            For a fit without intervals or without a schema, losses that are neither logistic nor squared, and values
+            that are missing or beyond their bounds.
         """
         names, effects = marginal_effects(self._record, self._estimates(target), at)
         return effects.conf_int(names, level=level, simultaneous=simultaneous)

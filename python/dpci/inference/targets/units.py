@@ -1,5 +1,6 @@
 """``TableUnits``: a released model in the units of its table, by a linear map of released values."""
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -12,7 +13,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
-from dpci.losses import LOCATIONS, LOG_ODDS, SEVERAL
+from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -64,7 +65,7 @@ class TableUnits:
 
     A linear map of released parameters, which reads no data and uses no budget; the map follows from the schema alone.
     The intercept is the predictor where all numbers of the table are 0 and all categories are the reference. Under the
-    squared loss the predictor is in the units of the target.
+    squared loss the predictor is in the units of the target, and for counts it is the log of the mean count.
 
     A number beyond its bounds was moved to them before the fit: coefficients are about the numbers within. Of a column
     with ``transform="signed_log"`` they are per unit of the transformed number.
@@ -248,10 +249,13 @@ def _coefficients(record: FitRecord) -> tuple[Schema, _F64, _F64]:
         constant[k, k] = record.intercept_scale
     matrix = schema.from_units().T @ constant
     shift = np.zeros(k + 1)
-    if record.loss["name"] in LOCATIONS and isinstance(schema.target, NumericTarget):
+    if isinstance(schema.target, NumericTarget):
         offset, slope = schema.target.scaling
-        matrix /= slope
-        shift[k] = -offset / slope
+        if record.loss["name"] in LOCATIONS:
+            matrix /= slope
+            shift[k] = -offset / slope
+        elif record.loss["name"] in COUNTS:  # the log of the mean of slope times the count
+            shift[k] = -math.log(slope)
     return schema, matrix, shift
 
 
@@ -273,6 +277,24 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
     name = record.loss["name"]
     if name not in (*LOG_ODDS, SEVERAL):
         raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
+    return _exponentials(intervals)
+
+
+def rate_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
+    """Return intervals of rate ratios, quotients of means, from those of differences of log means.
+
+    Raises
+    ------
+    InvalidInput
+        For a loss that does not model the log of a mean.
+    """
+    name = record.loss["name"]
+    if name not in COUNTS:
+        raise InvalidInput(f"rate ratios need a loss for counts, which models the log of a mean, got {name!r}")
+    return _exponentials(intervals)
+
+
+def _exponentials(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
     return ConfidenceIntervals(

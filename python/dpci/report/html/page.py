@@ -16,7 +16,7 @@ from dpci.released.sources import exceptions, shown_classes, table_values
 from dpci.report.attacker import best_guess, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.odds import is_shrunken, odds_section
+from dpci.report.html.ratios import is_shrunken, ratios_section
 from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
@@ -43,8 +43,9 @@ _SHARES = (0.25, 0.5, 1.0, 2.0)
 # Columns of the table of estimates; a narrow screen shows the first ones.
 _ORDER = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 _SHRUNKEN = (
-    "Regularisation shrinks all coefficients together towards 0, possibly several-fold. "
-    "Compare them only with coefficients of models with the same lambda."
+    "Regularisation shrinks the coefficients together, possibly several-fold. A column without an effect that is "
+    "correlated with one that has an effect gets a coefficient other than 0: an interval that leaves out 0 is no "
+    "evidence of an adjusted effect. Compare coefficients only with those of models with the same lambda."
 )
 _RANGES = (
     "The plot shows the effect of the full range of each column, from the lower to the upper public bound, and of each "
@@ -142,7 +143,7 @@ def _numbers(result: Inference, view: View) -> list[Html]:
         figure = [tag("p", _RANGES), *figure]
     return [
         section("numbers", "Parameters", table, *figure),
-        *odds_section(result, view),
+        *ratios_section(result, view),
         *_columns(result),
         section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
