@@ -286,6 +286,21 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
         assert run("verify", "model.json")[0] == 2
 
 
+def test_a_formula_is_agreed_with_its_schema(folder):
+    formula = ["--formula", "ill ~ age*sex"]
+    assert run(*FIT, *formula, "--output", "model.json")[0] == 0
+    agreed = ["--ledger", "l.db", "--schema", "people.toml"]
+    for command in (["verify", "model.json"], ["report", "model.json", "--officer"]):
+        assert run(*command, *agreed, *formula)[0] == 0
+        code, out, _ = run(*command, *agreed, "--formula", "ill ~ age + sex")
+        assert code == 1
+        assert "the columns of the rows are age, sex=M, age:sex=M in the model, age, sex=M in the agreed one" in out
+        code, _, err = run(*command, *formula)
+        assert code == 2
+        assert "--formula requires --schema, which bounds each column, got --formula 'ill ~ age*sex'" in err
+    assert "require --officer" in run("report", "model.json", *formula)[2]
+
+
 def test_models_without_ledger_and_without_schema(folder):
     X = RNG.uniform(-0.5, 0.5, (300, 2))
     with warnings.catch_warnings():

@@ -342,6 +342,19 @@ def find_schema(schema: str, target: str | None, formula: str | None = None) -> 
     return description if formula is None else Schema.from_formula(formula, description)
 
 
+def check_formula(schema: str | None, formula: str | None) -> None:
+    """Refuse a formula without the schema whose columns it names."""
+    if schema is None and formula is not None:
+        msg = f"--formula requires --schema, which bounds each column, got --formula {formula!r}"
+        raise InvalidInput(msg)
+
+
+def agreed_schema(schema: str | None, formula: str | None) -> Schema | None:
+    """Return the schema that a released file is compared with, if one is given."""
+    check_formula(schema, formula)
+    return None if schema is None else find_schema(schema, None, formula)
+
+
 def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | None]:
     """Return the schema in the encoding that goes with the rows that were asked for, and the domain of its rows.
 

@@ -172,6 +172,10 @@ def report(
         str | None,
         typer.Option(help="With --officer: the agreed schema.", rich_help_panel=options.INPUT),
     ] = None,
+    formula: Annotated[
+        str | None,
+        typer.Option(help="With --schema: the agreed formula, as for fit.", rich_help_panel=options.INPUT),
+    ] = None,
     force: options.Force = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -188,10 +192,12 @@ def report(
     check_new("--output", output, force=force, sources=[model])
     found = read_saved_result(model)
     _check_for_officer(
-        officer, shown=title is not None or json or view != View(level=level), held=(ledger, schema) != (None, None)
+        officer,
+        shown=title is not None or json or view != View(level=level),
+        held=(ledger, schema, formula) != (None, None, None),
     )
     if officer:
-        agreed = None if schema is None else find_schema(schema, None)
+        agreed = options.agreed_schema(schema, formula)
         write_officer_report(found, output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
     tuned = found if isinstance(found, TuneResult) else None
@@ -265,7 +271,7 @@ def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # no
         msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
         raise InvalidInput(msg)
     if held and not officer:
-        msg = "--ledger and --schema require --officer, which compares the file with them, got one of them without it"
+        msg = "--ledger, --schema and --formula require --officer, which compares the file with them, got none"
         raise InvalidInput(msg)
 
 

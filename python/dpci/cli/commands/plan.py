@@ -93,9 +93,7 @@ def plan(
         given = "none" if schema is None else "both"
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
-    if schema is None and formula is not None:
-        msg = f"--formula requires --schema, which bounds each column, got --formula {formula!r}"
-        raise InvalidInput(msg)
+    options.check_formula(schema, formula)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     if asks_several(model, classes):
         unused = {

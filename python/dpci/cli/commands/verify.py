@@ -12,7 +12,6 @@ from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
-from dpci.cli.options import find_schema
 from dpci.cli.saved import read_saved_result
 
 _EXAMPLES = """\
@@ -41,7 +40,7 @@ def verify(
     2: the file was altered or cannot be read. Reads no data.
     """
     approval = approval_of(read_saved_result(model))
-    found = verified(approval, ledger=ledger, schema=None if schema is None else find_schema(schema, None, formula))
+    found = verified(approval, ledger=ledger, schema=options.agreed_schema(schema, formula))
     if json:
         claim = approval.claim
         show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})
