@@ -37,7 +37,7 @@ def test_a_pure_budget_in_plain_words():
     assert "| 50% | 26.8% | 73.2% |" in text
     assert "| 5 | epsilon=5 (pure DP) |" in text
     assert "wrong with probability" not in text
-    assert "| **none stated** |" in text
+    assert "| **none stated**: ask for it in writing |" in text
 
 
 def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
@@ -105,7 +105,7 @@ def test_every_point_and_every_item_is_there():
     assert "No ledger is named, which would list the releases that were paid from it." in fit().officer_report()
     assert "A written statement says that this is the only release" in fit().officer_report()
     assert "A written statement says what each column means" in text
-    assert "| `columns` | `x0, x1` | **none stated** |" in text
+    assert "| `columns` | `x0, x1` | **none stated**: ask for it in writing |" in text
     assert "Name, role, date, signature:" in text
 
 

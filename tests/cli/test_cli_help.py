@@ -82,6 +82,12 @@ def test_every_command_has_help_with_examples(words, capsys):
         assert f"  {line}" in text
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_option_says_what_it_is_for(words):
+    options = [param for param in COMMANDS[words].params if param.name != "help"]
+    assert [param.name for param in options if not getattr(param, "help", None)] == []
+
+
 def test_commands_of_one_kind_have_examples(capsys):
     assert main(["ledger", "--help"]) == 0
     text = capsys.readouterr().out

@@ -81,7 +81,7 @@ def test_report_shows_and_writes(files):
     assert "max_z" in run("report", folder / "model.json", "--simultaneous", "max_z")
     run("report", folder / "model.json", "--output", folder / "again.html", "--title", "Ways")
     assert '<h1 dir="auto">Ways</h1>' in (folder / "again.html").read_text(encoding="utf-8")
-    assert "--target must be regularised" in run("report", folder / "model.json", "--target", "unregularised", code=2)
+    assert "--without-ridge must not be given" in run("report", folder / "model.json", "--without-ridge", code=2)
 
 
 def test_verify_holds_the_file_against_schema_and_ledger(files):
@@ -145,7 +145,7 @@ def test_plan_predicts_noise_and_lengths(files):
         ((), "classes must be"),
         (("--classes", "a,b"), "three"),
         (("--classes", "a,b,c", "--like", folder / "schema.toml"), "saved"),
-        (("--classes", "a,b,c", "--target", "unregularised"), "--target"),
+        (("--classes", "a,b,c", "--without-ridge"), "--without-ridge"),
         (("--classes", "a,b,c", "--like", folder / "model.json", "--no-intercept"), "like must"),
         (("--classes", "a,b,c,d", "--like", folder / "model.json"), "as many classes"),
     ):

@@ -140,7 +140,7 @@ def test_comparisons_are_those_of_python(capsys):
     code, _, err = run(capsys, "compare", "model.json", "other.json")
     assert code == 2
     assert "the same l2_strength to be compared, got 0.01 and 0.005" in err
-    arguments = ["compare", "model.json", "other.json", "--target", "unregularised", "--shared-data"]
+    arguments = ["compare", "model.json", "other.json", "--without-ridge", "--shared-data"]
     found = dpci.compare(*models, target="unregularised", shared_data=True)
     assert run(capsys, *arguments)[1] == found.summary() + "\n"
     document = json.loads(run(capsys, *arguments, "--json", "--contrast", "age")[1])
@@ -160,7 +160,7 @@ def test_what_is_shown_is_what_was_asked_for(capsys):
     fitted = dpci.PrivateFit.from_json(Path("other.json").read_text())
     shown = run(capsys, "report", "other.json", "--units", "scaled", "--simultaneous", "bonferroni")[1]
     assert shown == fitted.summary(units="scaled", simultaneous="bonferroni") + "\n"
-    document = json.loads(run(capsys, "report", "strong.json", "--target", "unregularised", "--json")[1])
+    document = json.loads(run(capsys, "report", "strong.json", "--without-ridge", "--json")[1])
     assert all(row["estimate"] is None and row["refusal"] for row in document["parameters"])
     document = json.loads(run(capsys, "report", "other.json", "--simultaneous", "bonferroni", "--json")[1])
     intervals = fitted.in_units().conf_int(simultaneous="bonferroni")
@@ -172,5 +172,5 @@ def test_what_is_shown_is_what_was_asked_for(capsys):
     assert (code, out) == (2, "")
     assert "units must be one of" in err
     plan = ["plan", "--n-samples", "2000", "--schema", "people.toml", "--epsilon", "1", "--l2-strength", "0.05"]
-    assert run(capsys, *plan, "--target", "unregularised")[1] != run(capsys, *plan)[1]
+    assert run(capsys, *plan, "--without-ridge")[1] != run(capsys, *plan)[1]
     assert run(capsys, "compare", "-h")[1] == run(capsys, "compare", "--help")[1]

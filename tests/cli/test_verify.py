@@ -286,7 +286,7 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
         assert run("verify", "model.json")[0] == 2
 
 
-def test_a_formula_is_agreed_with_its_schema(folder):
+def test_a_formula_is_agreed_with_its_schema():
     formula = ["--formula", "ill ~ age*sex"]
     assert run(*FIT, *formula, "--output", "model.json")[0] == 0
     agreed = ["--ledger", "l.db", "--schema", "people.toml"]

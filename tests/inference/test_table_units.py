@@ -82,6 +82,19 @@ def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(cap
         bare.in_units(target="none")
 
 
+def test_titles_name_the_units(result):
+    """The contrast of ten years is 10 times a parameter that has another size in each."""
+    ten = {"age": 10}
+    scaled, of_table = result.conf_int(contrast=ten), result.in_units().conf_int(contrast=ten)
+    assert repr(scaled).startswith("95% intervals, scaled columns ")
+    assert repr(of_table).startswith("95% intervals, units of the table ")
+    assert np.log(result.odds_ratios(contrast=ten).estimate) == pytest.approx(of_table.estimate)
+    assert scaled.estimate[0] != pytest.approx(of_table.estimate[0])
+    assert "hypothesis, scaled columns " in result.wald_test("age").summary()
+    assert "hypothesis, units of the table " in result.in_units().wald_test("age").summary()
+    assert repr(result.odds_ratios()).startswith("95% intervals  ")
+
+
 def test_the_page_has_odds_ratios_with_their_units(result):
     page = result.to_html(level=0.9)
     ratios = result.odds_ratios(level=0.9)

@@ -18,16 +18,36 @@ def fitted(schema=SCHEMA):
 
 
 def test_plots_are_over_the_full_range_of_each_column():
-    """Over 40 years, against the reference, per range of the dose; the intercept is at age 40 and dose 0."""
+    """Over 40 years, against the reference, per range of the dose; the intercept is no difference."""
     result = fitted()
     units = result.in_units().params
     drawn = View().drawn(result)
-    assert drawn.names == result.names
-    expected = [40 * units[0], units[1], 5 * units[2], units[3] + 40 * units[0]]
+    assert drawn.names == result.names[:-1]
+    expected = [40 * units[0], units[1], 5 * units[2]]
     np.testing.assert_allclose(drawn.estimate, expected, rtol=1e-9)
     curved = fitted(Schema.from_formula("bs(age, df=4)*sex + dose", SCHEMA))
     dose = curved.names.index("dose")
     assert View().drawn(curved).estimate[dose] == pytest.approx(5 * curved.in_units().params[dose])
+
+
+def test_a_page_says_where_the_coefficients_of_a_product_hold():
+    result = fitted(Schema.from_formula("age*sex + dose", SCHEMA))
+    units, names = result.in_units().params, result.names
+    drawn = View().drawn(result)
+    sex, product = names.index("sex=M"), names.index("age:sex=M")
+    lower, upper = next((part.lower, part.upper) for part in SCHEMA.columns if part.name == "age")
+    # At 0 in the table, in the middle of the ages in the plot.
+    middle = (lower + upper) / 2
+    assert drawn.estimate[sex] == pytest.approx(units[sex] + middle * units[product])
+    page = result.to_html()
+    assert "<small>against F, at age 0</small>" in page
+    assert "its coefficient is for the middle of the range of the other column" in page
+    assert "Do not quote such a row alone." in page
+    assert "age + C(sex, ref=&quot;F&quot;)" in page
+    plain = fitted().to_html()
+    for text in ("middle of the range", "Do not quote such a row alone", ">formula<"):
+        assert text not in plain
+    assert '<div class="what">log odds</div>' in plain
 
 
 def test_a_view_decides_what_is_shown():

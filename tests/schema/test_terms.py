@@ -23,6 +23,7 @@ from dpci.schema import (
     Spline,
     Term,
 )
+from dpci.schema.formula import formula_text
 
 N = 800
 RNG = np.random.default_rng(0)
@@ -102,7 +103,7 @@ def test_a_spline_is_a_group_of_functions_whose_sum_is_one() -> None:
     schema = schema_of("bs(age, df=5, degree=2) + sex:bs(age, df=5, degree=2)", "full_range")
     X = schema.features(FRAME)
     assert schema.names[:5] == tuple(f"bs(age)[{i}]" for i in range(2, 7))
-    assert schema.units[0] == "no unit: function 2 of 6"
+    assert schema.units[0] == "no unit: function 2 of 6, for F"
     assert schema.rows.groups[0] == ((0, 1, 2, 3, 4), 1.0)
     assert X.min() >= 0.0
     for members, bound in schema.rows.groups:
@@ -180,6 +181,59 @@ def test_the_digest_of_a_schema_without_terms_is_that_of_earlier_versions() -> N
     age = NumericColumn(name="age", lower=20, upper=60)
     schema = Schema(columns=(age, column), target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
     assert schema.digest == "sha256:51aeac0cdcb4277c16640bbfc49f8a4b8200225cd84064f3fb0b58eb762c7cb8"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ age + sex:age",
+        "edu ~ bs(age, df=6) + C(sex, ref='M')*hours - 1",
+        "y ~ poly(age, 3) + bs(hours, knots=[-0.1, 7e-3], degree=1)",
+    ],
+)
+def test_the_text_of_a_formula_is_read_as_the_same_terms(formula) -> None:
+    schema = Schema.from_formula(formula, BASE)
+    text = formula_text(schema.target.column, schema.terms, intercept=schema.intercept)
+    assert Schema.from_formula(text, BASE) == schema
+
+
+def test_the_text_of_a_formula_has_knots_degrees_and_references() -> None:
+    terms = Schema.from_formula("bs(age, df=4):sex", BASE).terms
+    text = formula_text("high income", terms, intercept=True)
+    assert text == '`high income` ~ bs(age, knots=[40], degree=3):C(sex, ref="F")'
+
+
+@pytest.mark.parametrize(
+    ("formula", "units"),
+    [
+        ("age + sex", ["per year", "against F"]),
+        ("age*sex", ["per year, for F", "against F, at age 0", "per year, against F"]),
+        ("age:sex", ["per year", "per year"]),
+        ("poly(age, 2)", ["per year, at age 0", "per year^2"]),
+        ("sex*bs(age, knots=[], degree=1)", ["against F, at age 20", "no unit: function 2 of 2, for F", None]),
+        ("age*hours*sex", ["per year, at hours 0, for F", *[None] * 3, "per year, against F, at hours 0", None, None]),
+    ],
+)
+def test_a_coefficient_beside_a_product_says_where_it_holds(formula, units) -> None:
+    schema = Schema.from_formula(formula, BASE)
+    assert len(schema.units) == len(units)
+    assert all(wanted in (None, unit) for wanted, unit in zip(units, schema.units, strict=True)), schema.units
+
+
+@pytest.mark.parametrize(("formula", "at"), [("age*sex", 0.0), ("sex*bs(age, knots=[35], degree=2)", 20.0)])
+def test_it_is_the_difference_of_predictors_there(formula, at) -> None:
+    schema = Schema.from_formula(formula, BASE)
+    theta = RNG.normal(size=len(schema.names))
+    women, men = (schema.features({"age": [20.0, 60.0], "sex": [sex] * 2}) @ theta for sex in "FM")
+    near, far = men - women
+    expected = near + (near - far) / 40.0 * (20.0 - at)  # along a line, beyond the bounds too
+    coefficients = schema.from_units().T @ np.append(theta, 0.0)
+    assert coefficients[schema.names.index("sex=M")] == pytest.approx(expected)
+
+
+def test_products_that_are_not_in_a_model_do_not_matter() -> None:
+    schema = Schema.from_formula("age*sex", BASE)
+    assert schema.units_of([True, True, False])[:2] == ("per year", "against F")
 
 
 def test_the_target_of_a_formula() -> None:

@@ -21,6 +21,7 @@ _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
+_NO_SOURCE = "**none stated**: ask for it in writing"
 _ALWAYS = (
     (
         "by tests of dpci",
@@ -291,7 +292,7 @@ def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
     yield ""
     yield "The public values of this release, each of which needs a source:"
     yield ""
-    values = [(code(what), code(value), plain(source) or "**none stated**") for what, value, source in approval.public]
+    values = [(code(what), code(value), plain(source) or _NO_SOURCE) for what, value, source in approval.public]
     yield from table(("value", "in this release", "source"), values)
 
 

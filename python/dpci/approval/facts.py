@@ -135,18 +135,12 @@ class Approval:
 
 _INFERRED = "the class labels: they were inferred from the data, so the guarantee holds only if the labels are public"
 
-_SHOWN = {"coefficients": "parameters", "moments": "matrices"}
-"""Steps that a report calls by what they release."""
-
 
 def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
     """Return what the steps of a release and its seals cost; ``unit`` is what the costs of steps are counted in."""
-    shown = (
-        f"{_SHOWN.get(step.step, step.step.replace('_', ' '))} {unit.replace('_', ' ')} {step.cost:.4g}"
-        for step in steps
-    )
+    shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
     sealed = " ".join(f"{name} {cost:.4g}" for name, cost in seal_cost(tuple(seals), steps).items())
-    return "; ".join([*shown, f"rounding {sealed}"])
+    return "; ".join([*shown, f"rounding seal {sealed}"])
 
 
 def verified(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dpci.approval.findings import Finding
 from dpci.base.validation import broken
 from dpci.schema.columns import Column
+from dpci.schema.saved import essential
 from dpci.schema.table import Schema
 
 
@@ -70,7 +71,7 @@ _PARTS = {
 
 def _difference(known: Schema, given: Schema) -> str:
     """Return the first thing in which two schemas differ, in words."""
-    if known.target != given.target:
+    if essential(known.target) != essential(given.target):
         return f"the target is {known.target} in the model, {given.target} in the agreed one"
     if (of_columns := _difference_of_columns(known, given)) is not None:
         return of_columns

@@ -14,6 +14,7 @@ from dpci.budgets import GaussianBudget
 from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budget, parse_loss, parse_ridge
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
+from dpci.inference.targets.unregularised import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge
@@ -121,15 +122,21 @@ NPublic = Annotated[int | None, _option(BUDGET, "Public number of records under 
 
 Mu = Annotated[float | None, _option(BUDGET, "Budget of a linear regression: Gaussian DP, instead of the other three.")]
 
+_PRIVATE = "private: the least strength that the noise allows"
 RidgeText = Annotated[
     str,
+    typer.Option(help=f"Strength of the ridge, or {_PRIVATE}.", metavar="FLOAT|private", rich_help_panel=MODEL),
+]
+PlannedRidge = Annotated[
+    str | None,
     typer.Option(
-        help="Strength of the ridge, or for linear regressions private: the least strength that the noise allows.",
+        help=f"Lambda, the strength of the ridge. Required, but for a linear regression: 0 by default, or {_PRIVATE}.",
         metavar="FLOAT|private",
         rich_help_panel=MODEL,
     ),
 ]
-L2Strength = Annotated[float, _option(MODEL, "Strength of the L2 regularisation of the mean objective.")]
+L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 regularisation of the mean objective.")]
+CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
 LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit and plan).", *BUILT_IN, SEVERAL),
@@ -178,15 +185,9 @@ Units = Annotated[
         "scaled",
     ),
 ]
-OfTarget = Annotated[
-    str,
-    _one_of(
-        INTERVALS,
-        "regularised, or unregularised: coefficients without the ridge, where released values show them.",
-        "regularised",
-        "unregularised",
-        names=("--target",),
-    ),
+WithoutRidge = Annotated[
+    bool,
+    _option(INTERVALS, "Coefficients without the ridge, where released values show them.", "--without-ridge"),
 ]
 Moments = Annotated[
     str | None,
@@ -198,7 +199,8 @@ Projection = Annotated[
     str | None,
     _one_of(
         INTERVALS,
-        "Projection of the released matrices: floor, cautious, auto or noise_aware.",
+        "Projection of the released matrices: auto (default: noise_aware, or floor with --calibration paper), "
+        "noise_aware, floor or cautious.",
         "floor",
         "cautious",
         "auto",
@@ -275,7 +277,7 @@ class ModelOptions:
 class CommonOptions(ModelOptions):
     """Those of candidates, which may each have an l2_strength of their own."""
 
-    l2_strength: L2Strength | None = None  # type: ignore[assignment]  # optional here
+    l2_strength: CandidateStrength = None  # type: ignore[assignment]  # optional here
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -283,7 +285,7 @@ class PlanOptions(ModelOptions):
     """Those of plans, which are also for linear regressions."""
 
     mu: Mu = None
-    l2_strength: RidgeText | None = None  # type: ignore[assignment]  # which may be private
+    l2_strength: PlannedRidge = None  # type: ignore[assignment]  # which may be private
 
     def _budget(self) -> GaussianBudget:
         return parse_gaussian_budget(self.epsilon, self.delta, self.rho, self.mu)
@@ -321,6 +323,11 @@ def with_plan(command: Callable[..., None]) -> Callable[..., None]:
 def view(**values: Any) -> View:  # noqa: ANN401  # which checks them
     """Return what is shown of a result."""
     return View(**values)
+
+
+def target_of(without_ridge: bool) -> Estimand:  # noqa: FBT001  # the option as it was given
+    """Return what estimates are of."""
+    return "unregularised" if without_ridge else "regularised"
 
 
 def given(**values: object) -> dict[str, Any]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfidenceIntervals"]
 
+# What the parameters of a fit with a schema are of: `conf_int` and `wald_test` of the fit, and of `in_units()`.
+SCALED, OF_TABLE = "scaled columns", "units of the table"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceIntervals:
@@ -37,6 +40,8 @@ class ConfidenceIntervals:
     refusals : tuple of str or None
         The reason why a row has no interval, but NaN; None for a row that has one. Used for the unregularised target
         only.
+    units : str
+        What the parameters of a fit with a schema are of, "scaled columns" or "units of the table"; otherwise empty.
     """
 
     names: tuple[str, ...]
@@ -47,6 +52,7 @@ class ConfidenceIntervals:
     method: str
     simultaneous: str | None = None
     refusals: tuple[str | None, ...] = ()
+    units: str = ""
 
     def __post_init__(self) -> None:
         if not self.refusals:
@@ -82,7 +88,8 @@ class ConfidenceIntervals:
             for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
-        table = format_table([f"{format_percent(self.level)} {kind}", "estimate", "lower", "upper"], rows)
+        title = f"{format_percent(self.level)} {kind}{f', {self.units}' if self.units else ''}"
+        table = format_table([title, "estimate", "lower", "upper"], rows)
         refused = [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
         return "\n".join([table, *refused])
 

@@ -1,6 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,7 @@ from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
 from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import SCALED, ConfidenceIntervals
 from dpci.inference.prediction import mean_intervals
 from dpci.inference.targets.coefficients import Coefficients
 from dpci.inference.targets.estimates import Simultaneous
@@ -122,8 +123,9 @@ class Inference(Coefficients):
             Algorithms 3 and 5), which converge to it.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Coefficients of the linear combinations; or the name of a parameter, a mapping from names to coefficients,
-            or a list of these. Labels of a frame or a Series, if they are strings, say which parameters its numbers are
-            for. None: each parameter.
+            or a list of these. With a schema they are of the scaled columns: ``in_units().conf_int(contrast={"age":
+            10})`` is for ten years. Labels of a frame or a Series, if they are strings, say which parameters its
+            numbers are for. None: each parameter.
         simultaneous : {"bonferroni", "max_z"}, optional
             None: each interval covers with probability ``level``. Otherwise all intervals asked for cover together
             with at least that probability: by the union bound, or by the quantile of the largest absolute z under
@@ -151,9 +153,10 @@ class Inference(Coefficients):
         """
         contrasts, names = contrast_rows(contrast, self.names)
         estimates = self._estimates(target).mapped(contrasts, np.zeros(len(contrasts)))
-        return estimates.conf_int(
+        found = estimates.conf_int(
             names, level=level, method=method, simultaneous=simultaneous, n_draws=n_draws, seed=seed
         )
+        return replace(found, units=SCALED) if self.schema is not None else found
 
     def wald_test(
         self,
@@ -236,7 +239,7 @@ class Inference(Coefficients):
                 ),
                 stacklevel=stacklevel,
             )
-        return tested
+        return replace(tested, units=SCALED) if self.schema is not None else tested
 
     def predict_conf_int(
         self,
@@ -282,6 +285,8 @@ class Inference(Coefficients):
 
     def summary_frame(self, *, level: float = 0.95, target: Target = "regularised") -> "pd.DataFrame":
         """Return estimate, std_error, pvalue, lower and upper of each parameter as a pandas frame indexed by name.
+
+        With a schema they are of the scaled columns; ``in_units().summary_frame()`` is in the units of the table.
 
         ``level`` and ``target`` as in :meth:`conf_int`; NaN for what the unregularised target does not give.
 
@@ -338,7 +343,7 @@ def _stretch_notes(result: Inference) -> list[str]:
     single = (
         "They hold on average over the parameters. The noise leaves the variance of a single estimate uncertain by "
         f"{spread:.0%} (one standard deviation). Where the true variance is {spread:.0%} above its estimate, a 95% "
-        f"interval has a coverage of {covered:.3f}."
+        f"interval covers in {covered:.1%} of repetitions."
     )
     return [f"{note} {single}"]
 

@@ -1,7 +1,7 @@
 """Wald tests of linear hypotheses about the parameters, exact under the law of their errors."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -56,6 +56,8 @@ class WaldTest:
         Standard deviation of the error of each estimate.
     private : bool
         False for a fit with seeded noise.
+    units : str
+        What the parameters of a fit with a schema are of, "scaled columns" or "units of the table"; otherwise empty.
     """
 
     statistic: float
@@ -68,6 +70,7 @@ class WaldTest:
     value: _F64
     std_errors: _F64
     private: bool
+    units: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         for array in (self.estimate, self.value, self.std_errors):
@@ -90,7 +93,8 @@ class WaldTest:
             *self._pvalue_lines(),
         ]
         banner = [] if self.private else ["NOT PRIVATE (seeded)"]
-        return "\n\n".join([*banner, format_table(["hypothesis", "estimate"], rows), format_facts(facts)])
+        title = f"hypothesis{f', {self.units}' if self.units else ''}"
+        return "\n\n".join([*banner, format_table([title, "estimate"], rows), format_facts(facts)])
 
     def _statistic_lines(self) -> list[tuple[str, str]]:
         shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"

@@ -8,7 +8,7 @@ from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
 from dpci.accounting.steps import Step, steps_from
-from dpci.base.tables import format_facts, format_table
+from dpci.base.tables import format_bound, format_facts, format_table
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import GaussianBudget, core_budget
 from dpci.data.persons import Persons, unit_in_words
@@ -143,7 +143,10 @@ class Plan:
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             *([] if self.persons is None else [("persons", str(self.persons))]),
             *([] if self.weights is None else [("weights", str(self.weights))]),
-            ("least lambda", f"above {self.least_l2_strength:.4g}" if self.least_l2_strength > 0 else "none"),
+            (
+                "least lambda",
+                f"above {format_bound(self.least_l2_strength, 4)}" if self.least_l2_strength > 0 else "none",
+            ),
             *self._recommendation(),
             ("rounding seal", describe_seals(self.seals)),
             *self._interval_facts(),

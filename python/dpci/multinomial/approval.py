@@ -7,13 +7,13 @@ from dpci.approval.facts import Approval
 from dpci.approval.markdown import names_text
 from dpci.data.labels import Label
 from dpci.model.result import PrivateFit
-from dpci.released.sources import PublicValue
+from dpci.released.sources import PublicValue, source_of_classes
 
 
 def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str) -> Approval:
     """Return what an approver must know of a fit of these public classes; ``digest`` is the hash of its file."""
     one = approval_of(fit)
-    source = "INFERRED FROM THE DATA" if one.classes_inferred else ""
+    source = "INFERRED FROM THE DATA" if one.classes_inferred else source_of_classes(one.table)
     listed = PublicValue("classes", ", ".join(map(str, classes)), source)
     return replace(
         one,

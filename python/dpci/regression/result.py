@@ -15,7 +15,7 @@ from dpci.base.validation import check_choice, check_flag
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import SCALED, ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model, check_ridge
@@ -26,11 +26,11 @@ from dpci.regression.shown.lines import release_lines
 from dpci.regression.shown.show import (
     coefficient_table,
     drawn,
+    drawn_label,
     fact_lines,
     in_target_units,
     note_of,
     regression_page,
-    target_name,
     units_of,
 )
 from dpci.released.model import encoded_table
@@ -169,7 +169,8 @@ class LinearFit(ReleaseFacts):
         """
         rows, names = contrast_rows(contrast, self.names)
         estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
-        return estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
+        found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
+        return found if self.schema is None else replace(found, units=SCALED)
 
     def in_units(self) -> TableUnits:
         """Return the coefficients in the units of the table, such as per year, or for a category against its reference.
@@ -229,7 +230,8 @@ class LinearFit(ReleaseFacts):
             For rows that depend on each other, and values of another number.
         """
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
-        return self._estimates().mapped(rows, np.zeros(len(rows))).wald_test(labels, value, private=self.private)
+        found = self._estimates().mapped(rows, np.zeros(len(rows))).wald_test(labels, value, private=self.private)
+        return found if self.schema is None else replace(found, units=SCALED)
 
     def plot(
         self,
@@ -246,11 +248,10 @@ class LinearFit(ReleaseFacts):
         ``simultaneous``, the plot shows the effect of the full range of each column on the target, in its unit.
         """
         if contrast is None and simultaneous is None:
-            intervals = drawn(*self._parts(), level)
+            intervals, what = drawn(*self._parts(), level), drawn_label(self._record, self._model)
         else:
             intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
-        in_units = intervals.names != self.names
-        what = f"difference of {target_name(self._record, self._model)} over the full range" if in_units else "estimate"
+            what = "estimate"
         axes = forest_plot(intervals, private=self.private, order=order, what=what, ax=ax)
         record = self._record
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)

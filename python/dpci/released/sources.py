@@ -10,6 +10,7 @@ from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, class_labels
+from dpci.schema.formula import formula_text
 from dpci.schema.table import Schema
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
@@ -42,7 +43,7 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     if table is None:
         found.append(PublicValue("columns", ", ".join(record.columns), ""))
     if record.classes is not None:
-        source = "INFERRED FROM THE DATA" if record.classes_inferred else ""
+        source = "INFERRED FROM THE DATA" if record.classes_inferred else source_of_classes(table)
         found.append(PublicValue("classes", ", ".join(_classes(record.classes, table)), source))
     elif table is None and loss["target_bounds"] is not None and loss["name"] != SEVERAL:
         found.append(interval_value("target", *loss["target_bounds"]))
@@ -69,6 +70,11 @@ def _classes(classes: Iterable[object], table: Schema | None) -> Iterator[str]:
         yield first + (f" (also written {', '.join(others)})" if others else "")
 
 
+def source_of_classes(table: Schema | None) -> str:
+    """Return what a schema states about its classes; empty where it states nothing."""
+    return "" if table is None else table.target.source
+
+
 def shown_classes(classes: Classes | None, table: Schema | None) -> tuple[object, object] | None:
     """Return the two classes as texts name them: by the first spelling that a schema gives each."""
     if classes is None or table is None or not isinstance(target := table.target, ClassTarget):
@@ -93,7 +99,10 @@ def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[P
 
 
 def table_values(table: Schema) -> Iterator[PublicValue]:
-    """Yield the bounds and lists of a schema with their sources."""
+    """Yield the formula, the bounds and the lists of a schema with their sources."""
+    if table.terms:
+        text = formula_text(table.target.column, table.terms, intercept=table.intercept)
+        yield PublicValue("formula", text, "")
     if isinstance(target := table.target, NumericTarget):
         yield interval_value(f"target {target.column}", target.lower, target.upper, target.source)
     for column in table.columns:

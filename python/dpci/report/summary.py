@@ -197,15 +197,15 @@ def target_note(result: Inference, target: Target = "regularised") -> str:
         ridge += f" * {result.n_samples:,} / (number of {units}, which is private)"
     return (
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
-        "parameter by parameter; it is not the unregularised coefficient." + _ridge_note(result)
+        "parameter by parameter; it is not the unregularised coefficient."
     )
 
 
-def _ridge_note(result: Inference) -> str:
+def ridge_note(result: Inference) -> str | None:
     """Return what the column "ridge" is, if there is one."""
     if result.interval_refusal is not None or not is_likelihood(record_of(result)):
-        return ""
-    return " Ridge: how far the target is from that coefficient; unknown where released values do not show it."
+        return None
+    return "Ridge: the regularised minus the unregularised coefficient; unknown where released values do not show it."
 
 
 def refusal_notes(result: Inference, view: View) -> list[str]:
@@ -248,8 +248,9 @@ def noise_note(result: Inference) -> str | None:
 
 
 def _notes(result: Inference, view: View) -> list[str]:
+    ridge = ridge_note(result) if view.target == "regularised" else None
     notes = [
-        target_note(result, view.target),
+        " ".join(filter(None, [target_note(result, view.target), ridge])),
         *refusal_notes(result, view),
         interval_note(result),
         noise_note(result),

@@ -64,11 +64,10 @@ class NumericColumn:
         _check_choice(self.name, "transform", self.transform, Transform)
         lower, upper = self.transformed_bounds
         if not (lower < upper):
-            msg = (
+            raise InvalidInput(
                 f"column {self.name!r}: lower and upper must differ after the transform, "
                 f"got lower={self.lower}, upper={self.upper}"
             )
-            raise InvalidInput(msg)
         _check_choice(self.name, "outside", self.outside, Outside)
         if self.missing != "error":
             stand_in = self.missing
@@ -110,8 +109,7 @@ class NumericColumn:
         """(n,) numbers within the bounds, after the transform."""
         cells = as_cells(values)
         if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-            msg = f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}")
         numbers = as_floats(cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
@@ -241,14 +239,15 @@ class ClassTarget:
     column: str
     negative: tuple[str, ...]
     positive: tuple[str, ...]
+    source: str = ""
+    """Why the classes are public; it changes no row."""
 
     def __post_init__(self) -> None:
         _check_name(self.column)
         object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
         object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
-        if both := set(self.negative) & set(self.positive):
-            msg = f"target {self.column!r}: a label must belong to one class only, got {sorted(both)} in both"
-            raise InvalidInput(msg)
+        if both := sorted(set(self.negative) & set(self.positive)):
+            raise InvalidInput(f"target {self.column!r}: a label must belong to one class only, got {both} in both")
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -272,13 +271,14 @@ class CategoricalTarget:
 
     column: str
     classes: tuple[tuple[str, ...], ...]
+    source: str = ""
+    """Why the classes are public; it changes no row."""
 
     def __post_init__(self) -> None:
         _check_name(self.column)
         classes: object = self.classes
         if isinstance(classes, str) or not isinstance(classes, Iterable):
-            msg = f"target {self.column!r}: classes must be a list, got {classes!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"target {self.column!r}: classes must be a list, got {classes!r}")
         listed_classes = tuple(_labels_of(self.column, "a class", each) for each in self.classes)
         object.__setattr__(self, "classes", listed_classes)
         if repeated := sorted({label for label in self.known if self.known.count(label) > 1}):

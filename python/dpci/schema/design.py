@@ -210,6 +210,40 @@ def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: 
     return (*parts, *_gaps(columns))
 
 
+def coefficient_units(parts: Sequence[Part], columns: _Columns, used: Sequence[bool]) -> Iterator[str]:
+    """Yield what the coefficient of each column is per, or against, and where it holds.
+
+    A coefficient beside a product, or beside a higher power, is that at 0 of the other numbers and for the references
+    of the other categories. ``used`` says which columns are in the model.
+    """
+    ends = list(itertools.accumulate(part.width for part in parts))
+    present = [part for part, end in zip(parts, ends, strict=True) if any(used[end - part.width : end])]
+    for part in parts:
+        beside = (_beyond(part, other) for other in present)
+        places = dict.fromkeys(_place(f, columns[f.column]) for factors in beside for f in factors)
+        for unit in part.units(columns):
+            yield ", ".join([unit, *places])
+
+
+def _beyond(part: Part, other: Part) -> tuple[Factor, ...]:
+    """Return the factors that a product has besides those of a part, or in a higher power; none of other products."""
+    by_column = {factor.column: factor for factor in other.factors}
+    for factor in part.factors:
+        found = by_column.get(factor.column)
+        higher = isinstance(factor, Power) and isinstance(found, Power) and found.exponent > factor.exponent
+        if found != factor and not higher:
+            return ()
+    return tuple(factor for factor in other.factors if factor not in part.factors)
+
+
+def _place(factor: Factor, column: Column) -> str:
+    """Return where a factor that is coded without its reference is 0."""
+    if isinstance(factor, Levels):
+        return f"for {factor.reference}"
+    at = column.lower if isinstance(factor, Spline) and isinstance(column, NumericColumn) else 0.0
+    return f"at {factor.column} {at:g}"
+
+
 def from_units(parts: Sequence[Part], columns: _Columns, divisors: _F64) -> _F64:
     """Return A with ``(x, 1) = A (z, 1)``, z the functions of the parts with the numbers as they are."""
     functions = [function for part in parts for function in part.functions()]

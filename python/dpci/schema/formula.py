@@ -7,7 +7,7 @@ rows with missing values, and evaluate Python that a formula holds.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from dpci.errors import InvalidInput
@@ -101,8 +101,34 @@ def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Targe
     first = column.reference or column.categories[0]
     others = [category for category in column.categories if category != first]
     if len(others) == 1:
-        return ClassTarget(column=name, negative=(first,), positive=(others[0],))
-    return CategoricalTarget(column=name, classes=tuple((category,) for category in (first, *others)))
+        return ClassTarget(column=name, negative=(first,), positive=(others[0],), source=column.source)
+    classes = tuple((category,) for category in (first, *others))
+    return CategoricalTarget(column=name, classes=classes, source=column.source)
+
+
+def formula_text(target: str, terms: Iterable[Term], *, intercept: bool) -> str:
+    """Return a formula that :func:`parse` reads as these terms: with every knot, degree and reference."""
+    parts = [":".join(map(_factor_text, term.factors)) for term in terms]
+    return f"{_name_text(target)} ~ {' + '.join(parts)}{'' if intercept else ' - 1'}"
+
+
+def _factor_text(factor: Factor) -> str:
+    name = _name_text(factor.column)
+    match factor:
+        case Levels():
+            reference = f"{factor.reference}"
+            quote = "'" if '"' in reference else '"'
+            return f"C({name}, ref={quote}{reference}{quote})"
+        case Spline():
+            knots = ", ".join(repr(knot).removesuffix(".0") for knot in factor.knots)
+            return f"bs({name}, knots=[{knots}], degree={factor.degree})"
+        case Power() if factor.exponent > 1:
+            return f"I({name}**{factor.exponent})"
+    return name
+
+
+def _name_text(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else f"`{name}`"
 
 
 class _Reader:

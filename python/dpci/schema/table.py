@@ -26,7 +26,15 @@ from dpci.schema.columns import (
     NumericColumn,
     Target,
 )
-from dpci.schema.design import ROUNDING_MARGIN, Part, Values, coded_parts, from_units, single_parts
+from dpci.schema.design import (
+    ROUNDING_MARGIN,
+    Part,
+    Values,
+    coded_parts,
+    coefficient_units,
+    from_units,
+    single_parts,
+)
 from dpci.schema.formula import parse, target_of
 from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
 from dpci.schema.terms import Term, resolved
@@ -112,31 +120,25 @@ class Schema:
         if not isinstance(columns, Sequence) or not all(
             isinstance(c, NumericColumn | CategoricalColumn) for c in columns
         ):
-            msg = f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}")
         object.__setattr__(self, "columns", tuple(columns))
         target: object = self.target
         if not isinstance(target, Target):
-            msg = f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}")
         check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
-            msg = "a schema must name at least one column, got none"
-            raise InvalidInput(msg)
+            raise InvalidInput("a schema must name at least one column, got none")
         persons: object = self.persons
         if not isinstance(persons, str):
-            msg = f"persons must be the name of a column, got persons={persons!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"persons must be the name of a column, got persons={persons!r}")
         for part in (*self.columns, self.target):
             for name in ("source", "unit"):
                 if not isinstance(text := getattr(part, name, ""), str):
-                    msg = f"the {name} of a column must be text, got {name}={text!r}"
-                    raise InvalidInput(msg)
+                    raise InvalidInput(f"the {name} of a column must be text, got {name}={text!r}")
         ids = [self.persons] if self.persons else []
         used = [*ids, self.target.column, *(column.name for column in self.columns)]
         if repeated := sorted({name for name in used if used.count(name) > 1}):
-            msg = f"a schema must name a column once, target included, got {repeated} twice"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a schema must name a column once, target included, got {repeated} twice")
         self._take_terms()
         names = self.names
         if len(set(names)) < len(names):
@@ -148,16 +150,13 @@ class Schema:
         check_flag("intercept", self.intercept)
         terms: object = self.terms
         if not isinstance(terms, Sequence) or not all(isinstance(term, Term) for term in terms):
-            msg = f"terms must be a sequence of Term, got {terms!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"terms must be a sequence of Term, got {terms!r}")
         object.__setattr__(self, "terms", tuple(resolved(term, self._by_name) for term in terms))
         if not self.terms and not self.intercept:
-            msg = "intercept must be True for a schema without terms, got intercept=False"
-            raise InvalidInput(msg)
+            raise InvalidInput("intercept must be True for a schema without terms, got intercept=False")
         used = {name for term in self.terms for name in term.columns}
         if self.terms and (unused := [column.name for column in self.columns if column.name not in used]):
-            msg = f"every column must be in a term, got none with {unused}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"every column must be in a term, got none with {unused}")
 
     @property
     def rows(self) -> Blocks:
@@ -273,8 +272,12 @@ class Schema:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Units of the parameters, one for each column of the matrix: "per year", "against F"."""
-        return tuple(unit for part in self._parts for unit in part.units(self._by_name))
+        """Units of the parameters, one for each column of the matrix: "per year", "against F", "per year, for F"."""
+        return self.units_of([True] * len(self.names))
+
+    def units_of(self, used: Sequence[bool]) -> tuple[str, ...]:
+        """Units of the parameters of a model with some of the columns: products that are not in it do not matter."""
+        return tuple(coefficient_units(self._parts, self._by_name, used))
 
     @property
     def both_signs(self) -> NDArray[np.bool_]:
@@ -357,8 +360,7 @@ class Schema:
         """
         described: object = base
         if not isinstance(described, Schema):
-            msg = f"base must be a dpci.schema.Schema, got {base!r}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"base must be a dpci.schema.Schema, got {base!r}")
         found = parse(formula, base._by_name)  # noqa: SLF001  # its own class
         used = {name for term in found.terms for name in term.columns}
         target = base.target if found.target is None else target_of(found.target, base.target, base._by_name)  # noqa: SLF001
@@ -374,8 +376,7 @@ class Schema:
         if formula is None:
             return schema
         if schema.terms or not schema.intercept:
-            msg = "a schema must have terms and intercept, or a formula, got both"
-            raise InvalidInput(msg)
+            raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
         return cls.from_formula(formula, schema)
 
     @classmethod

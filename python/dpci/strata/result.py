@@ -208,8 +208,9 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         if title is not None and not isinstance(title, str):
             raise broken("title", "a string or None", title)
         content: list[Html] = [tag("p", _lead(self), class_="lead")]
+        scale = scale_of(self._first.loss["name"])
         for i, name in enumerate(self.parameters):
-            figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level))]
+            figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level), scale)]
             table = data_table(f"{name}, {self._unit(name)}, by {self.by}", self._header, self._rows(name, level))
             content.append(section(f"parameter-{i}", name, *figures, table))
         facts = data_table("What all models have in common", ["what", "value"], [[*fact] for fact in self._facts()])

@@ -19,13 +19,17 @@ fn short(value: f64) -> String {
 
 /// A least value in four digits, rounded up so that what is shown is enough.
 fn rounded_up(least: f64) -> String {
-    let near: f64 = format!("{least:.3e}").parse().unwrap_or(least);
-    let enough = if near >= least {
-        near
-    } else {
-        format!("{:.3e}", least * 1.001).parse().unwrap_or(least)
+    let near = format!("{least:.3e}");
+    let Some((digits, exponent)) = near.split_once('e') else {
+        return readable(least); // infinite
     };
-    readable(enough)
+    let digits: u32 = digits.replace('.', "").parse().unwrap_or(0);
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let enough = [digits, digits + 1]
+        .iter()
+        .filter_map(|digits| format!("{digits}e{}", exponent - 3).parse().ok())
+        .find(|shown| *shown >= least);
+    readable(enough.unwrap_or(least))
 }
 
 /// A value after its keyword; after a phrase such as "the number of parameters" the value alone.
@@ -181,7 +185,7 @@ pub enum Error {
     },
     /// No noise distribution exists at this regularisation and budget (docs/proofs/mechanisms.md, objective perturbation).
     #[error(
-        "l2_strength must be greater than {} for this loss, row_norm, n_samples and budget (epsilon={}), got l2_strength={}",
+        "l2_strength must be greater than {} for this loss, bound on the rows, n_samples and budget (epsilon={}), got l2_strength={}",
         rounded_up(*least), short(*epsilon), readable(*value)
     )]
     RegularizationTooSmall {
@@ -347,12 +351,14 @@ mod tests {
         ] {
             let shown: f64 = rounded_up(least).parse().unwrap();
             assert!(
-                shown >= least && shown <= 1.002 * least,
+                shown >= least && shown <= 1.001_001 * least,
                 "{shown} for {least}"
             );
             assert!(rounded_up(least).len() <= 9, "{}", rounded_up(least));
         }
         assert_eq!(rounded_up(5.717_982_6e-5), "5.718e-5");
+        assert_eq!(rounded_up(9.014_378_7e-5), "9.015e-5");
+        assert_eq!(rounded_up(9.999_1e-5), "0.0001");
         assert_eq!(readable(0.000_2), "0.0002");
     }
 }

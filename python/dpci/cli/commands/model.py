@@ -12,7 +12,6 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
@@ -24,7 +23,6 @@ from dpci.cli.saved import read_model_or_regression, read_predictor, read_saved_
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
-from dpci.inference.targets.unregularised import TARGETS
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
 from dpci.regression.matrix import MomentMatrix
@@ -46,7 +44,7 @@ dpci predict model.json - --schema people.toml --proba < people.csv
 _REPORT_EXAMPLES = """\
 dpci report model.json
 dpci report model.json --level 0.99 --json
-dpci report model.json --target unregularised --simultaneous max_z
+dpci report model.json --without-ridge --simultaneous max_z
 dpci report model.json --output report.html
 dpci report model.json --officer --output approval.md
 dpci report model.json --officer --ledger people.ledger --schema people.toml
@@ -54,7 +52,7 @@ dpci report model.json --officer --ledger people.ledger --schema people.toml
 
 _COMPARE_EXAMPLES = """\
 dpci compare model.json other.json
-dpci compare model.json other.json --shared-data --target unregularised --json
+dpci compare model.json other.json --shared-data --without-ridge --json
 """
 
 Model = Annotated[
@@ -146,7 +144,7 @@ def report(
     *,
     level: options.Level = 0.95,
     simultaneous: options.Simultaneous = None,
-    target: options.OfTarget = "regularised",
+    without_ridge: options.WithoutRidge = False,
     units: options.Units = "table",
     title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
     output: Annotated[
@@ -188,6 +186,7 @@ def report(
     SP 800-226, a checklist.
     Exit code 1 with --officer: a check failed, and the document says which.
     """
+    target = options.target_of(without_ridge)
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
     found = read_saved_result(model)
@@ -211,12 +210,12 @@ def report(
         show(tuned, view, json=json)
         return
     fitted = found if isinstance(found, StrataFit | MultinomialFit) else read_model_or_regression(model)
-    if isinstance(fitted, MultinomialFit) and view.target != "regularised":
-        msg = f"--target must be regularised for a multinomial fit, got --target {view.target}"
+    if isinstance(fitted, MultinomialFit) and without_ridge:
+        msg = "--without-ridge must not be given for a multinomial fit, got --without-ridge"
         raise InvalidInput(msg)
     if not isinstance(fitted, PrivateFit | MultinomialFit) and view != View(level=level):
         what = "strata" if isinstance(fitted, StrataFit) else "a regression"
-        msg = f"--simultaneous, --target and --units must keep their defaults for {what}, got a different value"
+        msg = f"--simultaneous, --without-ridge and --units must keep their defaults for {what}, got a different value"
         raise InvalidInput(msg)
     if output is not None:
         write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
@@ -242,7 +241,7 @@ def compare(
         typer.Option(help="Coefficient to compare; may be repeated. Default: all.", rich_help_panel=options.INTERVALS),
     ] = None,
     level: options.Level = 0.95,
-    target: options.OfTarget = "regularised",
+    without_ridge: options.WithoutRidge = False,
     json: options.Json = False,
 ) -> None:
     """Compare two released models.
@@ -257,7 +256,7 @@ def compare(
         contrast=contrast or None,
         level=level,
         shared_data=shared_data,
-        target=check_choice("target", target, TARGETS),
+        target=options.target_of(without_ridge),
     )
     if json:
         show_json(comparison_document(found))
@@ -268,7 +267,7 @@ def compare(
 def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # noqa: FBT001  # private
     """Refuse options of the page with --officer, and those of --officer without it."""
     if officer and shown:
-        msg = "--officer takes no --title, --json, --simultaneous, --target or --units, got one of them"
+        msg = "--officer takes no --title, --json, --simultaneous, --without-ridge or --units, got one of them"
         raise InvalidInput(msg)
     if held and not officer:
         msg = "--ledger, --schema and --formula require --officer, which compares the file with them, got none"

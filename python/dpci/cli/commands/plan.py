@@ -5,7 +5,6 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from dpci.base.validation import check_choice
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.documents import plan_document
@@ -14,7 +13,6 @@ from dpci.cli.saved import read_earlier, read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
 from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
-from dpci.inference.targets.unregularised import TARGETS
 from dpci.model import plan as planning
 from dpci.model.plan import Plan
 from dpci.regression.plan import MomentPlan
@@ -24,7 +22,7 @@ from dpci.schema.table import Schema
 _EXAMPLES = """\
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
-dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --target unregularised
+dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --without-ridge
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --l2-strength 0.01 --loss multinomial --classes walk,bus,car
 dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0.3
 """
@@ -40,7 +38,7 @@ def plan(
     schema: Annotated[
         str | None,
         typer.Option(
-            help="Schema as for fit; the plan uses its number of columns.",
+            help="Schema as for fit; the plan uses its columns and their bounds.",
             rich_help_panel=options.INPUT,
             autocompletion=options.schemas,
         ),
@@ -81,7 +79,14 @@ def plan(
     max_rows: options.MaxRows = None,
     weight_bound: options.WeightBound = None,
     weight_total: options.WeightTotal = None,
-    target: options.OfTarget = "regularised",
+    without_ridge: Annotated[
+        bool,
+        typer.Option(
+            "--without-ridge",
+            help="Recommend a lambda for coefficients without the ridge.",
+            rich_help_panel=options.INTERVALS,
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Print the cost and the precision of a fit in advance. Reads no data.
@@ -99,7 +104,7 @@ def plan(
         unused = {
             "mu": model.mu,
             **assumed,
-            "target": None if target == "regularised" else target,
+            "without_ridge": without_ridge or None,
         }
         several = plan_several(
             several_keywords(
@@ -135,13 +140,12 @@ def plan(
     named = None if description is None else description.persons
     rule = person_rule(persons or named or None, None, max_rows)
     earlier: Any = None if like is None else read_earlier(like)
-    of = check_choice("target", target, TARGETS)
     found: Plan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,
         schema=description,
         like=earlier,
-        target=of,
+        target=options.target_of(without_ridge),
         **keywords,
         contribution=rule,
         max_rows=max_rows,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, format_table, new_frame, number_format
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
@@ -140,14 +140,15 @@ class TableUnits:
         """
         rows, names = contrast_rows(contrast, self._names)
         estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
-        return estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
+        found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
+        return replace(found, units=OF_TABLE)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
         rows, labels = contrast_rows(hypothesis, self._names, what="hypothesis")
         estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
         method: Method = "joint" if len(rows) == 1 else self._joint_method
-        return estimates.wald_test(labels, value, method=method, private=self._private)
+        return replace(estimates.wald_test(labels, value, method=method, private=self._private), units=OF_TABLE)
 
     def summary_frame(self, *, level: float = 0.95) -> "pd.DataFrame":
         """Return unit, estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
@@ -210,8 +211,7 @@ def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str,
 def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
     """Return matrix and shift from the parameters to coefficients over the full range of each column, and their names.
 
-    The intercept is in the middle of the ranges, or at their ends for ``scale="unit"``, with all categories the
-    reference.
+    Without the intercept: it is no difference, and often far from the others.
 
     Raises
     ------
@@ -221,8 +221,8 @@ def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
     schema, matrix, shift = _coefficients(record)
     whole = replace(schema, encoding="full_range").from_units().T
     over, at = np.asarray(np.linalg.solve(whole, matrix)), np.asarray(np.linalg.solve(whole, shift))
-    kept = _kept(record, over, at)
-    return _of_each_predictor(record, over[kept], at[kept], (*record.columns, INTERCEPT)[kept])
+    k = len(record.columns)
+    return _of_each_predictor(record, over[:k], at[:k], record.columns)
 
 
 def _of_each_predictor(

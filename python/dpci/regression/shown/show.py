@@ -18,7 +18,7 @@ from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.lines import release_lines
 from dpci.report.html.elements import bullets, data_table, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import document, estimates_data_table, guarantee_section
+from dpci.report.html.page import document, drawn_note, estimates_data_table, guarantee_section
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
@@ -63,7 +63,8 @@ def unit_estimates(
     kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
     kept[k] |= shift[k] != 0.0
     names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
-    per = [unit for unit, used in zip((*schema.units, "at 0"), kept, strict=True) if used]
+    units = schema.units_of(kept[:k].tolist())
+    per = [unit for unit, used in zip((*units, "at 0"), kept, strict=True) if used]
     estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
     return estimates, tuple(names), tuple(per)
 
@@ -95,6 +96,11 @@ def drawn(record: MomentRecord, model: Model, solution: Solution, level: float) 
     kept = [i for i, name in enumerate(record.columns) if name in model.features] or [len(record.columns)]
     names = tuple((*record.columns, "intercept")[i] for i in kept)
     return estimates.mapped(over[kept], at[kept]).conf_int(names, level=level)
+
+
+def drawn_label(record: MomentRecord, model: Model) -> str:
+    """Return the label of the axis of :func:`drawn`."""
+    return f"difference of {target_name(record, model)} over the full range" if has_units(record, model) else "estimate"
 
 
 def target_name(record: MomentRecord, model: Model) -> str:
@@ -200,12 +206,9 @@ def regression_page(
     facts_of_fit = fact_lines(record, model, solution)
     said = {name for name, _ in facts_of_fit}
     lines = [*facts_of_fit, *(line for line in release_lines(record) if line[0] not in said)]
-    figure = [forest_figure(drawn(record, model, solution, level))]
-    if has_units(record, model):
-        what = (
-            f"The plot shows the effect of each column's full range, and of each category, on the mean of {explained}."
-        )
-        figure = [tag("p", what), *figure]
+    figure = [forest_figure(drawn(record, model, solution, level), drawn_label(record, model))]
+    if record.table is not None and has_units(record, model):
+        figure = [tag("p", drawn_note(record.table)), *figure]
     target = (
         "the regularised coefficient at this lambda"
         if solution.l2_strength

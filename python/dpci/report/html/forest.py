@@ -18,8 +18,11 @@ _LONGEST_TICK = 5
 _ROWS_OF_AN_AXIS = 25
 
 
-def forest_figure(intervals: ConfidenceIntervals) -> Html:
-    """Return a figure with one row for each interval; those that leave out 0 have a filled point."""
+def forest_figure(intervals: ConfidenceIntervals, what: str = "estimate") -> Html:
+    """Return a figure with one row for each interval; those that leave out 0 have a filled point.
+
+    ``what`` labels the axis.
+    """
     ticks = axis_ticks(intervals)
     percent = format_percent(intervals.level)
     label = f"Forest plot of {len(intervals)} parameters with {percent} confidence intervals; the table has the numbers"
@@ -33,7 +36,7 @@ def forest_figure(intervals: ConfidenceIntervals) -> Html:
             cells += axis_row
         mark = _mark(float(estimate), lower, upper, ticks)
         cells += [tag("div", breakable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
-    cells += axis_row
+    cells += [*axis_row, tag("div"), tag("div", what, class_="what")]
     caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])

@@ -21,6 +21,8 @@ from dpci.report.html.style import STYLE
 from dpci.report.magnitudes import noise_shares, ridge_size
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 from dpci.report.plot import given_rows
+from dpci.report.quote import sentences_to_quote
+from dpci.report.style import scale_of
 from dpci.report.summary import (
     bare_table,
     estimate_table,
@@ -28,9 +30,12 @@ from dpci.report.summary import (
     interval_note,
     noise_note,
     refusal_notes,
+    ridge_note,
     target_note,
 )
 from dpci.report.view import View
+from dpci.schema.columns import NumericColumn
+from dpci.schema.table import Schema
 
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: anyone who knows the seed can subtract it. "
@@ -46,10 +51,6 @@ _SHRUNKEN = (
     "Regularisation shrinks the coefficients together, possibly several-fold. A column without an effect that is "
     "correlated with one that has an effect gets a coefficient other than 0: an interval that leaves out 0 is no "
     "evidence of an adjusted effect. Compare coefficients only with those of models with the same lambda."
-)
-_RANGES = (
-    "The plot shows the effect of the full range of each column, from the lower to the upper public bound, and of each "
-    "category against its reference."
 )
 
 
@@ -68,6 +69,7 @@ def html_report(result: Inference, view: View, *, title: str | None, digest: str
         tag("p", _lead(result), class_="lead"),
         *_numbers(result, view),
         *_magnitudes(result, view),
+        *_quotable(result, view),
         *_privacy(result),
         *_caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
         provenance(record_of(result), digest or record_of(result).digest),
@@ -126,7 +128,7 @@ def _lead(result: Inference) -> str:
         )
     return estimated + (
         "Every number on this page is released or public. If the assumptions below hold and this release was "
-        "approved, the page may be shared as it is. Computations from it cost no further privacy."
+        "approved, the page may be shared as it is. You may compute anything from it; no further budget is needed."
     )
 
 
@@ -138,15 +140,33 @@ def _numbers(result: Inference, view: View) -> list[Html]:
     kind = "Released parameters" if view.target == "regularised" else "Coefficients without the ridge"
     table = estimates_data_table(f"{kind}: {view.title(result)}", *estimate_table(result, view))
     intervals = given_rows(view.drawn(result))
-    figure = [forest_figure(intervals)] if len(intervals) else []
-    if figure and view.in_units(result):
-        figure = [tag("p", _RANGES), *figure]
+    figure = [forest_figure(intervals, scale_of(result.loss["name"]))] if len(intervals) else []
+    if figure and result.schema is not None and view.in_units(result):
+        figure = [tag("p", drawn_note(result.schema)), *figure]
     return [
         section("numbers", "Parameters", table, *figure),
         *ratios_section(result, view),
         *_columns(result),
         section("read", "How to read the numbers", bullets(_reading(result, view))),
     ]
+
+
+def drawn_note(schema: Schema) -> str:
+    """Return what a plot of coefficients over full ranges shows."""
+    from_lower = [part.name for part in schema.columns if isinstance(part, NumericColumn) and part.scale == "unit"]
+    lower = f" (of {', '.join(from_lower)}: for the lower bound)" if from_lower else ""
+    where = (
+        " Where a column is part of a product, its coefficient is for the middle of the range of the other column"
+        f"{lower}, and not for 0 as in the table; or for its reference."
+    )
+    return (
+        "The plot shows the effect of the full range of each column, from the lower to the upper public bound, and of "
+        f"each category against its reference.{where * _has_products(schema)}"
+    )
+
+
+def _has_products(schema: Schema) -> bool:
+    return any(len(term.factors) > 1 for term in schema.terms)
 
 
 def _columns(result: Inference) -> list[Html]:
@@ -200,18 +220,22 @@ def _reading(result: Inference, view: View) -> list[Content]:
 
 def _reading_units(result: Inference, view: View) -> list[Content]:
     """Return how to read the columns that some tables have."""
-    ridge = "Ridge: how far the regularisation moves the target; unknown where released values do not show it."
+    ridge = ridge_note(result)
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     log = (
         "Per log: per unit of log(1 + the number), about a factor of 2.7 in the number. Below 0 it is the same with "
         "the other sign."
     )
-    in_units = view.in_units(result)
-    logs = in_units and result.schema is not None and any(name.startswith("per log ") for name in result.schema.units)
+    schema = result.schema if view.in_units(result) else None
+    product = (
+        "At a number, or for a category: the column is part of a product, and the row holds there only. Do not quote "
+        "such a row alone."
+    )
     return [
-        *([ridge] if is_likelihood(record_of(result)) else []),
-        *([unit] if in_units else []),
-        *([log] if logs else []),
+        *([] if ridge is None else [ridge]),
+        *([] if schema is None else [unit]),
+        *([product] if schema is not None and _has_products(schema) else []),
+        *([log] if schema is not None and any(name.startswith("per log ") for name in schema.units) else []),
     ]
 
 
@@ -220,14 +244,18 @@ def _magnitudes(result: Inference, view: View) -> list[Html]:
     if result.interval_refusal is not None:
         return []
     items: list[Content] = [*noise_shares(view.estimates(result)[1])]
-    if record_of(result).projection == NOISE_AWARE:
-        items.append("The matrices behind the standard errors are noisy; each single interval allows for this.")
-    elif (noise := noise_note(result)) is not None:
+    if record_of(result).projection != NOISE_AWARE and (noise := noise_note(result)) is not None:
         items.append(noise)
     items += interval_notes(result)
     if is_likelihood(record_of(result)):
         items.append(ridge_size(result, view))
     return [section("magnitudes", "How much the noise and the ridge do", bullets(items))]
+
+
+def _quotable(result: Inference, view: View) -> list[Html]:
+    """Return what to publish beside the numbers."""
+    found: list[Content] = [*sentences_to_quote(result, view)]
+    return [section("quote", "Sentences to publish beside the numbers", bullets(found))] if found else []
 
 
 def provenance(record: FitRecord, digest: str) -> Html:
@@ -278,6 +306,10 @@ def common_sections(part: Inference, target: str) -> list[Html]:
 def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
     """Return what a guarantee says about one unit, "record" or "person", with its profile."""
     meaning = meaning_of(guarantee)
+    attack = bullets(_attack(neighbors, unit, meaning, guarantee.budget))
+    if isinstance(guarantee.budget, PureDP):
+        # Its curve is 0 from its own ε on; deltas at less would be read as chances of disclosure.
+        return section("attacker", _attacker_title(unit), attack)
     points = [meaning.epsilon * share for share in _SHARES]
     # No profile exceeds the total variation distance.
     deltas = np.minimum(guarantee.delta(points), meaning.distance).tolist()
@@ -288,7 +320,6 @@ def guarantee_section(guarantee: Guarantee, neighbors: str, unit: str) -> Html:
     caption = "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once. "
     caption += "A greater δ at a smaller ε is the same guarantee, and not an additional chance of disclosure"
     profile = data_table(caption, ["ε", "e^ε, rounded up", "δ"], rows)
-    attack = bullets(_attack(neighbors, unit, meaning, guarantee.budget))
     return section("attacker", _attacker_title(unit), attack, profile)
 
 

@@ -38,6 +38,7 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
 .forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center;
   text-align: left; }
+.forest .what { color: var(--soft); text-align: center; }
 .forest .cell { position: relative; min-height: 1.6rem; }
 .forest svg { position: absolute; inset: 0; overflow: visible; }
 .forest text { fill: var(--soft); font-size: 12px; }
