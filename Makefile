@@ -15,10 +15,13 @@ PARSERS := .venv-mutants
 # Interpreters in which distributions are tested, the oldest first.
 PYTHONS ?= $(PYTHON)
 
+# Commands that tests start load compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo prepare compiled test prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
+.PHONY: help build demo test test-rust test-oldest test-python prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,19 +46,20 @@ $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
 	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'narwhals>=1.30' 'pytest>=8,<9'
 	touch $@
 
-# The release build links on one core; the tests of the core compile on the other meanwhile, each in a folder of its own.
-prepare: build compiled $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Build all that lint and test need; with -j3 at the same time.
+test: build ## Run all tests: Rust, then Python (less than 6 minutes).
+	$(MAKE) --no-print-directory -o build -j2 -Otarget test-rust test-oldest
+	$(MAKE) --no-print-directory -o build test-python
 
-compiled:
-	cargo test --quiet --no-run
-	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs --no-run
+# One build for all tests of the core: no mistake is on but in those of the mistakes, and the extension has none.
+test-rust:
+	cargo test --quiet -p dpci-core --features seeded-bugs -- --skip every_mistake
 
-test: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN) ## Run all tests: Rust, then Python (less than 10 minutes).
-	cargo test --quiet
-	cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --skip every_mistake
+test-oldest: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN)
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/scikit_learn
-	# Two at a time, each file by one of them.
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Two at a time, each with a half of the tests, of which it takes over what the other has not begun when its own are done.
+test-python: build
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
 	@mkdir -p docs/evidence
@@ -109,9 +113,8 @@ lint: lint-rust lint-python ## Check format, lints and types; a warning is an er
 
 lint-rust:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy -p dpci-core --all-targets --features seeded-bugs --quiet -- -D warnings
-	# As other crates see it, with private modules.
+	cargo clippy --workspace --all-targets --features dpci-core/seeded-bugs --quiet -- -D warnings
+	# As other crates see it, with private modules and without the switch of the mistakes.
 	cargo clippy -p dpci-core --quiet --lib --examples -- -D warnings
 
 lint-python: build
