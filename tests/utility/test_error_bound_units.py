@@ -37,7 +37,7 @@ def test_weights_multiply_what_records_count():
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 def test_the_bound_of_weighted_persons_is_attained():
-    """Rows of both classes at the end of the ball, of the greatest weight: the minimiser is 0, where the loss is most curved."""
+    """Rows of both classes at the end of the ball, of the greatest weight: the loss is most curved at 0."""
     n, runs, strength = 50, 400, 2.0
     keywords = {"budget": dpci.PureDP(4.0), "l2_strength": strength, "fit_intercept": False, "mechanism": "output"}
     bound = dpci.utility.bound(

@@ -142,8 +142,8 @@ def bound(
         Keywords of :func:`dpci.fit` that say what is fitted; ``budget`` and ``l2_strength`` are required, and
         ``mechanism`` is "output" (the default here). ``moments`` is "none" unless a ``split`` is given. A ``radius`` is
         required for the risks without the regulariser, and for the squared loss. Under ``neighbors="add_remove"``
-        ``n_public`` is ``n_samples`` and may be left out. With ``contribution`` or ``max_rows`` the mean loss is that over
-        persons, with ``weight_bound`` the weighted sum of losses over ``weight_total``.
+        ``n_public`` is ``n_samples`` and may be left out. With ``contribution`` or ``max_rows`` the mean loss is that
+        over persons, with ``weight_bound`` the weighted sum of losses over ``weight_total``.
 
     Returns
     -------
