@@ -37,7 +37,7 @@ from _studies import (
 )
 from _tables import read_table
 from dpci.report.panels import grid, head, label, legend, save
-from dpci.report.style import BLUE, GREEN, GREY, VERMILION
+from dpci.report.style import BLUE, GREEN, GREY, VERMILION, symbols
 
 # Standard error of a coverage of the reference, which has 200 replicates.
 REFERENCE_SE = 0.006
@@ -268,11 +268,9 @@ def draw(table: Sequence[Sequence[str]], path: Path) -> None:
             )
         ax.axhline(1.0 if i else 0.95, color=GREY, linewidth=1, linestyle=":")
         ax.set_xticks(sorted({int(d) for _, d in places}))
-        label(ax, title, "columns $d$", "" if column else what)
+        label(ax, title, "columns d", "" if column else what)
     legend(figure, *axes[0][0].get_legend_handles_labels())
-    budgets = ", ".join(map(str, BUDGETS.values()))
-    for letter in ("epsilon", "rho", "delta"):
-        budgets = budgets.replace(letter, rf"$\{letter}$")
+    budgets = symbols(", ".join(map(str, BUDGETS.values())))
     head(
         figure,
         "Coverage of 95% intervals (± 2 standard errors) and length ratio against the number of columns; logistic "

@@ -144,7 +144,7 @@ def test_a_figure_has_its_panels_and_lines(number: int, tmp_path: Path) -> None:
     assert len(figure.axes) == 9
     for ax, panel in zip(figure.axes, FIGURES[number].panels, strict=True):
         assert ax.get_title().startswith(f"({panel.letter}) ")
-        assert ("$d$ = 10" if panel.sweep.varied == "n" else "$n$ = ") in ax.get_title()
+        assert ("d = 10" if panel.sweep.varied == "n" else "n = ") in ax.get_title()
         assert ax.get_xlabel().startswith({"n": "sample", "d": "dimension"}.get(panel.sweep.varied, r"$\epsilon_"))
         assert ("first coordinate" in ax.get_ylabel()) == (panel.sweep.varied == "d")
         # Bars on the intervals alone.
@@ -156,7 +156,7 @@ def test_a_figure_has_its_panels_and_lines(number: int, tmp_path: Path) -> None:
     first = figure.axes[0].containers[0].lines[0]
     np.testing.assert_array_equal(first.get_ydata(), [length.mean for length in data.lengths["a", labels[0][:-3]]])
     # The user's file is smaller than the published one: the title says what there is.
-    assert figure.axes[8].get_title().endswith("$n$ = 3,000")
+    assert figure.axes[8].get_title().endswith("n = 3,000")
     assert "3,000 rows, the paper has" in render(data.report, "text")
 
 

@@ -9,6 +9,7 @@ import scipy.sparse
 
 import dpci
 from dpci import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, RowNormViolation, SeededNoiseWarning, _core
+from dpci.report.style import symbols
 from support import per_instance as ours
 from support import seal
 
@@ -356,7 +357,7 @@ def test_a_plot_of_a_part_says_so_or_is_refused(made):
     few, n_public = 20, made.result.n_samples
     with pytest.warns(PrivacyLeakWarning):
         shown = made.histogram(X[:few], Y[:few]).get_xlabel()
-    assert f"{made.budget}, n_public = {n_public:,}" in shown
+    assert f"{symbols(str(made.budget))}, n_public = {n_public:,}" in shown
     assert "20 records: a subset" in shown
     with pytest.warns(PrivacyLeakWarning):
         assert "a subset" not in made.histogram(X, Y).get_xlabel()

@@ -76,7 +76,7 @@ def test_nothing_is_cut_off(name, unit):
     # At least a third of the figure is for the intervals.
     assert ax.get_window_extent().width > inside.width / 3
     # What a tick says, times the unit that the label names, is where it stands.
-    _, _, named = ax.get_xlabel().replace("\xa0", " ").partition("in units of ")
+    _, _, named = ax.get_xlabel().replace("\xa0", " ").split("\nfilled")[0].partition("in units of ")
     said = [float(text.get_text().replace("\u2212", "-")) * float(named or 1) for text in ax.get_xticklabels()]
     np.testing.assert_allclose(said, ax.get_xticks(), rtol=1e-5, atol=1e-9 * unit)
     assert ax.xaxis.get_offset_text().get_text() == ""
@@ -89,7 +89,8 @@ def test_the_plot_of_a_fit():
     ax = result.plot(level=0.9, contrast=["x1", {"x0": 1, "x2": -1}], simultaneous="bonferroni")
     assert labels(ax) == ["x1", "x0 - x2"]
     label = " ".join(ax.get_xlabel().split())
-    assert label.startswith("log odds with simultaneous (bonferroni) 90% interval logistic loss, n = ")
+    beginning = "log odds with simultaneous (bonferroni) 90% interval filled points: the interval excludes 0"
+    assert label.startswith(f"{beginning} logistic loss, n = ")
     with pytest.raises(dpci.InvalidInput, match="order must be one of 'given', 'estimate', got order='name'"):
         result.plot(order="name")
 

@@ -170,7 +170,7 @@ def test_the_page_names_what_all_strata_cost_and_reveal_together():
     assert "a release that spends epsilon=1 (pure DP) in total: all 3 strata of the table" in part
     assert "right with probability at most 73.2%" in part
     label = found.plot("age").get_xlabel()
-    assert label.split("\n")[-2:] == ["logistic loss", "epsilon=1 (pure DP)"]
+    assert label.split("\n")[-2:] == ["logistic loss", "ε=1 (pure DP)"]
     assert " ".join(label.split()).startswith("age (log odds per unit) with 95% interval")
 
 

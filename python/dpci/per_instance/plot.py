@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.report.plot import new_axes
-from dpci.report.style import BLUE, ORANGE, VERMILION, caption
+from dpci.report.style import BLUE, LETTERS, ORANGE, VERMILION, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,15 +23,17 @@ def draw_histogram(
     ax = new_axes(8) if ax is None else ax
     series = {"eps1, of the parameters": eps1}
     if total is not None:
-        series["eps1 + eps2 + eps3"] = total
+        series["eps1 + eps2 + eps3, of all releases"] = total
     greatest = max((float(values.max()) for values in series.values() if values.size), default=1.0)
     bins = np.linspace(0.0, greatest if greatest > 0.0 else 1.0, _N_BINS + 1)
-    for (label, values), color in zip(series.items(), (BLUE, ORANGE), strict=False):
-        ax.hist(values, bins=bins.tolist(), histtype="stepfilled", alpha=0.5, label=label, color=color)
-    ax.set_xlabel("bound on the privacy loss (epsilon) of a record")
+    # Apart without colour, too: filled, and hatched.
+    looks = ({"facecolor": BLUE, "alpha": 0.5}, {"facecolor": "none", "edgecolor": ORANGE, "hatch": "///"})
+    for (label, values), look in zip(series.items(), looks, strict=False):
+        ax.hist(values, bins=bins.tolist(), histtype="stepfilled", label=label, **look)
+    ax.set_xlabel("bound on the privacy loss (ε) of a record")
     caption(ax, *facts)
     ax.set_ylabel("number of records")
-    ax.set_title(_NOT_PRIVATE, color=VERMILION)
+    ax.set_title(_NOT_PRIVATE, color=VERMILION, fontsize=LETTERS)
     ax.legend()
     return ax
 
@@ -45,8 +47,8 @@ def draw_against_truth(
     end = float(max(truth.max(initial=0.0), bound.max(initial=0.0)))
     ax.plot([0.0, end], [0.0, end], color="0.6", linewidth=1, label="bound = exact loss")
     ax.legend()
-    ax.set_xlabel("exact privacy loss (epsilon) of a record")
+    ax.set_xlabel("exact privacy loss (ε) of a record")
     caption(ax, *facts)
     ax.set_ylabel("published bound on it (eps1)")
-    ax.set_title(_NOT_PRIVATE, color=VERMILION)
+    ax.set_title(_NOT_PRIVATE, color=VERMILION, fontsize=LETTERS)
     return ax

@@ -1,7 +1,7 @@
 """Figures of panels that a telephone shows legibly, for drawings of experiments and evidence; needs matplotlib."""
 
-import re
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Literal
 
 from dpci.report.style import LETTERS, WIDTH
 
@@ -63,6 +63,18 @@ def label(ax: "Axes", title: str, x_label: str = "", y_label: str = "") -> None:
         ax.set_ylabel(_on_lines(y_label, _BESIDE), fontsize=LETTERS)
 
 
+def log_numbers(ax: "Axes", which: Literal["x", "y"], *, subs: "Sequence[float]" = (1.0,)) -> None:
+    """Make an axis logarithmic, with plain numbers: the exponents of powers would be too small to read."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
+
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    if axis.get_scale() != "log":
+        (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(lambda value, _: f"{value:g}".replace("e-0", "e-"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def head(figure: "Figure | SubFigure", title: str) -> None:
     """Write the title of a figure or a block, on several lines where one has no room."""
     figure.suptitle("\n".join(_on_lines(line, _HEADING) for line in title.split("\n")), fontsize=LETTERS)
@@ -98,12 +110,5 @@ def save(figure: "Figure", path: "Path") -> None:
 
 
 def _on_lines(text: str, width: int) -> str:
-    """Return a text on lines of this width; the signs that write a formula take no room."""
-    lines: list[str] = []
-    for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and len(re.sub(r"[${}_^]", "", re.sub(r"\\[A-Za-z]+", "x", longer))) > width:
-            lines.append(word)
-        else:
-            lines[-1:] = [longer]
-    return "\n".join(lines)
+    """Return a text on lines of this width."""
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False))

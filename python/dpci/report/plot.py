@@ -16,7 +16,7 @@ from dpci.base.tables import format_percent, printable
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.report.style import WIDTH
+from dpci.report.style import BLUE, LETTERS, VERMILION, WIDTH, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,8 @@ _LONGEST_NAME = 60
 _LINE_OF_NAME, _LINE_OF_LABEL = 34, 40
 # Numbers on an axis are written out below 10 to this power, and above 10 to its negative.
 _PLAIN_POWERS = 5
+# Size of letters where rows stand closer, and of two lines there.
+_OF_MANY, _OF_TWO_LINES = 0.83, 0.7
 # Share of the axes, as they are before the layout, that names may take.
 _NAMES = 0.62
 
@@ -74,16 +76,17 @@ def forest_plot(
     for position in positions[1::2]:
         ax.axhspan(position - 0.5, position + 0.5, color="0.96", linewidth=0, zorder=-2)
     ax.axvline(0.0, color="0.55", linewidth=1, zorder=-1)
-    ax.hlines(positions, lower, upper, color="C0", linewidth=1.6)
+    ax.hlines(positions, lower, upper, color=BLUE, linewidth=1.6)
     apart = (lower > 0.0) | (upper < 0.0)
-    ax.scatter(estimate, positions, s=26, color="C0", facecolors=np.where(apart, "C0", "white"), zorder=3)
+    ax.scatter(estimate, positions, s=26, color=BLUE, facecolors=np.where(apart, BLUE, "white"), zorder=3)
     name_rows(ax, [intervals.names[i] for i in rows])
     if len(rows) > _COMFORTABLE:
         ax.tick_params(axis="x", labeltop=True)  # the other end of the axis may be pages away
     kind = "" if intervals.simultaneous is None else f"simultaneous ({intervals.simultaneous}) "
     label_numbers(ax, f"{printable(what)}{over} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
+    caption(ax, "filled points: the interval excludes 0")
     if not private:
-        ax.set_title("NOT PRIVATE (seeded)", color="C3")
+        ax.set_title("NOT PRIVATE (seeded)", color=VERMILION, fontsize=LETTERS)
     return ax
 
 
@@ -110,7 +113,8 @@ def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:
 
 def name_rows(ax: "Axes", names: Sequence[str]) -> None:
     """Label the rows of a plot from top to bottom: long names on two lines, and small enough to leave room."""
-    size = "medium" if len(names) <= _COMFORTABLE else "x-small"
+    many = len(names) > _COMFORTABLE
+    size = LETTERS * (_OF_MANY if many else 1.0)
     lines = [_on_lines(shorten(name)) for name in names]
     ax.set_yticks(range(len(names)), labels=lines, fontsize=size)
     labels = ax.get_yticklabels()
@@ -118,7 +122,7 @@ def name_rows(ax: "Axes", names: Sequence[str]) -> None:
         label.set_parse_math(False)  # a name may hold dollars
     widest = max((label.get_window_extent().width for label in labels), default=0.0)
     room = _NAMES * ax.get_window_extent().width
-    smaller = min(0.8 if any("\n" in line for line in lines) else 1.0, room / max(widest, room))
+    smaller = min(_OF_TWO_LINES if many and any("\n" in line for line in lines) else 1.0, room / max(widest, room))
     for label in labels:
         label.set_fontsize(smaller * float(label.get_fontsize()))
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
@@ -184,4 +188,4 @@ def new_axes(n_rows: int) -> "Axes":
 
 def figure_height(n_rows: int) -> float:
     """Return the height in inches of a figure with so many rows; beyond some dozens they stand closer."""
-    return 1.2 + 0.32 * min(n_rows, _COMFORTABLE) + 0.17 * max(0, n_rows - _COMFORTABLE)
+    return 1.4 + 0.36 * min(n_rows, _COMFORTABLE) + 0.2 * max(0, n_rows - _COMFORTABLE)

@@ -23,9 +23,16 @@ def caption(ax: "Axes", *lines: str) -> "Axes":
     return ax
 
 
+def symbols(text: str) -> str:
+    """Return the text of a budget with the letters that plots use for its numbers."""
+    for name, letter in (("epsilon", "ε"), ("delta", "δ"), ("rho", "ρ")):
+        text = text.replace(name, letter)
+    return text
+
+
 def facts_of_release(budget: GaussianBudget, n_samples: int, *, neighbors: str, private: bool) -> tuple[str, str]:
     """Return the budget of the release behind a plot, and the number of its records."""
-    spent = str(budget) if private else f"noise as for {budget}"
+    spent = symbols(str(budget) if private else f"noise as for {budget}")
     count = "n_public" if neighbors == "add_remove" else "n"
     return spent, f"{count} = {n_samples:,}"
 

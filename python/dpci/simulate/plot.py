@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpci.base.tables import format_percent
 from dpci.report.plot import label_numbers, name_rows, new_axes
-from dpci.report.style import BLUE, ORANGE, VERMILION, caption
+from dpci.report.style import BLUE, LETTERS, ORANGE, VERMILION, caption, symbols
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ _F64 = NDArray[np.float64]
 # Standard errors on either side: about 95 of 100 parameters whose coverage is the mean are within them.
 _N_ERRORS = 2.0
 # Points that a legend of two lines takes.
-_ABOVE_LEGEND = 40.0
+_ABOVE_LEGEND = 44.0
 
 
 class Averages(NamedTuple):
@@ -41,9 +41,10 @@ def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Av
     _draw_coverage(columns, averages, ax)
     for panel in (ax,) if lengths is None else (ax, lengths):
         name_rows(panel, names)
-    caption(ax, f"{averages.n_replicates:,} samples of n = {averages.n_samples:,}", averages.budget)
+    samples = "sample" if averages.n_replicates == 1 else "samples"
+    caption(ax, f"{averages.n_replicates:,} {samples} of n = {averages.n_samples:,}", symbols(averages.budget))
     # Above the legend, which narrow axes have no room beside.
-    ax.set_title("NOT PRIVATE", color=VERMILION, loc="left", pad=_ABOVE_LEGEND)
+    ax.set_title("NOT PRIVATE", color=VERMILION, loc="left", pad=_ABOVE_LEGEND, fontsize=LETTERS)
     return ax
 
 
@@ -71,7 +72,7 @@ def _draw_coverage(columns: dict[str, _F64], averages: Averages, ax: "Axes") -> 
     )
     ax.errorbar(coverage, rows, xerr=ends, fmt="o", color=BLUE, markersize=5, linewidth=1.4)
     ax.set_xlabel("coverage ± 2 standard errors")
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=LETTERS)
 
 
 def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
@@ -86,7 +87,7 @@ def _draw_lengths(columns: dict[str, _F64], ax: "Axes") -> None:
         )
     ax.set_xlim(left=0.0)
     label_numbers(ax, "length of the intervals", [columns["mean_length"]])
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=LETTERS)
 
 
 def _panel_below(ax: "Axes") -> "Axes":

@@ -25,7 +25,7 @@ from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
-from dpci.report.style import caption, scale_of
+from dpci.report.style import caption, scale_of, symbols
 from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, whole_of
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         what = f"{parameter} ({f'{scale} {self._unit(parameter)}'.strip()})"
         axes = forest_plot(self.conf_int(parameter, level=level), private=self.private, order=order, what=what, ax=ax)
         axes.set_ylabel(self.by)
-        return caption(axes, f"{describe(self._first.loss)} loss", str(self.charged) if self.private else "")
+        return caption(axes, f"{describe(self._first.loss)} loss", symbols(str(self.charged)) if self.private else "")
 
     def to_html(
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None

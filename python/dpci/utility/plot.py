@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.report.panels import log_numbers
 from dpci.report.plot import new_axes
-from dpci.report.style import BLUE, GREEN, GREY, ORANGE, VERMILION, caption
+from dpci.report.style import BLUE, GREEN, GREY, LETTERS, ORANGE, VERMILION, caption, symbols
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,10 +60,10 @@ def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") 
             if 0.0 < _WIDE * low < high:
                 below.set_yscale("log")
             below.legend(frameon=False)
-    ax.set_title("NOT PRIVATE", color=VERMILION)
+    ax.set_title("NOT PRIVATE", color=VERMILION, fontsize=LETTERS)
     ax.legend(frameon=False)
-    below.set_xlabel(measured.number)
-    caption(below, f"measured at {measured.budget}")
+    below.set_xlabel(symbols(measured.number))
+    caption(below, f"measured at {symbols(measured.budget)}")
     return ax
 
 
@@ -79,7 +80,7 @@ def _draw_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes") -> Non
         ax.fill_between(eps, newton - error, newton + error, color=GREEN, alpha=0.4, linewidth=0, label=label)
     ax.plot(eps, columns["first_order"], color=GREY, linewidth=1, label="tangent at the measured point")
     ax.plot([measured.at], [measured.utility], "o", color=VERMILION, label="measured")
-    ax.set_xscale("log")
+    log_numbers(ax, "x")
     _limit(ax, _measured(measured, columns))
     ax.set_ylabel("mean loss" if measured.metric == "loss" else measured.metric.replace("_", " "))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpci.papers.li.measure import DELTA, MECHANISMS, SPANS
-from dpci.report.panels import grid, head, label, legend
+from dpci.report.panels import grid, head, label, legend, log_numbers
 from dpci.report.style import BLUE, GREEN, ORANGE, PURPLE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ORDERS: "dict[Order, tuple[str, str]]" = {"first_order": ("--", "first order"),
 _MECHANISM_NAMES = {"paper": "Kifer et al.", "tight": "tight"}
 # A data set and a loss: its colour and marker.
 _PANELS = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))
-_NOTION = rf"$\delta$ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
+_NOTION = f"δ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
 
 # Real losses fill this share of a panel: tangents leave it.
 _ROOM = 0.6
@@ -40,12 +40,11 @@ def draw_curves(found: "Found") -> "Figure":
             here = [each for each in found if (each[0].panel, each[0].mechanism) == (panel, mechanism)]
             for case, losses in here:
                 _draw_curve(ax, case, losses)
-            ax.set_xscale("log")
             _log_room(ax, np.concatenate([losses.real.mean(axis=0) for _, losses in here]))
-            ax.set_xticks((0.1, 1.0, 10.0), labels=("0.1", "1", "10"))
+            log_numbers(ax, "x")
             ax.axvline(1.0, color="0.75", linewidth=0.8)
             title = f"{panel}, {_MECHANISM_NAMES[mechanism]}"
-            label(ax, title, r"$\epsilon$" if row == len(panels) - 1 else "", "" if column else "mean loss")
+            label(ax, title, "ε" if row == len(panels) - 1 else "", "" if column else "mean loss")
     # The measuring points of both ranges share their colours.
     points = zip(*dict.fromkeys(case.span.measured for case, _ in found), strict=True)
     named = [" or ".join(f"{at:g}" for at in dict.fromkeys(same)) for same in points]
@@ -55,7 +54,7 @@ def draw_curves(found: "Found") -> "Figure":
     n_draws = len(found[0][1].real)
     head(
         figure,
-        f"Mean loss against $\\epsilon$, mean of {n_draws} draws: real, and predicted from each of three measuring "
+        f"Mean loss against ε, mean of {n_draws} draws: real, and predicted from each of three measuring "
         f"points (dots) in both ranges; {_NOTION}",
     )
     return figure
@@ -73,17 +72,10 @@ def _draw_curve(ax: "Axes", case: "Case", losses: "Losses") -> None:
 
 def _log_room(ax: "Axes", real: np.ndarray) -> None:
     """Give real losses their share of a logarithmic axis with few ticks of plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator  # noqa: PLC0415  # optional
-
     low, high = np.log(real.min()), np.log(real.max())
     margin = (high - low) * (1.0 - _ROOM) / _ROOM / 2.0
-    ax.set_yscale("log")
+    log_numbers(ax, "y", subs=(1.0, 2.0, 5.0))
     ax.set_ylim(np.exp(low - margin), np.exp(high + margin))
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_minor_formatter(NullFormatter())
-    if len(ax.get_yticks()) < 2:
-        ax.yaxis.set_major_locator(NullLocator())
 
 
 def draw_measuring_points(header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Figure":
@@ -91,7 +83,7 @@ def draw_measuring_points(header: Sequence[str], rows: Sequence[Sequence[str]]) 
     return _draw_errors(
         header,
         rows,
-        r"measuring point $\epsilon$",
+        "measuring point ε",
         f"Mean error of the losses predicted in the range, by measuring point; {_NOTION}",
     )
 
@@ -101,7 +93,7 @@ def draw_sizes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Figure"
     return _draw_errors(
         header,
         rows,
-        "rows $n$",
+        "rows n",
         f"Mean error of the losses predicted from the measuring points, by number of rows; {_NOTION}",
     )
 
@@ -122,10 +114,12 @@ def _draw_errors(header: Sequence[str], rows: Sequence[Sequence[str]], x_label: 
             for i, (panel, (colour, marker)) in enumerate(zip(panels, _PANELS, strict=True)):
                 for order, (line, name) in enumerate(_ORDERS.values()):
                     y = [float(row[3 + 2 * i + order]) for row in here]
-                    ax.loglog(
+                    ax.plot(
                         x, y, line, color=colour, marker=marker, markersize=3, linewidth=1.2, label=f"{panel}, {name}"
                     )
-            span_of = span.replace("epsilon", r"$\epsilon$").replace("<=", "\u2264")
+            log_numbers(ax, "x")
+            log_numbers(ax, "y")
+            span_of = span.replace("epsilon", "ε").replace("<=", "≤")
             label(ax, f"{_MECHANISM_NAMES[mechanism]}, {span_of}", x_label, "" if column else "mean error of the loss")
     handles, labels = axes[0][0].get_legend_handles_labels()
     legend(figure, handles, labels)

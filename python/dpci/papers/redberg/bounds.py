@@ -111,7 +111,7 @@ class Records:
     def drawn(self) -> MethodLosses:
         """Return what a figure shows for the first repeat."""
         method = self.method
-        label = rf"{method.name}, $\epsilon$ = {method.epsilon:.2g}"
+        label = f"{method.name}, ε = {method.epsilon:.2g}"
         total = self.total[0] if method.dependent else None
         return MethodLosses(
             self.data.title, label, method.ridge, method.calibration, self.bound[0], self.true[0], total

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.papers.redberg.setup import DELTA
-from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend, log_numbers
 from dpci.report.style import BLUE, GREEN, GREY, LETTERS, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _KINDS: "Mapping[str, LineStyleType]" = {
     "with the other releases": "--",
     "true loss": ":",
 }
-_NOTION = rf"$\delta$ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
+_NOTION = f"δ = {DELTA:g}, Gaussian noise.\nNOT PRIVATE"
 
 # Points of a sorted curve.
 _N_SHOWN = 200
@@ -89,16 +89,17 @@ def draw_rotation(panels: Sequence[Rotated]) -> "Figure":
         )
         ax.set_aspect("equal")
         ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
-        name = panel.omega.replace("pi", r"\pi")
-        label(ax, rf"$\omega$ = ${name}$, greatest {panel.losses.max():.2g}", "$x_1$", "$x_2$")
+        name = panel.omega.replace("pi", "π")
+        label(ax, f"ω = {name}, greatest {panel.losses.max():.2g}", "x₁", "x₂")
     if shown is not None:
         bar = figure.colorbar(shown, ax=figure.axes, location="bottom", shrink=0.85, aspect=40)
-        bar.set_label(r"true privacy loss of the point ($\epsilon$)", fontsize=LETTERS)
+        bar.set_label("true privacy loss of the point (ε)", fontsize=LETTERS)
         bar.ax.tick_params(labelsize=LETTERS)
+        log_numbers(bar.ax, "x")
     head(
         figure,
-        "Privacy losses of the points as the released minimiser is rotated by $\\omega$ (arrow: the side of the "
-        f"triangles); Kifer et al.'s noise for $\\epsilon$ = 1, {_NOTION}",
+        "Privacy losses of the points as the released minimiser is rotated by ω (arrow: the side of the "
+        f"triangles); Kifer et al.'s noise for ε = 1, {_NOTION}",
     )
     return figure
 
@@ -125,8 +126,8 @@ def draw_regularisation(cells: Sequence[MeanLosses]) -> "Figure":
                 capsize=3,
                 label=who,
             )
-        ax.set_xscale("log")
-        label(ax, rf"{title}, $\epsilon_1$ = {epsilon:g}", r"regularisation $\Lambda$", "mean loss")
+        log_numbers(ax, "x")
+        label(ax, f"{title}, ε₁ = {epsilon:g}", "regularisation Λ", "mean loss")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     legend(figure, handles, labels, n_columns=3)
     n_repeats = max(len(losses) for cell in cells for losses in cell.losses.values())
@@ -160,12 +161,13 @@ def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
                 series = zip(_KINDS.values(), (cell.bound, cell.total, cell.true), strict=True)
                 for line, values in series:
                     if values is not None:
-                        ax.semilogy(*_sorted(values), color=colours[cell.label], linewidth=1.5, linestyle=line)
+                        ax.plot(*_sorted(values), color=colours[cell.label], linewidth=1.5, linestyle=line)
             ax.axhline(1.0, color=GREY, linewidth=0.8)
+            log_numbers(ax, "y")
             ax.set_ylim(1e-4, 3.0)
             ax.set_xticks((0.0, 0.5, 1.0))
-            y_label = "" if column else r"privacy loss ($\epsilon$)"
-            label(ax, rf"{title}, $\Lambda$ = {group[0].ridge:.3g}", "share of records", y_label)
+            y_label = "" if column else "privacy loss (ε)"
+            label(ax, f"{title}, Λ = {group[0].ridge:.3g}", "share of records", y_label)
     handles = [Line2D([], [], color=colour) for colour in colours.values()]
     handles += [Line2D([], [], color=GREY, linestyle=line) for line in _KINDS.values()]
     legend(figure, handles, [*colours, *_KINDS], n_columns=1)

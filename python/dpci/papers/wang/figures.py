@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_SUBSCRIPTS = " ₁₂₃"
 _COLOURS, _MARKERS = (BLUE, VERMILION), ("o", "s")
 
 
@@ -77,15 +78,15 @@ def _draw_panel(ax: "Axes", data: FigureData, panel: Panel) -> None:
 
 def _title(data: FigureData, panel: Panel) -> str:
     sweep = panel.sweep
-    fixed = f"$d$ = {N_COLUMNS}" if sweep.varied == "n" else f"$n$ = {data.n_samples[sweep.dataset]:,}"
+    fixed = f"d = {N_COLUMNS}" if sweep.varied == "n" else f"n = {data.n_samples[sweep.dataset]:,}"
     return f"({panel.letter}) {TITLES[sweep.dataset]}, {LOSSES[panel.loss]}\n{fixed}"
 
 
 def _x_label(data: FigureData, panel: Panel) -> str:
     varied = panel.sweep.varied
-    fixed = [rf"$\epsilon_{k}$ = {value:g}" for k, value in enumerate(EPSILONS, start=1) if varied != f"epsilon_{k}"]
-    names = {"n": "sample size $n$ (thousands)", "d": "dimension $d$"}
-    name = names.get(varied, rf"$\epsilon_{varied.removeprefix('epsilon_')}$")
+    fixed = [f"ε{_SUBSCRIPTS[k]} = {value:g}" for k, value in enumerate(EPSILONS, start=1) if varied != f"epsilon_{k}"]
+    names = {"n": "sample size n (thousands)", "d": "dimension d"}
+    name = names.get(varied) or f"ε{_SUBSCRIPTS[int(varied[-1])]}"
     notions = {curve.notion for curve in data.plan.curves}
-    squared = [] if notions == {"DP"} else [r"zCDP: $\rho_k = \epsilon_k^2/2$"]
+    squared = [] if notions == {"DP"} else ["zCDP: ρₖ = εₖ²/2"]
     return "\n".join([name, ", ".join(fixed), *squared])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpci.papers.wu.setup import standard_error
-from dpci.report.panels import blocks, grid, head, label, legend
+from dpci.report.panels import blocks, grid, head, label, legend, log_numbers
 from dpci.report.style import BLACK, BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _STARS = {"oracle": ("*", BLACK), "functional": ("P", VERMILION)}
 _MEDIAN_FACTOR = np.sqrt(np.pi / 2.0)
 _QUARTILES = 2.0 * float(ndtri(0.75))
 
-_NOTION = r"Warfarin doses, $\epsilon$-DP.\nNOT PRIVATE"
+_NOTION = "Warfarin doses, ε-DP.\nNOT PRIVATE"
 _WHAT = "Median error and mean model inversion, with standard errors"
 # One look for each mechanism in all panels.
 _LOOKS = {
@@ -78,13 +78,13 @@ def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, fl
             _draw_lines(ax, found, names, measure)
             _log_epsilons(ax, sorted({x for _, x in found if np.isfinite(x)}))
             if measure == _ERROR:
-                _log_errors(ax)
-            label(ax, what, r"$\epsilon$")
+                log_numbers(ax, "y", subs=(1.0, 2.0, 5.0))
+            label(ax, what, "ε")
             if block is parts[0][0]:
                 _draw_published(ax, published, measure)
         head(block, title)
         _legend(block, axes, n_columns=_n_columns(names))
-    head(figure, f"{_WHAT}, against $\\epsilon$. {_NOTION}")
+    head(figure, f"{_WHAT}, against ε. {_NOTION}")
     return figure
 
 
@@ -96,7 +96,7 @@ def draw_sizes(found: Found) -> "Figure":
         for column, (what, measure) in enumerate(_MEASURES):
             ax = axes[row][column]
             _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
-            label(ax, title.replace("epsilon=", r"$\epsilon$ = "), "share of the rows", what)
+            label(ax, title.replace("epsilon=", "ε = "), "share of the rows", what)
     _legend(figure, [ax for row in axes for ax in row], n_columns=1)
     head(figure, f"{_WHAT}, by number of rows (figure 7). {_NOTION}")
     return figure
@@ -122,8 +122,8 @@ def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, floa
         _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
         _draw_published(ax, published, 0)
         _log_epsilons(ax, sorted({x for _, x in here if np.isfinite(x)}))
-        _log_errors(ax)
-        label(ax, f"doses up to {scale}", r"$\epsilon$", "" if position % 2 else _MEASURES[_ERROR][0])
+        log_numbers(ax, "y", subs=(1.0, 2.0, 5.0))
+        label(ax, f"doses up to {scale}", "ε", "" if position % 2 else _MEASURES[_ERROR][0])
     _legend(figure, figure.axes, n_columns=1)
     head(figure, f"Median error by scale of target and rows, with standard errors. {_NOTION}")
     return figure
@@ -176,16 +176,6 @@ def _log_epsilons(ax: "Axes", epsilons: Sequence[float]) -> None:
     ax.set_xscale("log")
     ax.set_xticks(epsilons, labels=[f"{epsilon:g}".removeprefix("0") for epsilon in epsilons])
     ax.minorticks_off()
-
-
-def _log_errors(ax: "Axes") -> None:
-    """Put errors on a logarithmic scale with plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_published(ax: "Axes", published: Mapping[str, tuple[float, float, float]], measure: int) -> None:
