@@ -220,3 +220,29 @@ def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
         result.officer_report(schema="people.toml")
     with pytest.raises(dpci.errors.LedgerError):
         result.officer_report(ledger=tmp_path / "none.db")
+
+
+def test_the_column_of_strata_is_apart_from_the_agreed_schema():
+    sex = CategoricalColumn(name="sex", categories=("F", "M"))
+    agreed = Schema(columns=(*COLUMNS, sex), target=OF_CLASSES.target)
+    table = TABLE | {"sex": np.where(np.arange(N) % 2, "F", "M")}
+    fits = dpci.fit_strata(table, by="sex", schema=agreed, l2_strength=0.5, n_public=N // 2, budget=BUDGETS["pure"])
+
+    def found(result, schema):
+        checked = verified(approval_of(result), ledger=None, schema=schema)
+        return [what for outcome, what in checked if outcome == "FAILED"], " ".join(what for _, what in checked)
+
+    failed, said = found(fits, agreed)
+    assert not failed
+    assert "of the agreed one; its column 'sex' names the strata" in said
+    failed, said = found(fits["F"], agreed)
+    assert not failed
+    assert "that the column 'sex' names the strata: the file of the whole shows it" in said
+    # A schema without the strata, as the models have it, agrees too.
+    assert not found(fits, OF_CLASSES)[0]
+    more = Schema(columns=(*COLUMNS, CategoricalColumn(name="sex", categories=("F", "M", "X"))), target=agreed.target)
+    assert found(fits, more)[0] == ["the strata are F, M in the file, F, M, X in the agreed schema (--schema)"]
+    other = Schema(columns=(*COLUMNS, CategoricalColumn(name="race", categories=("F", "M"))), target=agreed.target)
+    assert "column 'race' is only in the agreed one" in found(fits, other)[0][0]
+    # Only strata leave a column out.
+    assert "column 'sex' is only in the agreed one" in found(made("schema", "pure", "replace_one")[0], agreed)[0][0]

@@ -12,7 +12,7 @@ from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
 from dpci.approval.ledger import against_ledger
 from dpci.approval.markdown import names_text
-from dpci.approval.schema import against_schema
+from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import GaussianBudget
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
@@ -57,8 +57,6 @@ class Approval:
     numbers: tuple[tuple[str, int], ...]
     """Numbers of records, with the names of the strata; a name is empty where there are none."""
     kind_of_numbers: Numbers
-    of_strata: bool
-    """Whether a record may move between strata."""
     persons: Persons | None
     weights: Weights | None
     clips: bool
@@ -80,6 +78,8 @@ class Approval:
     """What the intervals count; None where there are none."""
     moved: tuple[str, ...]
     """What shifts the estimates, besides noise."""
+    strata: Strata | None = None
+    """The strata that the release, or the whole, is of."""
     from_data: tuple[str, ...] = ()
     """What was chosen with the help of the data, and whether the budget covers it."""
     refusals: tuple[str, ...] = ()
@@ -126,6 +126,11 @@ class Approval:
     def any_chosen(self) -> str:
         """What must not depend on the data, as alternatives."""
         return ", ".join(self.chosen[:-1]) + f" or {self.chosen[-1]}"
+
+    @property
+    def of_strata(self) -> bool:
+        """Whether a record may move between strata."""
+        return self.strata is not None
 
     @property
     def of_groups(self) -> bool:
@@ -180,7 +185,7 @@ def verified(
         Finding("ok", f"the contents have the hash {claim.digest}; a file that states a different one is refused"),
         Finding("ok", f"type, mechanism and budget are consistent: {claim.kind}, {approval.made_by}, {spent}"),
         seeded,
-        *against_schema(approval.table, schema),
+        *against_schema(approval.table, schema, approval.strata),
         *approval.findings,
         *against_ledger(claim, ledger),
         *([Finding("not covered", _INFERRED)] if approval.classes_inferred else []),

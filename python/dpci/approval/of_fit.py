@@ -8,6 +8,7 @@ from dpci.approval.claims import Claim
 from dpci.approval.facts import RIDGE, Approval, steps_text
 from dpci.approval.markdown import names_text
 from dpci.approval.noise import noise_of_fit
+from dpci.approval.schema import Strata
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.inference.error_law import NOISE_AWARE
@@ -85,7 +86,6 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         kind_of_numbers=(
             "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
         ),
-        of_strata=False,
         persons=record.persons,
         weights=record.weights,
         clips=clips,
@@ -155,7 +155,7 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
         claim=claim,
         budget=whole.budget,
         guarantee=None,
-        of_strata=whole.of_strata,
+        strata=Strata() if whole.of_strata else None,
         composition=(f"this fit: {found.composition[0]}",),
         covers=covers,
         proofs=(*found.proofs, _PROOF_OF[whole.kind]),

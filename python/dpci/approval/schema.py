@@ -5,13 +5,25 @@ from collections.abc import Iterator
 
 from dpci.approval.findings import Finding
 from dpci.base.validation import broken
-from dpci.schema.columns import Column
+from dpci.schema.columns import CategoricalColumn, Column
 from dpci.schema.saved import essential
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, without_column
 
 
-def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Finding]:
-    """Yield what agrees, what does not and what cannot be checked; ``given`` None: no schema is given.
+@dataclasses.dataclass(frozen=True)
+class Strata:
+    """The strata that a schema leaves out, as far as a file names them."""
+
+    by: str | None = None
+    """Their column; None: the file of one stratum, which does not name it."""
+    names: tuple[str, ...] = ()
+
+
+def against_schema(known: Schema | None, given: Schema | None, strata: Strata | None = None) -> Iterator[Finding]:
+    """Yield what agrees, what does not and what cannot be checked.
+
+    ``given`` None: no schema is given. ``strata`` are those of the release, or of which the file is a part: their
+    models have the schema without the column that names them.
 
     Raises
     ------
@@ -32,12 +44,44 @@ def against_schema(known: Schema | None, given: Schema | None) -> Iterator[Findi
         yield Finding("not checked", what)
         return
     given = dataclasses.replace(given, encoding=known.encoding)
+    apart = _column_of_strata(known, given, strata)
+    if apart is not None:
+        given = without_column(given, apart.name)
     if given.digest == known.digest and given.persons == known.persons:
-        yield Finding("ok", "the schema in the file has the columns, bounds and categories of the agreed one")
+        yield from _agrees(apart, strata)
         yield from _texts(known, given)
     else:
         what = "the schema of the model differs from the agreed one (--schema)"
         yield Finding("FAILED", f"{what}: {_difference(known, given)}")
+
+
+def _column_of_strata(known: Schema, given: Schema, strata: Strata | None) -> Column | None:
+    """Return the column of the agreed schema that names the strata: the only one that the models leave out."""
+    if strata is None:
+        return None
+    ours = {column.name for column in known.columns}
+    further = [column for column in given.columns if column.name not in ours]
+    if len(further) != 1 or len(given.columns) == 1:
+        return None
+    column = further[0]
+    is_named = isinstance(column, CategoricalColumn) if strata.by is None else column.name == strata.by
+    # Strata of a column that a term combines with another one are refused.
+    combined = any(column.name in term.columns and len(term.columns) > 1 for term in given.terms)
+    return column if is_named and not combined else None
+
+
+def _agrees(apart: Column | None, strata: Strata | None) -> Iterator[Finding]:
+    same = "the schema in the file has the columns, bounds and categories of the agreed one"
+    if apart is None:
+        yield Finding("ok", same)
+    elif strata is None or strata.by is None:
+        yield Finding("ok", f"{same}, but for the column {apart.name!r}, which the models leave out")
+        yield Finding("not checked", f"that the column {apart.name!r} names the strata: the file of the whole shows it")
+    else:
+        yield Finding("ok", f"{same}; its column {apart.name!r} names the strata")
+        if isinstance(apart, CategoricalColumn) and strata.names != apart.categories:
+            own, agreed = ", ".join(strata.names), ", ".join(apart.categories)
+            yield Finding("FAILED", f"the strata are {own} in the file, {agreed} in the agreed schema (--schema)")
 
 
 def _texts(known: Schema, given: Schema) -> Iterator[Finding]:

@@ -385,6 +385,13 @@ class Schema:
         return cls.from_dict(read_file(path))
 
 
+def without_column(schema: Schema, name: str) -> Schema:
+    """Return a schema without a column, and without the terms of it."""
+    columns = tuple(column for column in schema.columns if column.name != name)
+    terms = tuple(term for term in schema.terms if name not in term.columns)
+    return dataclasses.replace(schema, columns=columns, terms=terms)
+
+
 def same_columns(schema: Schema, other: Schema) -> bool:
     """Whether two schemas make the same rows of every table; their targets do not matter."""
     used = [column.name for column in (*schema.columns, *other.columns)]

@@ -9,6 +9,7 @@ from dpci.approval.findings import Finding
 from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
+from dpci.approval.schema import Strata
 from dpci.budgets import Budget
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
@@ -64,7 +65,7 @@ def approval_of_strata(
         sealed=f"{one.sealed} of each stratum{', and the counts,' * (counted is not None)}",
         numbers=tuple((name, fit.n_samples) for name, fit in fits.items()),
         kind_of_numbers="stand_in" if counted is None else "released",
-        of_strata=True,
+        strata=Strata(by, tuple(fits)),
         public=tuple(_public(fits, one, by, counted=counted is not None)),
         exact=tuple(dict.fromkeys((*one.exact, "the names of the strata"))),
         chosen=tuple(dict.fromkeys(("the list of strata", *one.chosen))),

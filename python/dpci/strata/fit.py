@@ -29,7 +29,7 @@ from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.result import StrataFit
@@ -263,11 +263,9 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
     column = CategoricalColumn(name=by, categories=tuple(listed or ()), unknown="error", missing=missing)
     if found is None:
         return column, schema
-    rest = tuple(other for other in schema.columns if other.name != by)
-    if not rest:
+    if len(schema.columns) == 1:
         raise InvalidInput(f"the schema must have a column besides {by!r}, got none")
-    terms = tuple(term for term in schema.terms if by not in term.columns)
-    return column, dataclasses.replace(schema, columns=rest, terms=terms)
+    return column, without_column(schema, found.name)
 
 
 def _check_for_any_count(settings: Settings, n_columns: int) -> None:

@@ -59,7 +59,6 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         sealed="one matrix" if len(record.seals) == 1 else "a matrix and what refines its regressions",
         numbers=(("", record.n_samples),),
         kind_of_numbers="exact" if record.neighbors == "replace_one" else "stand_in",
-        of_strata=False,
         persons=record.persons,
         weights=record.weights,
         clips=clips,
