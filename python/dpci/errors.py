@@ -64,7 +64,7 @@ class InvalidInput(DpciError, ValueError):
         ``"invalid_input"``, or more precisely ``"out_of_range"``, ``"wrong_length"``, ``"no_data"``,
         ``"row_not_finite"``, ``"row_too_long"``, ``"row_too_short"``, ``"rows_changed"``,
         ``"target_not_allowed"``, ``"weight_not_allowed"``, ``"too_many_records"``,
-        ``"too_many_rows"``, ``"unsupported"``, ``"invalid_loss"``.
+        ``"too_many_rows"``, ``"unsupported"``, ``"invalid_loss"``, ``"different_contents"``.
     name
         The argument, where the message begins with one.
     value

@@ -47,7 +47,8 @@ def test_what_it_says_is_true_in_every_setting(case):
     spent = numbers_text(entry.budget.parameters())
     assert f"- [ ] This release: {entry.budget}\n" in text
     assert f"- [ ] Total of the ledger, which equals the approved total: {ledger.total}\n" in text
-    assert f"- [ ] Spent with this release: {spent} (no other entry)\n- [ ] Remaining: " in text
+    assert f"- [ ] Spent in the ledger today, all entries: {spent} (1 entry)\n- [ ] Remaining: " in text
+    assert ("has no page: its file is published" in text) == (kind in {"best", "report", "several"})
     assert f"| composition | Together {entry.budget}. Details" in text
     assert text.count("entry 1 of the ledger paid (checked). Ask whether anything was released outside it |") == 2
     assert ("protects persons, each with all rows |" in text) == (entry.unit == "person")
@@ -85,6 +86,8 @@ def test_every_proof_that_it_names_is_there(case):
     for reference in approval_of(case[3]).proofs:
         page, section = re.fullmatch(r"(docs/\S+\.md) \((.*)\)", reference).groups()
         assert re.search(rf"^##+ {re.escape(section)}$", (DOCS / page).read_text("utf-8"), re.MULTILINE), reference
+    for page in approval_of(case[3]).audits:
+        assert (DOCS / "docs" / "evidence" / f"{page}.md").is_file(), page
 
 
 def test_sentences_are_plain_and_tables_whole(case):
@@ -153,9 +156,9 @@ def test_several_classes_are_public_and_noise_is_added_to_the_parameters():
     assert "| classes | `a`, `b`, `c` |" in text
     assert "the 3 classes" in text
     assert "objective perturbation: " in text
-    assert '`proofs/multinomial.html` ("Coefficients")' in text
+    assert '`proofs/multinomial.md` ("Coefficients")' in text
     text = made("multinomial", "approx", "replace_one")[0].officer_report()
-    assert '`proofs/multinomial.html` ("Gaussian objective perturbation")' in text
+    assert '`proofs/multinomial.md` ("Gaussian objective perturbation")' in text
 
 
 def test_what_a_record_says_can_be_found_out_twice_as_well_as_whether_it_is_there():

@@ -36,8 +36,9 @@ def test_a_pure_budget_in_plain_words():
     # Odds of e to 1 and of 1 to e, rounded outwards.
     assert "| 50% | 26.8% | 73.2% |" in text
     assert "| 5 | epsilon=5 (pure DP) |" in text
-    assert "wrong with probability" not in text
-    assert "| **none stated**: ask for it in writing |" in text
+    assert "For m rows, epsilon is multiplied by m." in text
+    assert "may exceed this table" not in text
+    assert "| **none stated**; written statement of: ___ |" in text
 
 
 def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
@@ -49,7 +50,8 @@ def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
     low, high = meaning.posterior(0.5)
     assert high / (1 - high) == pytest.approx(math.exp(2.0))
     assert low == pytest.approx(1 - high)
-    assert "the table is wrong with probability at most" in text
+    assert text.count("A single release may exceed this table, with probability at most") == 2
+    assert "Delta is 1 in a million. This budget bounds" in text
     assert "One record is added or removed. The number of records is private." in text
     assert "n_public = 4,000 was chosen without counting" in text
     # Three records: epsilon, and delta (1 + e + e^2) for steps of e^1; here two, of 1 + e.
@@ -105,7 +107,7 @@ def test_every_point_and_every_item_is_there():
     assert "No ledger is named, which would list the releases that were paid from it." in fit().officer_report()
     assert "A written statement says that this is the only release" in fit().officer_report()
     assert "A written statement says what each column means" in text
-    assert "| `columns` | `x0, x1` | **none stated**: ask for it in writing |" in text
+    assert "| `columns` | `x0, x1` | **none stated**; written statement of: ___ |" in text
     assert "Name, role, date, signature:" in text
 
 
@@ -155,7 +157,12 @@ def test_each_column_has_its_rule_for_values_beyond_its_bounds():
         "`ward`: not in the list, the release fails; missing, counted as B. "
         "`ill`: not in the list, the release fails; missing, the release fails |"
     )
-    assert result.officer_report().count(rules) == 2
+    assert result.officer_report().count(rules) == 1
+    fails = (
+        "assumed absent: missing values of `age`, `ill`; values beyond the bounds of `wage`; "
+        "values outside the list of `ward`, `ill`. Nothing is assumed about other values"
+    )
+    assert fails in result.officer_report()
     assert (
         "sex: not in the list, counted as none of the list; missing, counted as none of the list." in result.to_html()
     )

@@ -26,8 +26,9 @@ _BLOCK = re.compile(
     rf"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:\n(?P<varies>{VARIES})?```text\n(?P<shown>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
-# Numbers, what stands in place of one, and the rules, blanks and times whose width follows them.
+# Hashes, numbers, what stands in place of one, and the rules, blanks and times whose width follows them.
 _NUMBER = re.compile(
+    r"\b(?:sha256:)?(?:[0-9a-f]{64}|[0-9a-f]{32})\b|"
     r"(?<=  )(?:-|unknown)(?=\s)|\d{4}-\d\d-\d\dT[\d:.]+Z|<?[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?|-{3,}"
 )
 

@@ -13,15 +13,16 @@ from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
 from dpci.released.facts import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
-from dpci.report.attacker import best_guess, chance, odds, percent_down, percent_up, what_it_says
-from dpci.report.meaning import meaning_of, meaning_of_budget
+from dpci.released.sources import PublicValue
+from dpci.report.attacker import best_guess, chance, implied, odds, percent_down, percent_up, what_it_says
+from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 from dpci.schema.table import Schema
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
-_NO_SOURCE = "**none stated**: ask for it in writing"
+_NO_SOURCE = "**none stated**; written statement of: ___"
 _ALWAYS = (
     (
         "by tests of dpci",
@@ -31,13 +32,21 @@ _ALWAYS = (
     ("not protected", "time, memory and caches of the machine that made the release"),
 )
 
+_GROUP_RULES = {
+    "pure": "For m rows, epsilon is multiplied by m.",
+    "zcdp": "For m rows, rho is multiplied by m².",
+    "gdp": "For m rows, mu is multiplied by m.",
+    "approx": "For m rows, epsilon is multiplied by m, and delta by 1 + e^epsilon + … + e^((m - 1) epsilon).",
+}
+"""The guarantee of a group, by the notion of the budget (docs/approve.md, "Who is protected")."""
+
 _OUTCOMES = {
     "ok": "compared for this report, and it agrees",
     "stated": "the file says so, and nothing else shows it",
     "FAILED": "it differs: refuse",
     "not checked": "no file can show it, or what it has to be compared with was not given",
     "not covered": "the guarantee does not extend to it",
-    "by tests of dpci": "tested on the software, and not on this file",
+    "by tests of dpci": "tested on the software at the dates and commits that the logs name, and not on this file",
     "not verified": "true of every release of dpci, and not reviewed by others",
     "not protected": "outside what dpci protects, in every release",
     "not proved": "measured, without a proof",
@@ -55,7 +64,11 @@ def officer_report(
     checked = verified(approval, ledger=ledger, schema=schema)
     account = None if ledger is None else account_of(approval.claim, ledger)
     paid = counted(approval, ledger)
-    parts = [_head(approval), _decide(approval, checked)]
+    missing = [
+        *(["no ledger"] if approval.claim.paid is not None and ledger is None else []),
+        *(["no agreed schema"] if approval.table is not None and schema is None else []),
+    ]
+    parts = [_head(approval), _decide(approval, checked, " and ".join(missing))]
     if approval.private:
         parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval, paid)]
     parts.append(_verified(approval, checked))
@@ -112,14 +125,17 @@ def _spent(approval: Approval) -> str:
     return f"{approval.budget} in total by {approval.whole}, {approval.own} by this fit"
 
 
-def _decide(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
-    """Say what alone decides, and what only the reader can decide."""
+def _decide(approval: Approval, checked: Sequence[Finding], missing: str) -> Iterator[str]:
+    """Say what alone decides, and what only the reader can decide; ``missing`` was not given to compare with."""
     yield "## Decide first"
     yield ""
     if not approval.private:
         yield "- **Refuse.** The noise of this model was drawn from a seed. Whoever knows the seed can subtract it."
         return
     yield from (f"- **Refuse.** A check failed: {plain(what)}." for outcome, what in checked if outcome == "FAILED")
+    if missing:
+        verb = "were" if " and " in missing else "was"
+        yield f"- **Return: {missing} {verb} given for this report.** Make it again with them."
     if approval.classes_inferred:
         yield (
             "- **Refuse, unless the class labels are public.** They were inferred from the data, and the "
@@ -201,6 +217,8 @@ def _protected(approval: Approval) -> Iterator[str]:
         yield f"The guarantee for a person with several rows{' in one group' * approval.of_groups}:"
         yield ""
         yield from table(("rows of one person", "guarantee"), [(f"{m}", _group(approval.budget, m)) for m in _GROUPS])
+        yield ""
+        yield _GROUP_RULES[approval.budget.notion]
 
 
 def _change(approval: Approval) -> str:
@@ -234,7 +252,9 @@ def _budget(approval: Approval) -> Iterator[str]:
     yield ""
     delta = approval.budget.parameters().get("delta", 0.0)
     in_words = f" Delta is {chance(delta)}." if delta else ""
-    yield f"The release spends {approval.budget}.{in_words} It bounds what anyone can learn about one {unit}:"
+    if also := implied(approval.budget):
+        in_words = f" {also[0].upper()}{also[1:]}"
+    yield f"The release spends {approval.budget}.{in_words} This budget bounds what anyone can learn about one {unit}:"
     yield ""
     yield f"- **Best guess.** {best_guess(neighbors, unit, meaning)}"
     yield f"- **Odds.** {odds(neighbors, unit, meaning)}"
@@ -246,14 +266,26 @@ def _budget(approval: Approval) -> Iterator[str]:
         f"As probabilities, for somebody who knows every other {unit}: how likely {statement} before the release and "
         "after it."
     )
+    yield from _before_and_after(meaning)
+    of_two = None if approval.replaces else for_changes(approval.budget, 2)
+    if of_two is not None:
+        yield ""
+        yield f"For somebody who also knows that the {unit} is in the data: how likely a statement about it is."
+        yield from _before_and_after(meaning_of_budget(of_two))
+
+
+def _before_and_after(meaning: Meaning) -> Iterator[str]:
+    """Yield probabilities before the release and after it, and with what probability these do not hold."""
     yield ""
     ranges = ((prior, *meaning.posterior(prior)) for prior in _PRIORS)
     rows = [(f"{100 * prior:g}%", percent_down(low), percent_up(high)) for prior, low, high in ranges]
     yield from table(("before", "after: at least", "after: at most"), rows)
     if meaning.rare:
         yield ""
-        rare = chance(meaning.rare)
-        yield f"No bound holds with certainty at this budget: the table is wrong with probability at most {rare}."
+        yield (
+            f"A single release may exceed this table, with probability at most {chance(meaning.rare)}. The best guess "
+            "is an average over all possible releases; the table bounds every single one but for this exception."
+        )
 
 
 def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
@@ -264,22 +296,17 @@ def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
     prepared = "cannot be shown: the release is of encoded rows, and the file holds no schema"
     if approval.table is not None:
         prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
-    bounds, obeyed = "", f"nothing is assumed about records: {approval.beyond}"
-    for fact in approval.conditions:
-        if fact.startswith(OBEYS_BOUNDS):
-            domain = next((f" ({value.value})" for value in approval.public if value.name == "rows"), "")
-            bounds = domain or fact[len(OBEYS_BOUNDS) :].partition(";")[0]
-            obeyed = (
-                "assumed: otherwise the success of the run reveals something. Only clipping removes this assumption. "
-                f"In this release: {approval.beyond}"
-            )
+    absent = f"assumed absent: {'; '.join(approval.absent)}"
+    if approval.clips or approval.table is not None:
+        ruled = "are moved or replaced by public rules" if approval.table is not None else "beyond the bounds are moved"
+        absent += f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")'
     further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA and OBEYS_BOUNDS not in fact)
     rows = [
         (
             f"{approval.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
-        (plain(f"every possible record obeys the public bounds{bounds}"), obeyed),
+        ("no possible table would have made the run fail; otherwise its success reveals something", absent),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),
         ("all releases from these records are counted against one total", paid),
         (
@@ -292,19 +319,26 @@ def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
     yield ""
     yield "The public values of this release, each of which needs a source:"
     yield ""
-    values = [(code(what), code(value), plain(source) or _NO_SOURCE) for what, value, source in approval.public]
+    values = [(code(value.name), code(value.value), _source(value, approval.table)) for value in approval.public]
     yield from table(("value", "in this release", "source"), values)
+
+
+def _source(value: PublicValue, schema: Schema | None) -> str:
+    """Return why a value is public, or what has to be asked for."""
+    if value.source:
+        return plain(value.source)
+    of_table = value.name == "classes" or value.name.startswith(("column ", "target "))
+    if of_table and schema is not None and schema.source:
+        return f"the whole schema: {plain(' '.join(schema.source.split()))}"
+    return _NO_SOURCE
 
 
 def _verified(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
     yield "## Verified and not verified"
     yield ""
-    intervals = (
-        "nothing about intervals, because the release has none"
-        if approval.intervals is None
-        else "the coverage of the intervals: it rests on a large-sample approximation, and was measured by simulation"
-    )
-    rows = [*((outcome, plain(what)) for outcome, what in checked), *_ALWAYS, ("not proved", intervals)]
+    covered = "the coverage of the intervals: it rests on a large-sample approximation, and was measured by simulation"
+    intervals = [] if approval.intervals is None else [("not proved", covered)]
+    rows = [*((outcome, plain(what)) for outcome, what in checked), *_ALWAYS, *intervals]
     yield from (f"- *{outcome}*: {meaning}." for outcome, meaning in _OUTCOMES.items() if outcome in dict(rows))
     yield ""
     yield from table(("outcome", "what"), rows)

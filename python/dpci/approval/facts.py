@@ -17,7 +17,7 @@ from dpci.budgets import GaussianBudget
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.ledger.ledger import Ledger
-from dpci.released.sources import PublicValue, exceptions
+from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 
@@ -40,8 +40,12 @@ class Approval:
     """By which mechanism, in words."""
     adds_noise: str
     """Where the noise is added."""
+    noise: str
+    """The laws of the noise, in words."""
     proofs: tuple[str, ...]
     """Pages with the proofs, each with its section in brackets."""
+    audits: tuple[str, ...]
+    """Pages of the evidence with the audits of what the release consists of."""
     budget: GaussianBudget
     """What is to be approved: of a part what the whole release was charged."""
     own: GaussianBudget
@@ -88,6 +92,8 @@ class Approval:
     """Further things that the file was held against."""
     unchecked: tuple[str, ...] = ()
     """Further things that no file can show."""
+    has_page: bool = True
+    """Whether there is a page for readers."""
 
     @property
     def unit(self) -> str:
@@ -116,6 +122,20 @@ class Approval:
         if self.weights is None:
             return rule
         return f"{rule}; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """What must not be in the data because the release fails at it, in Markdown."""
+        if self.table is None:
+            found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
+        else:
+            found = [f"{what} {names_text(names)}" for what, names in failures(self.table).items()]
+        if self.weights is not None and not self.clips:
+            found.append("weights beyond their bound")
+        if self.of_strata:
+            found.append("records of no stratum of the list")
+            found += [] if self.persons is None else ["persons with rows in several strata"]
+        return tuple(found)
 
     @property
     def all_chosen(self) -> str:

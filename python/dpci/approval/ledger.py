@@ -21,9 +21,11 @@ _AROUND = {
 
 _OF_PERSONS = "protects persons, each with all rows"
 _NOT_OF_PERSONS = (
-    "that rows were told apart by their persons: the noise would be the same without. The ledger and the holder of the "
-    "data know it"
+    "that rows were told apart by their persons: the noise shows it hardly or not at all. The ledger and the holder of "
+    "the data know it"
 )
+TOTAL = "Total of the ledger, which equals the approved total"
+SPENT = "Spent in the ledger today, all entries"
 
 
 def against_ledger(claim: Claim, ledger: "Ledger | str | PathLike[str] | None") -> list[Finding]:
@@ -70,11 +72,10 @@ def _account(claim: Claim, ledger: Ledger) -> tuple[str, ...] | None:
     if claim.paid is None or ledger.id != claim.paid["ledger"]:
         return None
     spent, remaining = numbers_text(ledger.spent), remaining_text(ledger.remaining)
-    n_others = len(ledger.history) - 1
-    others = {0: "no other entry", 1: "1 other entry"}.get(n_others, f"{n_others} other entries")
+    n_entries = len(ledger.history)
     return (
-        f"Total of the ledger, which equals the approved total: {ledger.total}",
-        f"Spent with this release: {spent} ({others})",
+        f"{TOTAL}: {ledger.total}",
+        f"{SPENT}: {spent} ({n_entries} {'entry' if n_entries == 1 else 'entries'})",
         f"Remaining: {remaining}",
     )
 

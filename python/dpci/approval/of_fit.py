@@ -1,6 +1,6 @@
 """What an approver must know of a fit, and of the parts that other releases have in common with fits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
@@ -14,7 +14,7 @@ from dpci.data.weights import Weights
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
-from dpci.released.facts import conditions
+from dpci.released.facts import CHOSEN, conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import public_values
@@ -75,7 +75,9 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         ),
         made_by=f"{record.mechanism} perturbation",
         adds_noise=f"{record.mechanism} perturbation: {_ADDS[record.mechanism]}",
+        noise=f"{record.noise_law.replace('_', ' ')} noise",
         proofs=(*_proofs(record), *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
+        audits=_audits(record),
         budget=budget,
         own=budget,
         whole=record.whole,
@@ -94,15 +96,11 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         exact=(
             "the names of the parameters",
             *(() if record.classes is None else ("the classes",)),
-            "the bounds, λ and the loss",
+            *("the bounds", "λ", *([] if record.radius is None else ["the radius"]), "the loss"),
         ),
         chosen=(
-            "bounds",
-            "category lists",
-            *(() if record.classes is None or record.classes_inferred else ("classes",)),
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
-            "formula",
-            "λ",
+            *(what for what in CHOSEN if what != "classes" or _has_classes(record)),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
         conditions=tuple(conditions(record)),
@@ -162,7 +160,8 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
         refusals=tuple(refusals),
     )
     if whole.kind == "tuning":
-        return tuned(part, whole.parts, "perhaps chosen with noise: the file of the tuning says it")
+        maybe = "perhaps chosen with noise: the file of the tuning says it"
+        return tuned(part, whole.parts, dict.fromkeys(("l2_strength", "radius"), maybe))
     listed = "the list of strata" if whole.of_strata else "the list of groups"
     return replace(part, exact=(*part.exact, exact), chosen=(listed, *part.chosen))
 
@@ -180,13 +179,22 @@ def strata_covers(whole: Whole, unit: str) -> tuple[str, ...]:
     return covered, f"{moves} {cost}"
 
 
-def tuned(found: Approval, n_candidates: int, source: str) -> Approval:
-    """Return the approval where a choice among candidates took place; ``source`` is that of λ and of a radius."""
-    choices = {"l2_strength", "radius"}
+_NAMES = {"l2_strength": "λ"}
+"""Keywords of candidates that lists of choices call otherwise."""
+
+
+def tuned(found: Approval, n_candidates: int, sources: Mapping[str, str]) -> Approval:
+    """Return the approval where a choice among candidates took place.
+
+    ``sources`` has, by their keywords, the settings that the candidates may differ in, and why each is what it is.
+    """
+    of_choice = {_NAMES.get(name, name) for name in sources}
+    kept = [what for what in found.exact if what.removeprefix("the ") not in of_choice]
     return replace(
         found,
-        chosen=tuple("the candidates" if what == "λ" else what for what in found.chosen),
-        public=tuple(value._replace(source=source) if value.name in choices else value for value in found.public),
+        chosen=("the list of candidates", *(what for what in found.chosen if what not in of_choice)),
+        exact=(*kept, "the list of candidates (which of them was chosen is released with privacy)"),
+        public=tuple(value._replace(source=sources.get(value.name, value.source)) for value in found.public),
         from_data=(*found.from_data, f"the choice among {n_candidates} candidates, which the budget covers"),
     )
 
@@ -242,8 +250,30 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     units = "records" if record.persons is None else "persons"
+    if record.radius is not None:
+        least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"
     public = [f"λ applies to {record.n_samples:,} {units}"] if record.neighbors == "add_remove" else []
     return "; ".join([least, *public, *counts_text(record.persons, record.weights)])
+
+
+def _has_classes(record: FitRecord) -> bool:
+    """Return whether the classes of a fit were chosen, and not inferred from the data."""
+    return not record.classes_inferred and (record.classes is not None or record.loss["name"] == SEVERAL)
+
+
+def _audits(record: FitRecord) -> tuple[str, ...]:
+    """Return the pages with the audits of a fit."""
+    several, shaped = record.loss["name"] == SEVERAL, record.noise_law.startswith("shaped")
+    own = "multinomial_audit" if several else "shaped_audit" if shaped else "audit"
+    return (own, *count_audits(record.persons, record.weights))
+
+
+def count_audits(persons: Persons | None, weights: Weights | None) -> Iterator[str]:
+    """Yield the pages with the audits of persons and of weights."""
+    if persons is not None:
+        yield "person_audit"
+    if weights is not None:
+        yield "weight_audit"
 
 
 def _proofs(record: FitRecord) -> Iterator[str]:

@@ -115,6 +115,11 @@ def format_facts(facts: Sequence[tuple[str, str]]) -> str:
     return "\n".join(map(printable, lines))
 
 
+def change_text(neighbors: str, unit: str) -> str:
+    """Return what neighbouring data differ in; ``unit`` is "record" or "person"."""
+    return f"one {unit} {'replaced' if neighbors == 'replace_one' else 'added or removed'}"
+
+
 def positive_class(classes: tuple[object, object] | None, *, inferred: bool) -> str:
     """Return the positive class as the end of a line that names the loss; nothing for real targets."""
     if classes is None:

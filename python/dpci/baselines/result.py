@@ -7,7 +7,7 @@ import numpy as np
 
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import describe_seals, seal_facts
-from dpci.base.tables import format_facts, format_table, number_format, positive_class
+from dpci.base.tables import change_text, format_facts, format_table, number_format, positive_class
 from dpci.baselines.record import NON_PRIVATE, BaselineRecord
 from dpci.budgets import ApproxDP, Budget
 from dpci.data.labels import CLASSES_READ_OFF
@@ -142,14 +142,13 @@ class BaselineFit(Released[BaselineRecord]):
     def _public_facts(self) -> list[tuple[str, str]]:
         record = self._record
         calibration = "" if record.calibration in (None, "tight") else f", calibration {record.calibration}"
-        relation = {None: "none", "replace_one": "replace one record", "add_remove": "add or remove one record"}
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
             ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
             *([("  rounding seal", describe_seals(record.seals))] if record.seals else []),
-            ("neighbours", relation[record.neighbors]),
+            ("neighbours", "none" if record.neighbors is None else change_text(record.neighbors, "record")),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("lambda", f"{record.l2_strength:g}"),
         ]

@@ -115,7 +115,7 @@ def draw(
 
 
 def write_page(
-    result: PrivateFit | MultinomialFit | LinearFit | StrataFit,
+    result: PrivateFit | MultinomialFit | LinearFit | StrataFit | TuneResult,
     page: Path | None,
     view: View,
     *,

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dpci.base.tables import format_table
+from dpci.base.tables import change_text, format_table
 from dpci.base.validation import broken, check_choice
 from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remaining_text
 from dpci.errors import BudgetExceeded, LedgerError
@@ -303,24 +303,27 @@ class Ledger:
         )
 
     def summary(self) -> str:
-        """Table of the entries, with the total, what is spent and what remains."""
+        """Table of the entries, with id, total, what is spent and what remains, and the hashes of the models."""
         entries = self._store.entries()
         account = self._account(entries)
         private = ", private errors" if self.errors == "private" else ""
-        relation = self.neighbors.replace("_", " ") + ("" if self.n_public is None else f", n_public={self.n_public}")
+        of_persons = any(entry.unit == "person" for entry in entries)
+        unit = "person" if of_persons else "record" if entries else "record or person"
+        relation = change_text(self.neighbors, unit) + ("" if self.n_public is None else f", n_public={self.n_public}")
         head = [
             f"Ledger of {self.total}, {relation}{private}" + (f", {shown_path(self.path)}" if self.path else ""),
+            f"id         {self.id}",
             f"spent      {numbers_text(account.spent_as_floats())}",
             f"remaining  {remaining_text(account.remaining())}",
         ]
-        of_persons = any(entry.unit == "person" for entry in entries)
         unit = "persons, each with all rows" if of_persons else "rows" if entries else "the first entry decides"
         head.append(f"unit       {unit}")
         rows = [
             [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
         ]
         table = format_table(["number", "time", "source", "budget", "label"], rows) if rows else "no entries"
-        return "\n".join(head) + "\n\n" + table
+        hashes = "".join(f"\nmodel of entry {number}: {digest}" for number, digest in self._store.models().items())
+        return "\n".join(head) + "\n\n" + table + (f"\n{hashes}" if hashes else "")
 
     def close(self) -> None:
         """Refuse later uses, here and through every label and copy of it in this process. What is written stays."""

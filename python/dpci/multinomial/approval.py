@@ -20,6 +20,5 @@ def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str
         claim=replace(one.claim, kind="a multinomial fit", digest=digest, kept=digest),
         contents=(*one.contents, ("classes", names_text(map(str, classes)))),
         public=(listed, *one.public),
-        exact=(*one.exact[:-1], f"the {len(classes)} classes", one.exact[-1]),
-        chosen=one.chosen if one.classes_inferred else ("classes", *one.chosen),
+        exact=(one.exact[0], f"the {len(classes)} classes", *one.exact[1:]),
     )

@@ -27,12 +27,14 @@ def approval_of_report(
         one,
         claim=replace(one.claim, kind="a per-instance report", digest=digest, kept=digest),
         proofs=(*one.proofs, "docs/per_instance.md (Appendix: proofs)"),
+        audits=("audit" if fit.persons is None else "person_report_audit",),
         covers=(
             f"It covers the released parameters{more}.",
             "It also covers the function that bounds the privacy loss of a record, for records that anyone makes up.",
             "It does not cover the value of that function at a record of the data. Such values are private.",
         ),
         unchecked=(_VALUES,),
+        has_page=False,
         findings=(finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),),
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.tables import format_facts, format_table
+from dpci.base.tables import change_text, format_facts, format_table
 from dpci.base.validation import broken, check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Table, as_features, check_columns
@@ -196,7 +196,7 @@ class Report(SavedReport):
         facts = [
             ("kind", self.kind.replace("_", " ")),
             ("budget", str(self.budget)),
-            ("neighbours", f"add or remove one {record}"),
+            ("neighbours", change_text("add_remove", record)),
             *((name, str(rule)) for name, rule in (("persons", fit.persons), ("weights", fit.weights)) if rule),
             ("n (public), lambda", f"{fit.n_samples:,}, {fit.l2_strength:g}"),
             ("loss", describe(fit.loss)),

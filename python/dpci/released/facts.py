@@ -15,6 +15,11 @@ from dpci.released.model import Released
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 
+# A regression from a moment matrix has its formula, loss and λ after the release, at no cost.
+CHOSEN_OF_MATRIX = ("budget", "bounds", "categories", "columns")
+CHOSEN = (*CHOSEN_OF_MATRIX, "classes", "formula", "loss", "mechanism", "λ", "radius", "split")
+"""What must not depend on the data, as pages and reports list it; a source is asked for each."""
+# Saved tunings hold this sentence, and their hashes with it.
 CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
 # Steps add up to the budget except for rounding.

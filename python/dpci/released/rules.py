@@ -26,6 +26,8 @@ _LEDGER = re.compile("[0-9a-f]{32}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _VERSION = re.compile(r"\d[\w.+!-]{0,59}", re.ASCII)
 
+DIFFERENT = "different_contents"
+"""The code of the error for a saved object that does not match its hash."""
 Rule = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value in one plain type, or raises ``InvalidInput``."""
 
@@ -69,9 +71,8 @@ def read_saved(
     if type(found) is not int or (found != version and not is_older):
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
     if values.pop("checksum", None) != checksum(values):
-        raise InvalidInput(
-            f"{what} must match its checksum, got different contents (the file is damaged or was edited)"
-        )
+        rule = f"{what} must match its hash, got different contents (the file is damaged or was edited)"
+        raise InvalidInput(rule, code=DIFFERENT)
     added = dict(before or {}) if is_older else {}
     if newer := sorted(name for name, default in added.items() if values.get(name, default) != default):
         raise InvalidInput(f"{what} of schema_version={found} must not have the field {newer[0]!r}, which is newer")

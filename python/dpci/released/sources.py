@@ -128,6 +128,26 @@ def exceptions(table: Schema) -> list[tuple[list[str], str]]:
     return [(names, rule) for rule, names in columns.items()]
 
 
+def failures(table: Schema) -> dict[str, list[str]]:
+    """Return the columns at whose values a release fails, the target among them, by what these values are."""
+    found: dict[str, list[str]] = {}
+    for column in table.columns:
+        if isinstance(column, NumericColumn):
+            if column.outside != "clip":
+                found.setdefault("values beyond the bounds of", []).append(column.name)
+            is_refused = column.missing == "error"
+        else:
+            if column.unknown == "error":
+                found.setdefault("values outside the list of", []).append(column.name)
+            is_refused = column.missing is None and column.unknown == "error"
+        if is_refused:
+            found.setdefault("missing values of", []).append(column.name)
+    if not isinstance(table.target, NumericTarget):
+        found.setdefault("values outside the list of", []).append(table.target.column)
+    found.setdefault("missing values of", []).append(table.target.column)
+    return found
+
+
 _FAILS = "the release fails"
 
 

@@ -4,8 +4,8 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from dpci.base.tables import format_bound
-from dpci.budgets import GaussianBudget, for_changes
-from dpci.report.meaning import Meaning, meaning_of_budget
+from dpci.budgets import ApproxDP, GaussianBudget, PureDP, for_changes
+from dpci.report.meaning import SMALL_DELTA, Meaning, meaning_of_budget, own_epsilon
 
 # Odds beyond this say no more to a reader.
 _GREAT = 17.0
@@ -43,6 +43,14 @@ def what_it_says(neighbors: str, unit: str, budget: GaussianBudget) -> str | Non
     if of_two is None:
         return f"{asks} {two} The budget bounds nothing there."
     return f"{asks} {two} The odds of any statement about it change {_change(meaning_of_budget(of_two))}"
+
+
+def implied(budget: GaussianBudget) -> str:
+    """Return the pair that a budget without an epsilon implies, as a sentence; nothing for others."""
+    if isinstance(budget, PureDP | ApproxDP):
+        return ""
+    pair = f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {format_bound(SMALL_DELTA, 2)})"
+    return f"{budget} implies {pair}."
 
 
 def factor(exponent: float) -> str:

@@ -8,7 +8,7 @@ from scipy.special import expit
 from dpci.accounting.guarantee import Guarantee
 from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP
 
-_SMALL_DELTA = 1e-6
+SMALL_DELTA = 1e-6
 # Points of the profile up to the own epsilon, and again as many beyond.
 _N_POINTS = 16
 
@@ -69,7 +69,7 @@ def own_epsilon(budget: GaussianBudget) -> float:
     if isinstance(budget, GDP):
         budget = budget.to_zcdp()
     # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
-    return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / _SMALL_DELTA))
+    return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / SMALL_DELTA))
 
 
 def _distance(guarantee: Guarantee, whole: float) -> float:

@@ -10,6 +10,7 @@ from dpci import _core
 from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
     ERROR_DIGITS,
+    change_text,
     format_facts,
     format_table,
     number_format,
@@ -135,7 +136,6 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         for step in record.steps
     ]
     unit_of_privacy = "record" if record.persons is None else "person"
-    change = {"replace_one": "replace one", "add_remove": "add or remove one"}[record.neighbors]
     public = "n (released)" if record.n_is_released else "n (public)"
     n_name = public if record.neighbors == "add_remove" else "n"
     classes = shown_classes(record.classes, record.table)
@@ -146,7 +146,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
-        ("neighbours", f"{change} {unit_of_privacy}"),
+        ("neighbours", change_text(record.neighbors, unit_of_privacy)),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("rows", _rows(record)),

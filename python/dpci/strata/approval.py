@@ -46,7 +46,9 @@ def approval_of_strata(
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
         costs.append(f"each count {counted.budget}: {noise}")
     target, *further = one.target.split("; ")
-    further = [part for part in further if not part.startswith("λ is scaled")]
+    further = [part for part in further if not part.startswith("λ applies")]
+    whose = "its public number" if counted is None else "its released number"
+    applies = f"{whose}: {', '.join(f'{name} {fit.n_samples:,}' for name, fit in fits.items())}"
     return replace(
         one,
         claim=claim,
@@ -57,6 +59,7 @@ def approval_of_strata(
             one.contents[1],
         ),
         proofs=tuple(dict.fromkeys((*one.proofs, STRATA_PROOF))),
+        audits=(*one.audits, "strata_audit"),
         budget=charged,
         own=charged,
         whole=None,
@@ -70,7 +73,7 @@ def approval_of_strata(
         exact=tuple(dict.fromkeys((*one.exact, "the names of the strata"))),
         chosen=tuple(dict.fromkeys(("the list of strata", *one.chosen))),
         covers=strata_covers(whole, one.unit),
-        target="; ".join([f"in each stratum {target}", "λ applies to the number of records of each stratum", *further]),
+        target="; ".join([f"in each stratum {target}", f"in each stratum λ applies to {applies}", *further]),
         intervals=None if refusal is not None else one.intervals,
         refusals=(),
         findings=(noise_of_fits(map(record_of, fits.values())), _parts(fits, charged)),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpci.approval.approvable import Approvable
-from dpci.base.tables import ERROR_DIGITS, format_facts, format_percent, format_table, number_format, printable
+from dpci.base.tables import (
+    ERROR_DIGITS,
+    change_text,
+    format_facts,
+    format_percent,
+    format_table,
+    number_format,
+    printable,
+)
 from dpci.base.validation import broken, check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
@@ -23,7 +31,7 @@ from dpci.released.rules import check_text, read_saved, saved_text
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.report.html.elements import Html, data_table, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import common_sections, document, provenance
+from dpci.report.html.page import SHARED, common_sections, document, provenance
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of, symbols
 from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, whole_of
@@ -367,16 +375,13 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     def _facts(self) -> list[tuple[str, str]]:
         first, unit = self._first, self._protected
-        change = {
-            "add_remove": f"add or remove one {unit}",
-            "replace_one": f"replace one {unit}, possibly by one of another stratum",
-        }
+        moves = ", possibly by one of another stratum" * (self.neighbors == "replace_one")
         return [
             ("strata", f"{len(self)} {'category' if len(self) == 1 else 'categories'} of {self.by}"),
             *([] if self.counted is None else [(f"counts of {unit}s", f"{self.counted.budget}, {self.counted}")]),
-            ("budget of each fit", str(self._first.budget)),
+            ("budget of each fit", str(first.budget)),
             ("all together", str(self.charged)),
-            ("neighbours", change[self.neighbors]),
+            ("neighbours", change_text(self.neighbors, unit) + moves),
             ("mechanism", f"{first.mechanism} perturbation"),
             ("lambda", f"{first.l2_strength:g}"),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
@@ -392,7 +397,4 @@ def _common(fit: PrivateFit) -> dict[str, Any]:
 def _lead(result: StrataFit) -> str:
     if not result.private:
         return f"Models of {counted_strata(len(result))}, with noise as for {result.budget} each."
-    return (
-        f"Models of {counted_strata(len(result))} under differential privacy, {result.charged} in total. Every "
-        "number on this page is released or public, and computations from it cost no further privacy."
-    )
+    return f"Models of {counted_strata(len(result))} under differential privacy, {result.charged} in total. {SHARED}"

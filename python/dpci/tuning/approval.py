@@ -8,18 +8,23 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
 from dpci.approval.facts import Approval, steps_text
-from dpci.approval.markdown import code
+from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.budgets import Budget
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.record import FitRecord
+from dpci.released.sources import PublicValue
+from dpci.tuning.candidates import params_text
 from dpci.tuning.selection import Selection
 
 _HOW = {
     "chunks": "Each candidate was fitted to a part of the records of its own.",
     "repeat": "Candidates were fitted a random number of times, and the best of them by noisy scores was kept.",
 }
+_UNKNOWN = "chosen with noise, or common to all candidates: the file does not list these"
+_TUNED = {"l2_strength", "radius"}
+"""Public values of a fit that candidates may have."""
 _MADE = "that the choice was made as the file says"
 
 
@@ -41,16 +46,16 @@ def approval_of_tuning(
     fitted again after the choice.
     """
     one = approval_of_record(record, refusal=refusal, guarantee=guarantee)
-    shown = ", ".join(f"{name}={value}" for name, value in params.items())
     found = replace(
         one,
         claim=replace(one.claim, kind="a tuning", digest=digest, kept=digest, charged=budget),
-        contents=(("chosen", code(shown)), *one.contents),
+        contents=(("chosen", code(params_text(params))), *one.contents),
         budget=budget,
         own=budget,
         whole=None,
         conditions=tuple(conditions),
         unchecked=(_MADE,),
+        has_page=again or choice is None,
     )
     if choice is None:
         rule = tuple(
@@ -70,9 +75,24 @@ def approval_of_tuning(
         found,
         composition=tuple(spent),
         proofs=(*one.proofs, TUNING_PROOF),
+        audits=tuple(dict.fromkeys((*one.audits, "audit"))),
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
-    return tuned(found, choice.n_candidates, "chosen with noise, or common to all candidates")
+    if choice.candidates is None:
+        return tuned(found, choice.n_candidates, dict.fromkeys(("l2_strength", "radius"), _UNKNOWN))
+    listed = tuple(params_text(candidate) for candidate in choice.candidates)
+    names = {name for candidate in choice.candidates for name in candidate}
+    public = [PublicValue("candidates", "; ".join(listed), ""), *found.public]
+    common = [
+        value._replace(name=f"{value.name}, common to all candidates") if value.name in _TUNED - names else value
+        for value in public
+    ]
+    found = replace(
+        found,
+        contents=(found.contents[0], ("candidates", names_text(listed)), *found.contents[1:]),
+        public=tuple(common),
+    )
+    return tuned(found, choice.n_candidates, dict.fromkeys(names, f"chosen with noise, {choice.place}"))
 
 
 def _other_noise(record: FitRecord, choice: Selection) -> str | None:

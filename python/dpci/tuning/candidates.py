@@ -1,12 +1,16 @@
 """The arguments of a tuning: candidates, the shares of the budget and the validation loss, checked before any data."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from dpci.base.validation import broken, check_real
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
-from dpci.losses import Loss, LossLike, check_loss
+from dpci.losses import Loss, LossLike, check_loss, declaration, describe
+from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.keywords import KEYWORDS, check_no_ledger
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.tuning.selection import Method
@@ -27,6 +31,26 @@ _UNUSED: dict[Method, dict[str, float | None]] = {
     },
 }
 """Arguments that a method has no use for, and their defaults."""
+
+
+def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords as JSON holds them: losses and mechanisms by their descriptions."""
+    return {name: _plain_value(value) for name, value in params.items()}
+
+
+def params_text(params: Mapping[str, Any]) -> str:
+    """Return plain keywords as a text."""
+    return ", ".join(f"{name}={value}" for name, value in params.items())
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, ObjectivePerturbation | OutputPerturbation):
+        return {"name": value.name, **dataclasses.asdict(value)}
+    if isinstance(value, Loss):
+        return describe(declaration(value, value.to_core()))
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ from dpci.tuning.candidates import (
     check_keywords,
     check_share,
     check_unused,
+    plain_params,
     validation_loss_of,
 )
 from dpci.tuning.result import SelectedFit, TuneResult
@@ -280,7 +281,12 @@ def release_tuned(
             spec_again = again.spec(rows.n_records, rows.shape[1])
             fitted = fit_rows(rows, spec_again, again, paid=till.receipt(), whole=whole)
     selection = Selection.from_facts(
-        spec.facts(), method=method, index=index, n_candidates=len(grid), budget=parts[0], loss=loss
+        spec.facts(),
+        method=method,
+        index=index,
+        candidates=[plain_params(candidate) for candidate in grid],
+        budget=parts[0],
+        loss=loss,
     )
     model: PrivateFit | SelectedFit
     if fitted is None:

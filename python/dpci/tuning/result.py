@@ -5,6 +5,8 @@ import json
 import textwrap
 from collections.abc import Mapping
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -17,15 +19,15 @@ from dpci.base.tables import format_facts, number_format
 from dpci.base.validation import broken
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
-from dpci.losses import Loss, declaration, describe
-from dpci.mechanisms import Mechanism, ObjectivePerturbation, OutputPerturbation
+from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.facts import conditions, constants
 from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
-from dpci.tuning.candidates import FREE
+from dpci.report.view import View
+from dpci.tuning.candidates import FREE, params_text, plain_params
 from dpci.tuning.selection import Method, Selection
 
 if TYPE_CHECKING:
@@ -175,18 +177,56 @@ class TuneResult(Approvable):
 
     def summary(self, *, level: float = 0.95) -> str:
         """Return what was chosen and how, and the summary of the fit."""
-        facts = [("chosen", ", ".join(f"{name}={value}" for name, value in _plain(self.params).items()))]
+        return f"{format_facts(self._facts())}\n\n{self.result.summary(level=level)}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what was chosen, how, and at what cost."""
+        facts = [("chosen", params_text(plain_params(self.params)))]
         if self.selection is None:
             facts.append(("method", "public rule: the choice spends nothing"))
         else:
             chosen = self.selection
             facts += [
-                ("method", f"{chosen.method}, candidate {chosen.index} of {chosen.n_candidates} (counted from 0)"),
+                ("method", f"{chosen.method}, {chosen.place}"),
                 ("validation loss", describe(chosen.loss)),
                 ("spent on the choice", str(chosen.budget)),
             ]
-        facts.append(("spent in total", str(self.spent)))
-        return f"{format_facts(facts)}\n\n{self.result.summary(level=level)}"
+        return [*facts, ("spent in total", str(self.spent))]
+
+    def to_html(
+        self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> str:
+        """Return the page of the fit, with what was chosen, from which candidates, and what was spent in total.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to as well; one that exists is replaced.
+        level : float
+            Level of each interval.
+        title : str, optional
+            Heading of the page.
+
+        Raises
+        ------
+        InvalidInput
+            For arguments out of range, and for a model that was selected by its own score (``selection_share=1``).
+        OSError
+            If the file cannot be written.
+        """
+        from dpci.report.html.elements import data_table, section  # noqa: PLC0415  # most programs write no page
+        from dpci.report.html.page import html_report  # noqa: PLC0415  # likewise
+
+        if isinstance(self.result, SelectedFit):
+            raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
+        rows = [[*fact] for fact in self._facts()]
+        if self.selection is not None and self.selection.candidates is not None:
+            rows[1:1] = [["candidates", "; ".join(map(params_text, self.selection.candidates))]]
+        choice = section("choice", "The choice", data_table("How the settings were chosen", ["what", "value"], rows))
+        page = html_report(self.result, View(level=level), title=title, digest=self.digest, before=[choice])
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def _approval(self) -> "Approval":
         from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415  # most programs write no document
@@ -195,7 +235,7 @@ class TuneResult(Approvable):
         return approval_of_tuning(
             record_of(fit),
             self.digest,
-            params=_plain(self.params),
+            params=plain_params(self.params),
             budget=self.budget,
             choice=self.selection,
             refusal=fit.interval_refusal,
@@ -213,7 +253,7 @@ class TuneResult(Approvable):
         selected = isinstance(fit, SelectedFit)
         record = json.loads(record_of(fit).to_json())  # a selected model has no JSON of its own
         values = {
-            "params": _plain(self.params),
+            "params": plain_params(self.params),
             "privacy": self.privacy,
             "fit": None if selected else record,
             "model": record if selected else None,
@@ -252,7 +292,7 @@ class TuneResult(Approvable):
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<TuneResult: {_plain(self.params)} by {self.method}, {self.spent}{seeded}>"
+        return f"<TuneResult: {plain_params(self.params)} by {self.method}, {self.spent}{seeded}>"
 
 
 def _facts_of_model(record: FitRecord) -> dict[str, Any]:
@@ -277,8 +317,8 @@ def _facts_of_model(record: FitRecord) -> dict[str, Any]:
 def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     privacy = values["privacy"]
     budget = budget_from_parameters(privacy["notion"], privacy["budget"])
-    chosen = privacy["selection"]
-    selection = None if chosen is None else Selection.from_dict(chosen, method=privacy["method"], notion=budget.notion)
+    saved = privacy["selection"]
+    selection = None if saved is None else Selection.from_dict(saved, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
     record = read_record(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
     fit: PrivateFit | SelectedFit = SelectedFit(record) if selected else PrivateFit(record)
@@ -293,6 +333,9 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     if not isinstance(params, dict):
         raise broken("params", "an object", params)
     _check_params(params, record)
+    listed = None if selection is None or selection.candidates is None else selection.candidates[selection.index]
+    if listed not in (None, params):
+        raise InvalidInput(f"params must be the chosen candidate of the list, {listed}, got {params}")
     return kind(params=params, result=fit, budget=budget, selection=selection)
 
 
@@ -339,21 +382,3 @@ class OracleSearch:
     losses: NDArray[np.float64]
     std_errors: NDArray[np.float64]
     private: Literal[False] = False
-
-
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain_value(value) for name, value in params.items()}
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, ObjectivePerturbation | OutputPerturbation):
-        return _mechanism(value)
-    if isinstance(value, Loss):
-        return describe(declaration(value, value.to_core()))
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    return {"name": mechanism.name, **dataclasses.asdict(mechanism)}

@@ -1,7 +1,7 @@
 """How a candidate was chosen and what that cost: public values only, and their JSON form."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from dpci.released.rules import Rule, check_seals, one_of
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
 METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _COMPOSITION = {"chunks": "parallel parts", "repeat": "best of a random number of runs"}
 
 
@@ -30,21 +31,45 @@ class Selection:
     """Declaration of the validation loss."""
     facts: dict[str, Any]
     """Budgets of a model and of a score, the score's noise and sensitivity, sizes of parts or the law of the runs."""
+    candidates: tuple[dict[str, Any], ...] | None = None
+    """The public list, each candidate as it was given; None: the file was saved before files held the list."""
+
+    @property
+    def place(self) -> str:
+        """The place of the chosen candidate in the list, in words."""
+        many = f"{self.n_candidates} candidates"
+        if self.n_candidates == 1:
+            return "the only candidate"
+        return (
+            f"the {_ORDINALS[self.index]} of {many}"
+            if self.index < len(_ORDINALS)
+            else f"number {self.index + 1} of {many}"
+        )
 
     @classmethod
     def from_facts(
-        cls, facts: "_core.TuningFacts", *, method: Method, index: int, n_candidates: int, budget: Budget, loss: Loss
+        cls,
+        facts: "_core.TuningFacts",
+        *,
+        method: Method,
+        index: int,
+        candidates: Sequence[dict[str, Any]],
+        budget: Budget,
+        loss: Loss,
     ) -> "Selection":
         """Build the record from what the core calibrated, leaving out what the method does not have."""
         known: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
         known["score_seal"] = [seal.to_dict() for seal in seals_from(facts["score_seal"])]
-        return cls(method, index, n_candidates, budget, declaration(loss, loss.to_core()), known)
+        declared, listed = declaration(loss, loss.to_core()), tuple(candidates)
+        return cls(method, index, len(listed), budget, declared, known, listed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""
         return {
             "index": self.index,
             "n_candidates": self.n_candidates,
+            # The first files of this version lack it: their hashes stay.
+            **({} if self.candidates is None else {"candidates": copy.deepcopy(list(self.candidates))}),
             "budget": self.budget.parameters(),
             "composition": _COMPOSITION[self.method],
             "validation_loss": copy.deepcopy(self.loss),
@@ -70,7 +95,16 @@ class Selection:
         if [seal["release"] for seal in facts["score_seal"]] != ["score"] * (chosen == "repeat"):
             raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
         budget = budget_from_parameters(notion, values["budget"])
-        return cls(chosen, index, n_candidates, budget, dict(values["validation_loss"]), facts)
+        listed = _check_candidates(values["candidates"], n_candidates) if "candidates" in values else None
+        return cls(chosen, index, n_candidates, budget, dict(values["validation_loss"]), facts, listed)
+
+
+def _check_candidates(value: object, n_candidates: int) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, list) or any(not isinstance(one, dict) for one in value):
+        raise broken("candidates", "a list of objects", value)
+    if len(value) != n_candidates:
+        raise InvalidInput(f"candidates must be as many as n_candidates={n_candidates}, got {len(value)}")
+    return tuple(value)
 
 
 def _check_budget(name: str, value: object) -> dict[str, float]:

@@ -199,22 +199,19 @@ def report(
         agreed = options.agreed_schema(schema, formula)
         write_officer_report(found, output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
-    tuned = found if isinstance(found, TuneResult) else None
-    if output is not None and tuned is not None:
-        msg = f"--output writes the page of one fit, got a tuning, which spent more than its fit: {str(model)!r}"
-        raise InvalidInput(msg)
     if output is None and title is not None:
         msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
-    if tuned is not None:
-        show(tuned, view, json=json)
+    if isinstance(found, TuneResult) and output is None:
+        show(found, view, json=json)
         return
-    fitted = found if isinstance(found, StrataFit | MultinomialFit) else read_model_or_regression(model)
+    with_own = StrataFit | MultinomialFit | TuneResult
+    fitted = found if isinstance(found, with_own) else read_model_or_regression(model)
     if isinstance(fitted, MultinomialFit) and without_ridge:
         msg = "--without-ridge must not be given for a multinomial fit, got --without-ridge"
         raise InvalidInput(msg)
     if not isinstance(fitted, PrivateFit | MultinomialFit) and view != View(level=level):
-        what = "strata" if isinstance(fitted, StrataFit) else "a regression"
+        what = {StrataFit: "strata", TuneResult: "the page of a tuning"}.get(type(fitted), "a regression")
         msg = f"--simultaneous, --without-ridge and --units must keep their defaults for {what}, got a different value"
         raise InvalidInput(msg)
     if output is not None:

@@ -7,12 +7,14 @@ import typer
 
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import verified
-from dpci.approval.findings import conclusion
+from dpci.approval.findings import DAMAGED, UNREAD, conclusion
 from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
 from dpci.cli.saved import read_saved_result
+from dpci.errors import DpciError
+from dpci.released.rules import DIFFERENT
 
 _EXAMPLES = """\
 dpci verify model.json
@@ -36,11 +38,16 @@ def verify(
     """Check a released file against its hash, schema and ledger.
 
     The file may hold a model, the models of strata, a tuning, a regression, a moment matrix or a per-instance report.
-    The command prints what agrees, what differs and what cannot be checked. Exit code 1: something differs. Exit code
-    2: the file was altered or cannot be read. Reads no data.
+    The command prints what agrees, what differs and what cannot be checked; its last line is the result. Exit code 1:
+    something differs. Exit code 2: the file was altered, or something cannot be read. Reads no data.
     """
-    approval = approval_of(read_saved_result(model))
-    found = verified(approval, ledger=ledger, schema=options.agreed_schema(schema, formula))
+    try:
+        approval = approval_of(read_saved_result(model))
+        found = verified(approval, ledger=ledger, schema=options.agreed_schema(schema, formula))
+    except DpciError as error:
+        if not json:
+            typer.echo(DAMAGED if error.code == DIFFERENT else UNREAD)
+        raise
     if json:
         claim = approval.claim
         show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})

@@ -11,6 +11,7 @@ from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, publi
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.noise import other_noise
+from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.rows import Ball
 
@@ -43,14 +44,16 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
             ("columns", names_text(names)),
             *(
                 []
-                if record.table is None
+                if record.table is None or record.target == record.table.target.column
                 else [("target", f"{code(record.target)} is {code(record.table.target.column)}")]
             ),
         ),
         made_by="noise in the matrix",
         adds_noise="moment matrix: noise is added to the means of the columns and of their products"
         + (", and to those of the columns times the residuals of refined regressions" if record.refined else ""),
+        noise=" and ".join(dict.fromkeys(f"{step.noise.replace('_', ' ')} noise" for step in record.steps)),
         proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
+        audits=tuple(_audits(record)),
         budget=budget,
         own=budget,
         whole=None,
@@ -66,11 +69,9 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         public=tuple(_public(record)),
         exact=("the names of the columns", "the bounds"),
         chosen=(
-            "bounds",
-            "category lists",
             *(public_number(record.persons) if record.neighbors == "add_remove" else ()),
             *(("planned regressions",) if record.residuals or record.refined else ()),
-            "columns",
+            *CHOSEN_OF_MATRIX,
         ),
         conditions=tuple(conditions(record)),
         custom_loss=False,
@@ -85,6 +86,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         ),
         intervals=_intervals(record),
         moved=("the ridge of a regression", *what_moves(record.table, clips=clips, ridge=False)),
+        has_page=len(record.targets) == 1,
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
         findings=(finding_of_noise(record.version, lambda: other_noise(record)),),
     )
@@ -120,7 +122,17 @@ def approval_of_regression(
             else "sampling and the noise in the matrix."
         ),
         moved=tuple(what_moves(record.table, clips=found.clips, ridge=ridge)),
+        has_page=refusal is None,
     )
+
+
+def _audits(record: MomentRecord) -> Iterator[str]:
+    """Yield the pages with the audits of a matrix."""
+    yield "moment_audit" if record.persons is None else "person_moment_audit"
+    if record.refined:
+        yield "refined_audit"
+    if record.weights is not None:
+        yield "weight_audit"
 
 
 def _planned(record: MomentRecord) -> str:

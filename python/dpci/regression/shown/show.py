@@ -16,9 +16,17 @@ from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.lines import release_lines
+from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.report.html.elements import bullets, data_table, section, tag
 from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import document, drawn_note, estimates_data_table, guarantee_section
+from dpci.report.html.page import (
+    SHARED,
+    assumptions_section,
+    document,
+    drawn_note,
+    estimates_data_table,
+    guarantee_section,
+)
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
@@ -225,17 +233,16 @@ def regression_page(
     shown = [[name.replace("  ", "\u2003").replace("_", " "), value] for name, value in lines]
     release = data_table("The release", ["what", "value"], shown)
     protected = "record" if record.persons is None else "person"
+    lead = f"Regression of {explained} from one released moment matrix, {facts.spent}."
+    if record.private:
+        lead += f" {SHARED}"
     content = [
-        tag("p", f"Regression of {explained} from one released moment matrix, {facts.spent}.", class_="lead"),
+        tag("p", lead, class_="lead"),
         section("numbers", "Coefficients", table, *figure),
         section("budget", "The release and its budget", release),
         *([guarantee_section(facts.guarantee, record.neighbors, protected)] if record.private else []),
         section("caveats", "What to keep in mind", bullets(list(caveats))),
-        section(
-            "conditions",
-            "Assumptions of the guarantee",
-            bullets([f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]),
-        ),
+        assumptions_section(conditions(record), CHOSEN_OF_MATRIX),
     ]
     heading = f"{kind} of {explained}" if title is None else title
     return document(heading, content, private=record.private, version=record.version)

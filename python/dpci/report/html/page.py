@@ -1,5 +1,7 @@
 """One self-contained HTML page about a released model: numbers, plot, budget, guarantee and caveats."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpci.accounting.guarantee import Guarantee
@@ -9,11 +11,11 @@ from dpci.budgets import GaussianBudget, PureDP
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import SEVERAL, describe
-from dpci.released.facts import conditions
+from dpci.released.facts import CHOSEN, CHOSEN_WITHOUT_DATA, conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import exceptions, shown_classes, table_values
-from dpci.report.attacker import best_guess, odds, power, what_it_says
+from dpci.report.attacker import best_guess, implied, odds, power, what_it_says
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.ratios import is_shrunken, ratios_section
@@ -37,6 +39,11 @@ from dpci.report.view import View
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 
+SHARED = (
+    "Every number on this page is released or public. If the assumptions below hold and this release was approved, the "
+    "page may be shared as it is. You may compute anything from it; no further budget is needed."
+)
+"""The last sentences of the first paragraph of every page of a private result."""
 _SEEDED = (
     "NOT PRIVATE (seeded). The noise of this model was drawn from a seed: anyone who knows the seed can subtract it. "
     "Do not publish this page as a private release."
@@ -54,8 +61,12 @@ _SHRUNKEN = (
 )
 
 
-def html_report(result: Inference, view: View, *, title: str | None, digest: str | None = None) -> str:
-    """Return the page; see :meth:`dpci.PrivateFit.to_html`. ``digest``: the hash of the file that holds the fit.
+def html_report(
+    result: Inference, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Html] = ()
+) -> str:
+    """Return the page; see :meth:`dpci.PrivateFit.to_html`.
+
+    ``digest``: the hash of the file that holds the fit; ``before``: sections above that of the budget.
 
     Raises
     ------
@@ -70,6 +81,7 @@ def html_report(result: Inference, view: View, *, title: str | None, digest: str
         *_numbers(result, view),
         *_magnitudes(result, view),
         *_quotable(result, view),
+        *before,
         *_privacy(result),
         *_caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
         provenance(record_of(result), digest or record_of(result).digest),
@@ -126,10 +138,7 @@ def _lead(result: Inference) -> str:
             "The class labels are not protected, because they were inferred from the data. Share this page only "
             "if the labels were public before the fit. Every other number on it is released or public."
         )
-    return estimated + (
-        "Every number on this page is released or public. If the assumptions below hold and this release was "
-        "approved, the page may be shared as it is. You may compute anything from it; no further budget is needed."
-    )
+    return estimated + SHARED
 
 
 def _numbers(result: Inference, view: View) -> list[Html]:
@@ -333,7 +342,9 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
     )
+    also = implied(budget)
     return [
+        *([f"{also[0].upper()}{also[1:]}"] if also else []),
         best_guess(neighbors, unit, meaning),
         odds(neighbors, unit, meaning),
         *([] if says is None else [says]),
@@ -367,11 +378,15 @@ def _caveats(result: Inference, targets: list[str]) -> list[Html]:
             f"Records beyond the public bounds ({record.rows}) were moved to the bounds. The target is "
             "that of the moved records."
         )
-    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in conditions(record)]
-    return [
-        section("caveats", "What to keep in mind", bullets(items)),
-        section("conditions", "Assumptions of the guarantee", bullets(rests)),
-    ]
+    return [section("caveats", "What to keep in mind", bullets(items)), assumptions_section(conditions(record))]
+
+
+def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) -> Html:
+    """Return what a guarantee rests on; ``chosen`` is what must not depend on the data."""
+    independent = f"{', '.join(chosen[:-1])} and {chosen[-1]} were chosen without the data"
+    shown = (independent if fact == CHOSEN_WITHOUT_DATA else fact for fact in facts)
+    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in shown]
+    return section("conditions", "Assumptions of the guarantee", bullets(rests))
 
 
 def _laws(result: Inference) -> str:
