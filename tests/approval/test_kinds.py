@@ -14,10 +14,12 @@ import pytest
 
 import dpci
 from dpci.approval.approvable import approval_of
+from dpci.approval.checklist import ADVISORIES
 from dpci.approval.facts import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
+from dpci.released.facts import CHOSEN
 from dpci.schema import CategoricalColumn, NumericColumn, Schema
 from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, REAL, RELATIONS, TABLE, N, X, Y, made
 
@@ -249,3 +251,36 @@ def test_the_column_of_strata_is_apart_from_the_agreed_schema():
     assert "column 'race' is only in the agreed one" in found(fits, other)[0][0]
     # Only strata leave a column out.
     assert "column 'sex' is only in the agreed one" in found(made("schema", "pure", "replace_one")[0], agreed)[0][0]
+
+
+@pytest.mark.parametrize("page", ["approve", "evidence/advisories"])
+def test_pages_say_what_the_report_says(page):
+    text = " ".join((DOCS / "docs" / f"{page}.md").read_text("utf-8").split())
+    assert ADVISORIES in text
+    if page == "approve":
+        assert f"{', '.join(CHOSEN[:-1])} or {CHOSEN[-1]}" in text
+        assert f"Budget, {', '.join(CHOSEN[1:-1])} and {CHOSEN[-1]}" in text
+
+
+def test_the_report_without_ledger_and_schema_is_returned():
+    result, ledger = made("schema", "pure", "replace_one")
+    agreed = Schema(columns=COLUMNS, target=OF_CLASSES.target)
+    alone = result.officer_report()
+    assert "**Return: no ledger and no agreed schema were given for this report.**" in alone
+    assert "**Return: no agreed schema was given" in result.officer_report(ledger=ledger)
+    assert "**Return" not in result.officer_report(ledger=ledger, schema=agreed)
+    # Who pays from no ledger states that nothing else was released, and counts nothing else.
+    unpaid = dpci.fit(X, Y, classes=(False, True), budget=BUDGETS["pure"], l2_strength=0.2).officer_report()
+    assert "A written statement says that this is the only release" in unpaid
+    assert "Every other release" not in unpaid
+
+
+def test_what_a_rho_implies_and_what_it_says_of_contents():
+    text = made("fit", "zcdp", "add_remove")[0].officer_report()
+    # Bun and Steinke's conversion, rounded up.
+    epsilon = 0.3 + 2.0 * math.sqrt(0.3 * math.log(1e6))
+    (shown,) = re.findall(r"spends rho=0.3 \(zCDP\)\. It implies \(ε, δ\) = \(([\d.]+), 1e-06\)\.", text)
+    assert 0.0 <= float(shown) - epsilon <= 1e-3
+    assert text.count("| before | after: at least | after: at most |") == 2
+    assert "For somebody who also knows that the record is in the data" in text
+    assert "Column of ids, as stated by the analyst: ___" in made("persons", "pure", "replace_one")[0].officer_report()

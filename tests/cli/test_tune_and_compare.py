@@ -57,9 +57,17 @@ def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     assert document["privacy"]["spent"] == {"epsilon": 2.0}
     # Predictions are those of the fit with the choice.
     assert run(capsys, "predict", "tuned.json", "people.csv")[1].count("\n") == 2001
-    code, _, err = run(capsys, "report", "tuned.json", "--output", "page.html")
+    code, _, err = run(capsys, "report", "tuned.json", "--output", "page.html", "--target", "unregularised")
     assert code == 2
-    assert "got a tuning, which spent more than its fit" in err
+    assert "must keep their defaults for the page of a tuning" in err
+    assert run(capsys, "report", "tuned.json", "--output", "page.html")[0] == 0
+    page = (made / "page.html").read_text(encoding="utf-8")
+    tuned = dpci.tuning.TuneResult.from_json((made / "tuned.json").read_text())
+    # The whole budget, the candidates, and the hash of the file of the tuning.
+    assert f"<td>{tuned.spent}</td>" in page
+    assert "l2_strength=" in page.partition("candidates")[2][:60]
+    assert tuned.digest in page
+    assert "What someone can learn" in page
 
 
 def findings(capsys, file):
@@ -83,9 +91,10 @@ def test_a_tuning_is_verified_and_its_fit_alone_is_not(made, capsys):
     officer = run(capsys, "report", "part.json", "--officer")[1]
     assert f"spends {tuned.spent}, which is the number that counts" in officer
     (made / "changed.json").write_text((made / "tuned.json").read_text().replace('"l2_strength"', '"l2-strength"', 1))
-    code, _, err = run(capsys, "verify", "changed.json")
+    code, out, err = run(capsys, "verify", "changed.json")
     assert code == 2
-    assert "a saved tuning must match its checksum" in err
+    assert out == "Result: the file does not match its hash: it was altered or damaged (exit code 2). Refuse.\n"
+    assert "a saved tuning must match its hash" in err
 
 
 def test_a_report_is_verified(made, capsys):

@@ -217,7 +217,9 @@ def test_a_first_spend_is_raised_by_sixteen_units():
 
 def test_what_a_ledger_says_of_itself():
     ledger = dpci.Ledger(dpci.PureDP(1.0), "add_remove", errors="private", n_public=70)
-    assert ledger.summary().splitlines()[0].endswith("add remove, n_public=70, private errors")
+    first, second, *_ = ledger.summary().splitlines()
+    assert first.endswith("one record or person added or removed, n_public=70, private errors")
+    assert second == f"id         {ledger.id}"
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
     assert json.loads(ledger.to_json())["version"] == 3
     ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")

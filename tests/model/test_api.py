@@ -234,7 +234,7 @@ def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
     # As a number of its own, not as digits of another.
     assert not re.search(rf"(?<![\d.e-]){N}(?![\d.])", result.to_json())
     assert f"{N:,}" not in result.summary()
-    assert "add or remove one record" in result.summary()
+    assert "one record added or removed" in result.summary()
 
 
 def test_plan_needs_no_data_and_tells_what_the_fit_spends(rows):

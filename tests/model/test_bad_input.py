@@ -263,7 +263,7 @@ OBJECTS = {
     ),
     "saved, incomplete": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 6}'),
-        r"must match its checksum, got different contents",
+        r"must match its hash, got different contents",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),
     "plan n": (

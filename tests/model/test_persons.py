@@ -164,7 +164,7 @@ def test_no_id_leaves():
     )  # nor the number of rows, which is private
     again = pickle.loads(pickle.dumps(result))
     assert again.summary() == result.summary()
-    assert "replace one person" in result.summary()
+    assert "one person replaced" in result.summary()
     assert result.privacy["unit"] == "person"
     bad = (names[:-1], [*names[:-1], None], [*names[:-1], 17], [*names[:-1], ["secret"]], np.array(names)[:, None])
     for broken in bad:

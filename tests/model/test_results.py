@@ -108,7 +108,7 @@ def test_summary_has_what_a_reader_needs(rows):
         "std error",
         "objective perturbation",
         "epsilon=2",
-        "replace one record",
+        "one record replaced",
         "2,000",
         "0.02",
     ]

@@ -233,7 +233,7 @@ def test_saved_reports_keep_the_unit():
     for a, b in zip(made(X, Y, **counts), again(X, Y, **counts), strict=True):
         np.testing.assert_array_equal(a, b)
     text = again.summary()
-    assert "add or remove one person" in text
+    assert "one person added or removed" in text
     assert "the first 3 rows of each person" in text
     assert "each person fixed beforehand" in text
 

@@ -213,7 +213,7 @@ def test_everything_says_person():
     ledger = dpci.Ledger(dpci.ZCDP(1000.0))
     matrix = released(dpci.ZCDP(500.0), ledger=ledger, seed=None)
     assert [entry.unit for entry in ledger.history] == ["person"]
-    assert "replace one person" in matrix.summary()
+    assert "one person replaced" in matrix.summary()
     assert "the mean of each person's rows" in matrix.summary()
     fit = matrix.fit()
     assert "cluster-robust covariance" in fit.summary()
@@ -225,7 +225,7 @@ def test_everything_says_person():
         assert read.privacy == matrix.privacy
     assert pickle.loads(pickle.dumps(fit)).params.tolist() == fit.params.tolist()
     page = fit.to_html()
-    assert "replace one person" in page
+    assert "one person replaced" in page
     weighted = released(dpci.ZCDP(5e4), weights=WEIGHTS, weight_bound=3.0, max_rows=2)
     assert "from 0 to 3" in weighted.fit().summary()
     assert "the first 2 rows of each person" in weighted.summary()

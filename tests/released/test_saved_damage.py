@@ -84,7 +84,7 @@ def test_the_message_is_plain_and_layout_does_not_count():
     values = json.loads(text)
     again = json.dumps(dict(reversed(values.items())), indent=2)
     assert read.from_json(again).to_json() == text
-    rule = r"a saved fit must match its checksum, got different contents \(the file is damaged or was edited\)"
+    rule = r"a saved fit must match its hash, got different contents \(the file is damaged or was edited\)"
     for change in ({"params": [0.0] * len(values["params"])}, {"checksum": "sha256:0"}, {"checksum": None}):
         with pytest.raises(InvalidInput, match=rule):
             read.from_json(json.dumps({**values, **change}))
@@ -97,6 +97,6 @@ def test_a_damaged_part_of_a_document_is_found():
     read, text = saved("report")
     values = json.loads(text)
     values["result"]["params"][0] += 1.0
-    with pytest.raises(InvalidInput, match="a saved report must match its checksum"):
+    with pytest.raises(InvalidInput, match="a saved report must match its hash"):
         read.from_json(json.dumps(values))
     assert read.from_json(rewritten(values)).result.params[0] != read.from_json(text).result.params[0]

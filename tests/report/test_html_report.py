@@ -152,7 +152,7 @@ def test_what_a_reader_needs(named):
     text = Page(named.to_html()).text
     wanted = [
         "epsilon=2 (pure DP)",
-        "replace one record",
+        "one record replaced",
         "2,000",
         "not the unregularised coefficient",
         "normal approximation",

@@ -199,7 +199,7 @@ def test_the_collection():
     assert intervals.upper[1] == pytest.approx(alone.upper[alone.names.index("age")])
     text = found.summary()
     assert "NOT PRIVATE (seeded)" in text
-    assert "add or remove one record" in text
+    assert "one record added or removed" in text
     assert all(state in found.summary("age") for state in STATES)
     difference = found.compare("B", "C")
     assert difference.intervals.lower[-1] > 0.0

@@ -161,3 +161,35 @@ def test_records_are_json_and_say_that_a_seed_is_not_private(share):
     assert "NOT PRIVATE" in result.summary()
     assert "NOT PRIVATE" in repr(result)
     assert any("duration" in condition for condition in saved["privacy"]["conditions"])
+
+
+def test_a_file_lists_the_candidates_and_one_without_them_keeps_its_hash():
+    result = tune(candidates=[{"l2_strength": 0.05}, {"l2_strength": 0.2}], classes=(False, True), seed=None)
+    values = json.loads(result.to_json())
+    listed = values["privacy"]["selection"]["candidates"]
+    assert listed == [{"l2_strength": 0.05}, {"l2_strength": 0.2}]
+    assert listed[result.index] == values["params"]
+    place = ("the first of 2 candidates", "the second of 2 candidates")[result.index]
+    assert result.selection.place == place
+    assert f"repeat, {place}" in result.summary()
+    text = result.officer_report()
+    assert "| candidates | `l2_strength=0.05`, `l2_strength=0.2` |" in text
+    assert f"chosen with noise, {place} |" in text
+    assert "| `radius, common to all candidates` | `4` | **none stated**" in text
+    assert "the list of candidates (which of them was chosen is released with privacy)" in text
+    assert ", over the ball ‖parameters‖ ≤ 4" in text
+    # A file from before files held the list: its hash, which a ledger may hold, stays.
+    del values["privacy"]["selection"]["candidates"]
+    former = rewritten(values)
+    again = tuning.TuneResult.from_json(former)
+    assert again.selection.candidates is None
+    assert again.digest == json.loads(former)["checksum"]
+    assert "the file does not list these" in again.officer_report()
+    for changed, message in (
+        ([{"l2_strength": 3.0}, {"l2_strength": 4.0}], "params must be the chosen candidate of the list"),
+        ([{"l2_strength": 0.05}], "candidates must be as many as n_candidates=2, got 1"),
+        ({}, "candidates must be a list of objects"),
+    ):
+        values["privacy"]["selection"]["candidates"] = changed
+        with pytest.raises(InvalidInput, match=message):
+            tuning.TuneResult.from_json(rewritten(values))

@@ -252,8 +252,8 @@ def _budget(approval: Approval) -> Iterator[str]:
     yield ""
     delta = approval.budget.parameters().get("delta", 0.0)
     in_words = f" Delta is {chance(delta)}." if delta else ""
-    if also := implied(approval.budget):
-        in_words = f" {also[0].upper()}{also[1:]}"
+    if (pair := implied(approval.budget)) is not None:
+        in_words = f" It implies {pair}."
     yield f"The release spends {approval.budget}.{in_words} This budget bounds what anyone can learn about one {unit}:"
     yield ""
     yield f"- **Best guess.** {best_guess(neighbors, unit, meaning)}"

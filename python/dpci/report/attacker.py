@@ -45,12 +45,11 @@ def what_it_says(neighbors: str, unit: str, budget: GaussianBudget) -> str | Non
     return f"{asks} {two} The odds of any statement about it change {_change(meaning_of_budget(of_two))}"
 
 
-def implied(budget: GaussianBudget) -> str:
-    """Return the pair that a budget without an epsilon implies, as a sentence; nothing for others."""
+def implied(budget: GaussianBudget) -> str | None:
+    """Return the pair of epsilon and delta that a budget without an epsilon implies; None for others."""
     if isinstance(budget, PureDP | ApproxDP):
-        return ""
-    pair = f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {format_bound(SMALL_DELTA, 2)})"
-    return f"{budget} implies {pair}."
+        return None
+    return f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {SMALL_DELTA:g})"
 
 
 def factor(exponent: float) -> str:

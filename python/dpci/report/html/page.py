@@ -342,9 +342,9 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
     )
-    also = implied(budget)
+    pair = implied(budget)
     return [
-        *([f"{also[0].upper()}{also[1:]}"] if also else []),
+        *([] if pair is None else [f"The budget {budget} implies {pair}."]),
         best_guess(neighbors, unit, meaning),
         odds(neighbors, unit, meaning),
         *([] if says is None else [says]),
