@@ -165,7 +165,7 @@ def test_one_stratum_of_another_kind_is_refused():
             forged["strata"][at][1][name] = other
             with pytest.raises(InvalidInput, match=rf"one kind, got another {name}|persons must be given"):
                 dpci.StrataFit.from_json(rewritten(forged))
-    chosen = "the list of strata, bounds, category lists"
+    chosen = "the list of strata, the public number of persons, budget, bounds"
     assert f"if any of these was chosen after a look at these data: {chosen}" in result.officer_report()
 
 

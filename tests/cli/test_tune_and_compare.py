@@ -65,7 +65,7 @@ def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     tuned = dpci.tuning.TuneResult.from_json((made / "tuned.json").read_text())
     # The whole budget, the candidates, and the hash of the file of the tuning.
     assert f"<td>{tuned.spent}</td>" in page
-    assert "l2_strength=" in page.partition("candidates")[2][:60]
+    assert ">candidates</th><td>l2_strength=0.1; l2_strength=0.5, mechanism=output</td>" in page
     assert tuned.digest in page
     assert "What someone can learn" in page
 

@@ -18,7 +18,11 @@ _VARIES = re.compile(r"\b[0-9a-f]{16,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-
 _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "<!-- the report begins -->\n"
 # In the order of the blanks of the checklist; the last two are the reasons of a return and of a refusal.
-_ANSWERS = ("does not apply", "epsilon=2", "those at the top of this page, on the dates there", "—", "—")
+_NONE = "does not apply"
+_ANSWERS = (
+    *("26 November 2026", "26 November 2026", _NONE, _NONE, _NONE, "epsilon=2"),
+    *("those at the top of this page, on the dates there", "—", "—"),
+)
 
 
 def written(page: str) -> str:
