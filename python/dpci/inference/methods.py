@@ -341,9 +341,9 @@ def _stretch_notes(result: Inference) -> list[str]:
     if not covered < TRUSTED_COVERAGE:
         return [note]
     single = (
-        "They hold on average over the parameters. The noise leaves the variance of a single estimate uncertain by "
-        f"{spread:.0%} (one standard deviation). Where the true variance is {spread:.0%} above its estimate, a 95% "
-        f"interval covers in {covered:.1%} of repetitions."
+        "They hold on average over the parameters. Averaged over directions, the noise leaves the variance of an "
+        f"estimate uncertain by about {spread:.0%} (one standard deviation); single parameters differ. Where the true "
+        f"variance is {spread:.0%} above its estimate, a 95% interval covers in {covered:.1%} of repetitions."
     )
     return [f"{note} {single}"]
 

@@ -24,11 +24,11 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         return
     ratio = record.noise_spectral_radius / strong_convexity(record)
     if ratio > TRUSTED_RATIO:
-        other = "a zCDP or (epsilon, delta) budget, " if record.notion == "pure" else ""
+        other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
         message = (
             f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, a noise ratio above "
-            f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use {other}"
-            "larger moment shares in split or a greater l2_strength"
+            f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use a "
+            f"greater l2_strength, a greater budget{other}; larger moment shares in split usually lengthen intervals"
         )
         yield MomentNoiseWarning(message, ratio=ratio)
 

@@ -3,7 +3,7 @@
 use super::NoiseGenerator;
 use crate::{Error, Result};
 
-/// A uniform number below `2⁻¹⁰²⁰` would leave the normal numbers of f64. It comes once in `2¹⁰²⁰`, and is an error.
+/// Zeros before the first one, at most: a uniform number below `2⁻¹⁰²¹` comes once in `2¹⁰²¹`, and is an error.
 const MAX_EXPONENT: u32 = 1020;
 
 /// The first 128 significant bits of a uniform real number in (0, 1): `significand · 2^-(128 + exponent)`.
@@ -21,7 +21,7 @@ impl LongUniform {
     /// A draw: three words, more where the first are zero.
     ///
     /// # Errors
-    /// [`Error::NoiseTail`] with probability below `2⁻¹⁰²⁰`, [`Error::Entropy`].
+    /// [`Error::NoiseTail`] with probability `2⁻¹⁰²¹`, [`Error::Entropy`].
     pub(super) fn draw(generator: &mut impl NoiseGenerator) -> Result<Self> {
         generator.refresh()?;
         let mut exponent = 0;
