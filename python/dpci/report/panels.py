@@ -103,7 +103,7 @@ def save(figure: "Figure", path: "Path") -> None:
     """
     from matplotlib import rc_context  # noqa: PLC0415  # optional
 
-    title = " ".join(figure.get_suptitle().split())
+    title = " ".join((figure.get_suptitle() or figure.axes[0].get_xlabel()).split())
     metadata = {"Title": title, "Date": None} if path.suffix == ".svg" else None
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpci"}):
         figure.savefig(path, dpi=150, metadata=metadata)
