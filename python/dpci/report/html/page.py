@@ -214,7 +214,7 @@ def _reading(result: Inference, view: View) -> list[Content]:
     spread = (
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
-    bounds = f"in {percent} of repetitions of the study the interval covers the target, each parameter by itself."
+    bounds = f"in about {percent} of repetitions of the study the interval covers its target, as a mean over parameters."
     bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
     if view.simultaneous is not None:
         bounds = f"in at least {percent} of repetitions of the study all intervals cover their targets at once."
@@ -370,7 +370,7 @@ def _caveats(result: Inference, targets: list[str]) -> list[Html]:
         items += [
             accounted,
             _laws(result),
-            "P-values, and intervals unless they are simultaneous, are valid each by itself.",
+            "P-values, and intervals unless they are simultaneous, are for one parameter at a time.",
         ]
     record = record_of(result)
     if record.on_violation == "clip":
