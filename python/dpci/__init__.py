@@ -16,6 +16,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Chunks",
+    "CommonLevelWarning",
     "Comparison",
     "ConfidenceIntervals",
     "CurvatureWarning",

@@ -4,6 +4,7 @@ from typing import Any
 
 __all__ = [
     "BudgetExceeded",
+    "CommonLevelWarning",
     "CurvatureWarning",
     "DpciDeprecationWarning",
     "DpciError",
@@ -307,6 +308,23 @@ class MomentNoiseWarning(DpciWarning):
 
     code = "moment_noise"
     ratio: float | None = None
+
+
+class CommonLevelWarning(DpciWarning):
+    """Single intervals are too short for levels that most records have, and the release names them or hides which.
+
+    Attributes
+    ----------
+    code
+        ``"common_level"``.
+    parameters, columns, coverage
+        As in ``result.common_levels``.
+    """
+
+    code = "common_level"
+    parameters: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    coverage: float | None = None
 
 
 class CurvatureWarning(DpciWarning):

@@ -5,6 +5,7 @@ from dpci.base.naming import name_publicly
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpci.errors import (
     BudgetExceeded,
+    CommonLevelWarning,
     CurvatureWarning,
     DpciDeprecationWarning,
     DpciError,
@@ -36,6 +37,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Chunks",
+    "CommonLevelWarning",
     "ConfidenceIntervals",
     "CurvatureWarning",
     "DpciDeprecationWarning",

@@ -1,6 +1,7 @@
 """The joint law of the errors of released parameters: normal given a mixing variable, from released values alone."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.accounting.steps import Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import from_declaration
 from dpci.released.record import FitRecord
@@ -335,7 +337,12 @@ def is_likelihood(record: FitRecord) -> bool:
 
 def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:
     """Return the name and the scale of the noise in a released matrix; None without noise."""
-    steps = {step.step: step for step in record.steps}
+    return noise_of(record.steps, matrix)
+
+
+def noise_of(taken: Iterable[Step], matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:
+    """Return the same of the steps of a fit or of a plan."""
+    steps = {step.step: step for step in taken}
     step = steps.get(matrix, steps.get("moments"))
     if step is None or step.noise == "none":
         return None

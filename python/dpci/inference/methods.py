@@ -1,7 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
 from dpci.data.arrays import Table
 from dpci.errors import DpciError, MomentNoiseWarning
+from dpci.inference.common_levels import CommonLevels, common_levels, note
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
 from dpci.inference.error_law import NOISE_AWARE
@@ -81,12 +82,25 @@ class Inference(Coefficients):
         return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
 
     @property
+    def common_levels(self) -> CommonLevels | None:
+        """Single intervals that the release does not support, as a level may be common; None if there are none.
+
+        For noise in the shape of blocks, from released values only. Its ``parameters`` are levels that the released
+        Hessian shows to be common, its ``columns`` those whose levels the noise hides, its ``coverage`` the least
+        coverage of a 95% interval of these (docs/proofs/intervals.md, "Common levels").
+        """
+        return common_levels(self._record, self._error_law(), self.names)
+
+    @property
     def privacy(self) -> dict[str, Any]:
         """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
 
-        "interval_notes" lists the assumptions of the intervals other than large samples.
+        "interval_notes" lists the assumptions of the intervals other than large samples, and "common_levels" names
+        single intervals that the release does not support (:attr:`common_levels`).
         """
-        return {**super().privacy, "interval_notes": interval_notes(self)}
+        found = levels_of(self)
+        levels = None if found is None else asdict(found)
+        return {**super().privacy, "interval_notes": interval_notes(self), "common_levels": levels}
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
@@ -317,11 +331,21 @@ def room_of(result: Inference) -> float | None:
         return None
 
 
+def levels_of(result: Inference) -> CommonLevels | None:
+    """Return :attr:`Inference.common_levels`, or None if there are no intervals."""
+    try:
+        return None if result.interval_refusal is not None else result.common_levels
+    except DpciError:
+        return None
+
+
 def interval_notes(result: Inference) -> list[str]:
     """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
     if result.interval_refusal:
         return []
-    return [*_stretch_notes(result), *validity_notes(record_of(result), room_of(result))]
+    found = levels_of(result)
+    levels = [] if found is None else [note(found)]
+    return [*_stretch_notes(result), *levels, *validity_notes(record_of(result), room_of(result))]
 
 
 def _stretch_notes(result: Inference) -> list[str]:

@@ -26,11 +26,11 @@ from dpci.model.keywords import (
     planned_contribution,
     takes_moments,
 )
-from dpci.model.recommend import column_length, noise_std_devs, recommended_l2_strength
+from dpci.model.recommend import column_length, hidden_columns, noise_std_devs, recommended_l2_strength
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings
-from dpci.model.tables import check_schema
+from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, RowDomain, same_blocks
 from dpci.schema.table import Schema
@@ -95,6 +95,9 @@ class Plan:
     noise_std_devs : tuple of float
         Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
         gradient of the mean objective, or with output perturbation to the parameters.
+    hidden_columns : tuple of str
+        Groups of columns whose levels the noise in the Hessian will hide: with noise in the shape of blocks the interval
+        of a level that most records have is then too short (docs/proofs/intervals.md, "Common levels").
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve of all steps together.
     persons : object or None
@@ -120,6 +123,7 @@ class Plan:
     recommended_l2_strength: float | None
     target: Target
     noise_std_devs: tuple[float, ...]
+    hidden_columns: tuple[str, ...]
     guarantee: Guarantee = field(compare=False)
     title: str
     persons: Persons | None = None
@@ -180,6 +184,9 @@ class Plan:
         if self.privacy_length[1] > _MORE_LENGTH * self.column_length:
             more = f"the upper number is for the intercept; at most about {self.column_length:.2g} for the others"
             facts.append(("", more))
+        if self.hidden_columns:
+            hidden = f"the noise will hide which levels are common in {', '.join(self.hidden_columns)}"
+            facts.append(("common levels", f"{hidden}; the interval of a level that most records have is too short"))
         if self.interval_length is not None:
             facts.append(
                 ("", f"{self.interval_length:.4g} on average, if the data are similar to those of the earlier fit")
@@ -322,6 +329,7 @@ def planned(
         recommended_l2_strength=recommended,
         target=target,
         noise_std_devs=tuple(std_devs.tolist()),
+        hidden_columns=hidden_columns(settings, spec, steps, std_devs),
         column_length=column_length(settings, core["privacy_length"][1], std_devs),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(
@@ -368,24 +376,6 @@ def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_par
         gradient_cov = gradient_cov * (shares[0] / shares[1])
     known = (earlier.params, hessian, gradient_cov, earlier.l2_strength, earlier.neighbors)
     return float(spec.expected_lengths(*known, LEVEL).mean())
-
-
-def n_planned_columns(n_features: object, schema: Schema | None) -> int:
-    """Return the number of columns that a plan is given, or that of its schema.
-
-    Raises
-    ------
-    InvalidInput
-        For neither, and for both where they differ.
-    """
-    if schema is None:
-        if n_features is None:
-            raise InvalidInput("n_features must be given for a plan without a schema, got None")
-        return check_count("n_features", n_features, least=0)
-    n_columns = len(check_schema(schema).names)
-    if n_features is not None and check_count("n_features", n_features, least=0) != n_columns:
-        raise InvalidInput(f"n_features must be that of the schema, {n_columns}, or None, got n_features={n_features}")
-    return n_columns
 
 
 def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target, *, required: bool) -> float | None:

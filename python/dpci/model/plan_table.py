@@ -10,8 +10,9 @@ from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
 from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned_contribution
-from dpci.model.plan import Plan, n_planned_columns, plan
+from dpci.model.plan import Plan, plan
 from dpci.model.result import PrivateFit
+from dpci.model.tables import n_planned_columns
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
 from dpci.schema.table import Schema
 

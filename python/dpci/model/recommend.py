@@ -1,13 +1,17 @@
 """The regularisation that public values alone recommend: what plans show, and estimators take by default."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput, RegularizationTooSmall
+from dpci.inference.common_levels import group_name, hidden_in_advance
+from dpci.inference.error_law import NOISE_AWARE, noise_of
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.model.settings import Settings
 from dpci.rows import core_blocks
@@ -120,3 +124,23 @@ def column_length(settings: Settings, greatest: float, std_devs: NDArray[np.floa
         return greatest
     # In proportion to the standard deviations, up to the seal and the shape of groups.
     return float(greatest * min(1.0, max(others) / last))
+
+
+def hidden_columns(
+    settings: Settings, spec: _core.Spec, steps: Sequence[Step], std_devs: NDArray[np.float64]
+) -> tuple[str, ...]:
+    """Return the columns whose levels the noise in the Hessian will hide, by name; without a schema by position."""
+    noise = noise_of(steps, "hessian")
+    if noise is None or spec.plan()["projection"] != NOISE_AWARE or not steps[0].noise.startswith("shaped"):
+        return ()
+    groups = hidden_in_advance(
+        settings.rows,
+        intercept=settings.intercept,
+        l2_strength=spec.l2_strength,
+        curvature_bound=spec.curvature_bound,
+        noise=noise,
+        noise_std_devs=std_devs,
+    )
+    n_columns = len(std_devs) - 1
+    names = [f"x{j}" for j in range(n_columns)] if settings.schema is None else settings.schema.names
+    return tuple(group_name([names[j] for j in columns]) for columns in groups)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from dpci.errors import CurvatureWarning, DpciWarning, MomentNoiseWarning
+from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciWarning, MomentNoiseWarning
+from dpci.inference.common_levels import note
 from dpci.inference.curvature import TRUSTED_ROOM, shown
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
-from dpci.inference.methods import room_of
+from dpci.inference.methods import levels_of, room_of
 from dpci.model.recommend import TRUSTED_RATIO
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
@@ -15,6 +16,7 @@ def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     """Yield what a caller should know about the intervals."""
     yield from _on_noise(result)
     yield from _on_curvature(result)
+    yield from _on_levels(result)
 
 
 def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
@@ -43,3 +45,14 @@ def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
             "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
         yield CurvatureWarning(message, room=room)
+
+
+def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:
+    found = levels_of(result)
+    if found is not None:
+        message = (
+            f"{note(found)} Give a level that is publicly known to be the most common as the reference of its column, or "
+            "use an (epsilon, delta) budget, more records, or rows=dpci.rows.Ball(...)"
+        )
+        values = {"parameters": found.parameters, "columns": found.columns, "coverage": found.coverage}
+        yield CommonLevelWarning(message, **values)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpci.base.validation import broken
+from dpci.base.validation import broken, check_count
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, is_frame
@@ -266,3 +266,21 @@ def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the c
 def _file(path: Any, schema: Schema, beside: tuple[str, ...], together: str | None) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
     return read(path, schema=schema, beside=beside, together=together)
+
+
+def n_planned_columns(n_features: object, schema: Schema | None) -> int:
+    """Return the number of columns that a plan is given, or that of its schema.
+
+    Raises
+    ------
+    InvalidInput
+        For neither, and for both where they differ.
+    """
+    if schema is None:
+        if n_features is None:
+            raise InvalidInput("n_features must be given for a plan without a schema, got None")
+        return check_count("n_features", n_features, least=0)
+    n_columns = len(check_schema(schema).names)
+    if n_features is not None and check_count("n_features", n_features, least=0) != n_columns:
+        raise InvalidInput(f"n_features must be that of the schema, {n_columns}, or None, got n_features={n_features}")
+    return n_columns

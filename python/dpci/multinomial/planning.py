@@ -9,8 +9,9 @@ from dpci.budgets import Budget, Neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import check_n_planned, planned_contribution
-from dpci.model.plan import Plan, n_planned_columns, planned
+from dpci.model.plan import Plan, planned
 from dpci.model.settings import Moments
+from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.schema.table import Schema
