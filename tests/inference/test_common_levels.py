@@ -13,7 +13,7 @@ from dpci.released.model import record_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
-BOUND, LEVELS, SIZE, STRENGTH = 0.5, 12, 4000, 0.01
+BOUND, LEVELS, SIZE, STRENGTH = 0.3, 30, 4000, 0.02
 ROWS = dpci.rows.Blocks([0.5], groups=[(range(1, 1 + LEVELS), BOUND)])
 OPTIONS = {"rows": ROWS, "l2_strength": STRENGTH, "classes": (-1, 1), "n_threads": 1}
 COMMON = "x3"
@@ -60,7 +60,7 @@ def by_hand(result):
 
 
 @pytest.mark.filterwarnings("ignore::dpci.CommonLevelWarning")
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 6.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.3, 0.6, 1.0, 20.0])
 def test_what_is_named_follows_from_released_and_public_numbers(epsilon):
     """The criterion is written out once more, from the released Hessian and the law of the errors."""
     named = 0
@@ -87,7 +87,7 @@ def test_what_is_named_follows_from_released_and_public_numbers(epsilon):
 
 
 def test_the_warning_the_summary_the_page_and_the_file_name_the_columns():
-    with pytest.warns(dpci.CommonLevelWarning, match="hides which levels of x1 to x12 are common") as caught:
+    with pytest.warns(dpci.CommonLevelWarning, match="hides which levels of x1 to x30 are common") as caught:
         result = fitted(0.3)
     (warning,) = [w for w in caught if w.category is dpci.CommonLevelWarning]
     assert warning.filename == __file__
@@ -99,10 +99,10 @@ def test_the_warning_the_summary_the_page_and_the_file_name_the_columns():
         found.columns,
         found.coverage,
     )
-    assert said(result).count("hides which levels of x1 to x12 are common") == 3
+    assert said(result).count("hides which levels of x1 to x30 are common") == 3
     assert result.privacy["common_levels"] == {
         "parameters": (),
-        "columns": ("x1 to x12",),
+        "columns": ("x1 to x30",),
         "coverage": found.coverage,
     }
     again = dpci.PrivateFit.from_json(result.to_json())
@@ -110,11 +110,16 @@ def test_the_warning_the_summary_the_page_and_the_file_name_the_columns():
 
 
 def test_a_level_that_the_released_hessian_shows_is_named_itself():
-    with pytest.warns(dpci.CommonLevelWarning, match=f"many records have {COMMON}: "):
-        results = [fitted(3.0, seed=seed) for seed in range(6)]
-    named = [name for result in results if result.common_levels for name in result.common_levels.parameters]
+    with pytest.warns(dpci.CommonLevelWarning) as caught:
+        results = [fitted(0.75, seed=seed) for seed in range(6)]
+    told = [w.message.parameters for w in caught if w.category is dpci.CommonLevelWarning]
+    assert told == [result.common_levels.parameters for result in results if result.common_levels]
+    named = [name for parameters in told for name in parameters]
+    for each in (w.message for w in caught if w.category is dpci.CommonLevelWarning):
+        assert each.columns or f"By the released Hessian many records have {', '.join(each.parameters)}." in str(each)
     assert named.count(COMMON) >= 3
-    assert len(named) <= named.count(COMMON) + 3
+    # Of 29 rare levels one in 44 is two standard errors above 0 by chance.
+    assert len(named) - named.count(COMMON) <= 12
 
 
 @pytest.mark.filterwarnings("error::dpci.CommonLevelWarning")
@@ -141,8 +146,8 @@ def test_nothing_is_said_without_blocks_an_intercept_or_much_noise(changed):
 def test_a_plan_names_what_the_fit_will_hide_before_it_is_paid():
     keywords = {"n_samples": SIZE, "n_features": 1 + LEVELS, "rows": ROWS, "l2_strength": STRENGTH}
     plan = dpci.plan(budget=dpci.PureDP(0.3), **keywords)
-    assert plan.hidden_columns == ("x1 to x12",)
-    assert "which levels are common in x1 to x12" in " ".join(plan.summary().split())
+    assert plan.hidden_columns == ("x1 to x30",)
+    assert "which levels are common in x1 to x30" in " ".join(plan.summary().split())
     for seed in range(5):
         with pytest.warns(dpci.CommonLevelWarning):
             assert fitted(0.3, seed=seed).common_levels.columns == plan.hidden_columns
@@ -151,9 +156,10 @@ def test_a_plan_names_what_the_fit_will_hide_before_it_is_paid():
         assert dpci.plan(budget=dpci.PureDP(0.3), **{**keywords, **changed}).hidden_columns == ()
 
 
+@pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 @pytest.mark.parametrize("common", [0.9, 0.05])
 def test_the_level_that_is_warned_of_is_covered_less_if_it_is_common(common):
-    """300 simulated fits; a coverage of .90 gives less than .825 in one of 1e5, and .95 less than .86 in one of 1e9."""
+    """300 simulated fits: a coverage of .90 gives less than .8, and .95 less than .86, with probability below 1e-6."""
     study = dpci.simulate.coverage(
         *table(common), budget=dpci.PureDP(0.3), n_replicates=300, n_variability=0, seed=4, **OPTIONS
     )

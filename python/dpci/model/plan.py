@@ -96,8 +96,8 @@ class Plan:
         Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
         gradient of the mean objective, or with output perturbation to the parameters.
     hidden_columns : tuple of str
-        Groups of columns whose levels the noise in the Hessian will hide: with noise in the shape of blocks the interval
-        of a level that most records have is then too short (docs/proofs/intervals.md, "Common levels").
+        Groups of columns whose levels the noise in the Hessian will hide: the interval of a level that most records
+        have is then too short (docs/proofs/intervals.md, "Common levels"). None unless noise is in the shape of blocks.
     guarantee : Guarantee
         The (epsilon, delta) profile and the Renyi curve of all steps together.
     persons : object or None

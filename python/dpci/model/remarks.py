@@ -51,8 +51,8 @@ def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:
     found = levels_of(result)
     if found is not None:
         message = (
-            f"{note(found)} Give a level that is publicly known to be the most common as the reference of its column, or "
-            "use an (epsilon, delta) budget, more records, or rows=dpci.rows.Ball(...)"
+            f"{note(found)} Give a level that is publicly known to be the most common as the reference of its column, "
+            "or use an (epsilon, delta) budget, more records, or rows=dpci.rows.Ball(...)"
         )
         values = {"parameters": found.parameters, "columns": found.columns, "coverage": found.coverage}
         yield CommonLevelWarning(message, **values)

@@ -1,0 +1,120 @@
+"""Whether the warning of common levels names the parameters that are covered too rarely. Not private.
+
+Each table is a sample of records with a public schema, which serves as the population of a bootstrap study. Coverage
+comes from the study, what is named from separate fits of bootstrap samples. The limits of the warning were chosen on
+the first table. Prints Markdown. Needs the full data files (DPCI_DATA).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+import dpci
+from _studies import Run, changed_options, markdown, parser, report, started
+from row_shapes import ALL, encoded, schema_of
+
+FITS = 40
+CHOSEN = [("adult", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)]
+CHECK = [
+    *(("adult", 10_000, 7, 0.005, epsilon) for epsilon in (0.5, 2.0)),
+    *(("bank", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)),
+    *(("credit_default", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 2.0)),
+]
+LOW, WELL = 0.90, 0.93
+
+
+def cell(run: Run, name: str, size: int, sample: int, strength: float, epsilon: float) -> list[object]:
+    """One row: how many parameters are covered below .90, and what the warning names."""
+    X, y = encoded(name, ALL)
+    schema = schema_of(name, ALL)
+    chosen = np.random.default_rng(sample).permutation(len(y))[:size]
+    X, y = X[chosen], y[chosen]
+    keywords = {"budget": dpci.PureDP(epsilon), "rows": schema.rows, "l2_strength": strength, "classes": (-1, 1)}
+    study = dpci.simulate.coverage(
+        X, y, n_replicates=run.large[0], n_variability=0, seed=run.seed, n_threads=run.threads, **keywords
+    )
+    covered = np.asarray(study.coverage_by_param)
+    low = covered < LOW
+    groups = [list(columns) for columns, _ in schema.rows.groups]
+    grouped = np.zeros(len(covered), dtype=bool)
+    grouped[[j for group in groups for j in group]] = True
+    labels = [schema.names[group[0]].partition("=")[0] for group in groups]
+    rng = np.random.default_rng(run.seed + 1)
+    direct = np.zeros((FITS, len(covered)), dtype=bool)
+    hidden = np.zeros((FITS, len(groups)), dtype=bool)
+    names = [*schema.names, "intercept"]
+    for i in range(FITS):
+        rows = rng.integers(0, size, size)
+        result = dpci.fit(X[rows], y[rows], feature_names=list(schema.names), seed=i, n_threads=1, **keywords)
+        found = result.common_levels
+        if found is not None:
+            direct[i, [names.index(parameter) for parameter in found.parameters]] = True
+            hidden[i, [labels.index(column) for column in found.columns]] = True
+    by_column = np.zeros_like(direct)
+    for k, group in enumerate(groups):
+        by_column[:, group] = hidden[:, k, None]
+    bad_groups = np.array([low[group].any() for group in groups])
+    plan = dpci.plan(n_samples=size, schema=schema, budget=dpci.PureDP(epsilon), l2_strength=strength)
+
+    def share(part: np.ndarray, of: np.ndarray) -> str:
+        return f"{part.sum() / of.sum():.2f}" if of.sum() else ""
+
+    everywhere = np.ones_like(direct)
+    bad = everywhere & (low & grouped)
+    well = everywhere & (covered >= WELL)
+    return [
+        f"{name}, {size:,}",
+        epsilon,
+        f"{covered.mean():.3f}; {covered.min():.3f}",
+        f"{(low & grouped).sum()} in {bad_groups.sum()} of {len(groups)}; {(low & ~grouped).sum()}",
+        f"{len(plan.hidden_columns)}",
+        f"{hidden.sum(axis=1).mean():.1f}",
+        share(hidden & bad_groups, hidden),
+        f"{direct.sum(axis=1).mean():.1f}",
+        share(direct & low, direct),
+        share((direct | by_column) & bad, bad),
+        share(direct & well, well),
+    ]
+
+
+def table(run: Run, cells: list[tuple[str, int, int, float, float]], title: str) -> Iterator[str]:
+    yield f"## {title}\n"
+    header = [
+        "data, records",
+        "ε",
+        "coverage: mean; worst",
+        "below .90: levels in columns of all; other parameters",
+        "columns a plan names",
+        "columns named",
+        "of them with a level below .90",
+        "levels named",
+        "of them below .90",
+        "of the levels below .90: named, or their column",
+        "of the parameters at .93 or more: named as levels",
+    ]
+    yield from markdown(header, [cell(run, *each) for each in cells])
+
+
+def main() -> None:
+    sections = {
+        "chosen": functools.partial(table, cells=CHOSEN, title="The table that the limits were chosen on"),
+        "check": functools.partial(table, cells=CHECK, title="Tables that nothing was chosen on"),
+    }
+    options = parser(__doc__.splitlines()[0], list(sections))
+    arguments = options.parse_args()
+    report(
+        "Common levels: which intervals the warning names",
+        started(arguments),
+        changed_options(options, arguments),
+        sections,
+        arguments.only,
+        model=f"logistic loss, all columns, blocks, pure ε-DP; {FITS} fits for what is named",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
