@@ -296,7 +296,9 @@ class SeededNoiseWarning(DpciWarning):
 class MomentNoiseWarning(DpciWarning):
     """The noise in the released matrices is large: coverage, or the size of a joint test, is less certain.
 
-    Of moment matrices: the noise hides a regression, or public numbers show before the release that it would.
+    At a fit it is large beside the ridge (the noise ratio), and single intervals are less certain. At a test of several
+    parameters it is large beside the least eigenvalue (the moment noise), and single intervals account for it. Of
+    moment matrices: the noise hides a regression, or public numbers show before the release that it would.
 
     Attributes
     ----------

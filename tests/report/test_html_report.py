@@ -273,7 +273,8 @@ def test_a_seeded_fit_says_so_first():
             ["7.39 (e^2, rounded up) with", "delta=1e-06", "at most 1.8 in a million"],
         ),
         ({"on_violation": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
-        ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["more than 10⁷", "huber"]),
+        ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["e^200", "huber"]),
+        ({"budget": dpci.ApproxDP(20.0, 1e-6)}, ["more than 10⁷"]),
     ],
 )
 def test_other_fits(keywords, parts):

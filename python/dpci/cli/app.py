@@ -25,8 +25,8 @@ From a table to a published model:
   dpci tune      choose one of several public candidates with privacy, and fit it
   dpci regress   release a moment matrix and a linear regression from it
   dpci report    show a released model, or write it as one HTML page
-  dpci compare   differences of two released models, with intervals
   dpci verify    check a model against its hash, its schema and its ledger
+  dpci compare   differences of two released models, with intervals
   dpci predict   predict for the rows of another table
 Evidence; these commands read data without privacy, or no data:
   dpci coverage, dpci tables, dpci audit, dpci data
@@ -50,8 +50,8 @@ EXIT_CODES: Final = """\
 """
 
 _ORDER: Final = (
-    *("check", "plan", "fit", "tune", "regress", "predict", "report", "compare", "verify"),
-    *("ledger", "data", "coverage", "tables", "audit", "demo"),
+    *("check", "plan", "ledger", "fit", "tune", "regress", "report", "verify", "compare", "predict"),
+    *("data", "coverage", "tables", "audit", "demo"),
 )
 
 

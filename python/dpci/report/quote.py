@@ -28,7 +28,8 @@ def sentences_to_quote(result: Inference, view: View) -> list[str]:
         kind = "log odds ratios" if record.loss["name"] in LOG_ODDS else "those"
         found.append(
             f"Coefficients are {kind} of a regularised model ({describe(record.loss)} loss, "
-            f"lambda={result.l2_strength:g}), and not those of an unregularised one."
+            f"lambda={result.l2_strength:g}): the penalty shrinks them together, possibly several-fold, and an "
+            "interval that leaves out 0 is no evidence of an adjusted effect."
         )
     if result.interval_refusal is None:
         which = "one coefficient at a time" if view.simultaneous is None else "all coefficients together"
