@@ -214,7 +214,9 @@ def _reading(result: Inference, view: View) -> list[Content]:
     spread = (
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
-    bounds = f"in about {percent} of repetitions of the study the interval covers its target, as a mean over parameters."
+    bounds = (
+        f"in about {percent} of repetitions of the study the interval covers its target, as a mean over parameters."
+    )
     bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
     if view.simultaneous is not None:
         bounds = f"in at least {percent} of repetitions of the study all intervals cover their targets at once."
