@@ -17,6 +17,7 @@ from dpci.base.validation import broken, check_choice, check_count, check_positi
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
 _Record = TypeVar("_Record")
@@ -134,7 +135,12 @@ def steps_by(rules: Mapping[str, Rule], *, least: int = 0) -> Rule:
 
 def saved_table(table: Schema | None) -> dict[str, Any] | None:
     """Return a schema as a record is saved with it: with all fields, so that no default changes what it says."""
-    return None if table is None else {"digest": table.digest, "schema": table.to_dict(defaults=True)}
+    if table is None:
+        return None
+    saved = table.to_dict(defaults=True)
+    if not isinstance(table.target, NumericTarget) and not table.target.source:
+        del saved["target"]["source"]  # which the first files of this version lack: their hashes stay
+    return {"digest": table.digest, "schema": saved}
 
 
 def check_table(name: str, value: object) -> Schema:

@@ -388,8 +388,7 @@ class Schema:
 def without_column(schema: Schema, name: str) -> Schema:
     """Return a schema without a column, and without the terms of it."""
     columns = tuple(column for column in schema.columns if column.name != name)
-    terms = tuple(term for term in schema.terms if name not in term.columns)
-    return dataclasses.replace(schema, columns=columns, terms=terms)
+    return dataclasses.replace(schema, columns=columns, terms=tuple(t for t in schema.terms if name not in t.columns))
 
 
 def same_columns(schema: Schema, other: Schema) -> bool:

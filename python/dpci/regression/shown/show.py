@@ -17,11 +17,11 @@ from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.lines import release_lines
 from dpci.released.facts import CHOSEN_OF_MATRIX
+from dpci.report.html.assumptions import assumptions_section
 from dpci.report.html.elements import bullets, data_table, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.page import (
     SHARED,
-    assumptions_section,
     document,
     drawn_note,
     estimates_data_table,

@@ -11,11 +11,12 @@ from dpci.budgets import GaussianBudget, PureDP
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
 from dpci.inference.methods import Inference, interval_notes
 from dpci.losses import SEVERAL, describe
-from dpci.released.facts import CHOSEN, CHOSEN_WITHOUT_DATA, conditions
+from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import exceptions, shown_classes, table_values
 from dpci.report.attacker import best_guess, implied, odds, power, what_it_says
+from dpci.report.html.assumptions import assumptions_section
 from dpci.report.html.elements import Content, Html, breakable, bullets, data_table, join, section, tag
 from dpci.report.html.forest import forest_figure
 from dpci.report.html.ratios import is_shrunken, ratios_section
@@ -381,14 +382,6 @@ def _caveats(result: Inference, targets: list[str]) -> list[Html]:
             "that of the moved records."
         )
     return [section("caveats", "What to keep in mind", bullets(items)), assumptions_section(conditions(record))]
-
-
-def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) -> Html:
-    """Return what a guarantee rests on; ``chosen`` is what must not depend on the data."""
-    independent = f"{', '.join(chosen[:-1])} and {chosen[-1]} were chosen without the data"
-    shown = (independent if fact == CHOSEN_WITHOUT_DATA else fact for fact in facts)
-    rests: list[Content] = [f"{fact[0].upper()}{fact[1:]}." for fact in shown]
-    return section("conditions", "Assumptions of the guarantee", bullets(rests))
 
 
 def _laws(result: Inference) -> str:
