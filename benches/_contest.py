@@ -25,7 +25,7 @@ from _breakdown import (
     timed_studies,
     variability,
 )
-from _cost_plot import Series, draw
+from _cost_plot import SPEED_UPS, Series, draw
 from _opponent import Opponent, Resampling
 from _opponent import opponent as make_opponent
 from _timing import REPETITIONS, Timed, copy_rate, interleaved, minimum, multiply_rate, pin
@@ -308,17 +308,18 @@ def cost_figure(scale: Scale, target: Path) -> list[str]:
     by_d = {d: by_n[few] if d == 10 else point(few, d) for d in (5, 10, 20, 45, 90)}
     by_n[scale.size(450_000)] = pair(duels["dense10"])
     by_threads = {titles[name]: duel.speed_ups for name, duel in duels.items()}
-    draw(target, Series("n, d = 10", by_n), Series(f"d, n = {few:,}", by_d), by_threads)
+    series = Series("n (d=10)", by_n), Series(f"d (n={few:,})", by_d)
+    draw(target, *series, by_threads)
     body = [
-        [what, value, f"{1e3 * ours:.3f}", f"{1e3 * theirs:.1f}", f"{theirs / ours:.1f}"]
-        for what, points in (("n (d=10)", by_n), (f"d (n={few:,})", by_d))
-        for value, (ours, theirs) in points.items()
+        [one.label, value, f"{1e3 * ours:.3f}", f"{1e3 * theirs:.1f}", f"{theirs / ours:.1f}"]
+        for one in series
+        for value, (ours, theirs) in one.points.items()
     ]
     speed = "; ".join(f"{name} {values[1]:.2f}" for name, values in by_threads.items())
     return [
         *markdown(["what varies", "value", "dpci, ms a replicate", "NumPy (plain), ms", "ratio"], body),
         "",
-        f"two threads against one, without set-up: {speed}",
+        f"{SPEED_UPS}{speed}",
         "",
         (
             "![Three panels: milliseconds a replicate rise with rows and with columns, dpci below NumPy; the "

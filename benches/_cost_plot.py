@@ -7,9 +7,12 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from _tables import read_table
 from dpci.report.panels import grid, head, label, legend, save
 from dpci.report.style import BLUE, GREEN, GREY, LETTERS, VERMILION
 
+TITLE = "Cost against n, d and threads"
+SPEED_UPS = "two threads against one, without set-up: "
 # Ours, the opponent, and a third set of rows; markers differ as the colours do.
 _LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "D"))
 
@@ -30,6 +33,17 @@ class Series:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1000:g}k" if x >= 1000 else f"{x:g}"))
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(FuncFormatter(lambda t, _: f"{t:g}"))
+
+
+def draw_again(report: str, target: Path) -> None:
+    """Write the figure from the numbers that a report prints."""
+    points: dict[str, dict[int, tuple[float, float]]] = {}
+    for what, value, ours, theirs, _ in read_table(report, TITLE)[1]:
+        points.setdefault(what, {})[int(value)] = 1e-3 * float(ours), 1e-3 * float(theirs)
+    speed = next(line for line in report.splitlines() if line.startswith(SPEED_UPS)).removeprefix(SPEED_UPS)
+    by_threads = {name: [1.0, float(found)] for name, found in (part.rsplit(" ", 1) for part in speed.split("; "))}
+    by_n, by_d = (Series(what, of_what) for what, of_what in points.items())
+    draw(target, by_n, by_d, by_threads)
 
 
 def draw(target: Path, by_n: Series, by_d: Series, by_threads: Mapping[str, Sequence[float]]) -> None:

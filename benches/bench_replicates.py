@@ -5,7 +5,7 @@ method in NumPy (_opponent.py) at its best over one and two BLAS threads; docs/p
 is timed in turns. A section in which other processes use the machine, or whose times contradict each other, is not
 printed but ends the run. Without DPCI_DATA, a folder with KDD Cup 1999, the sections that need it are left out.
 
-    python benches/bench_replicates.py [--only SECTION] [--write] [--busy-ok] [--small]
+    python benches/bench_replicates.py [--only SECTION] [--write] [--busy-ok] [--small] [--draw-again REPORT]
 """
 
 import argparse
@@ -22,6 +22,7 @@ from pathlib import Path
 import dpci
 from _breakdown import FEW
 from _contest import CLAIMED, TRIAL, Scale, agreement, contest, cost_figure, kdd, markdown, verdict
+from _cost_plot import TITLE, draw_again
 from _large import FIT_ROUNDS, measure
 from _timing import OthersWatch, commit, machine, pin
 from dpci._core import LANES
@@ -150,7 +151,11 @@ def main() -> None:
     )
     parser.add_argument("--busy-ok", action="store_true", help="for development: go on when others use the machine")
     parser.add_argument("--small", action="store_true", help="for development: small sizes")
+    parser.add_argument("--draw-again", type=Path, metavar="REPORT", help="the figure of this report; no run")
     arguments = parser.parse_args()
+    if arguments.draw_again:
+        draw_again(arguments.draw_again.read_text("utf-8"), arguments.draw_again.with_name("replicates_cost.svg"))
+        return
     scale = replace(TRIAL if arguments.small else CLAIMED, strict=not arguments.busy_ok)
     warnings.simplefilter("ignore", dpci.errors.DpciWarning)
     folder = arguments.write or Path(tempfile.gettempdir())
@@ -159,7 +164,7 @@ def main() -> None:
         "kdd": ("KDD Cup 1999, d=10", lambda: contest("kdd", (200, 300), scale)),
         "dense10": ("Dense, d=10", lambda: contest("dense10", (60, 80), scale)),
         "dense90": ("Dense, d=90", lambda: contest("dense90", (20, 30), scale)),
-        "cost": ("Cost against n, d and threads", lambda: cost_figure(scale, folder / "replicates_cost.svg")),
+        "cost": (TITLE, lambda: cost_figure(scale, folder / "replicates_cost.svg")),
         "kddfull": ("The shape of the full KDD Cup 1999 file", lambda: full_kdd(scale)),
         "bigfit": ("One large fit", lambda: large_fit(scale)),
         "table2": ("Table 2 of Wang, Kifer & Lee", lambda: table2(scale)),

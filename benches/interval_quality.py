@@ -282,17 +282,17 @@ def draw(table: Sequence[Sequence[str]], path: Path) -> None:
 def main() -> None:
     options = parser(__doc__.splitlines()[0], ("reference", "budget", "dimension"))
     options.add_argument("--figure", type=Path, help="file (.svg, .png) of the figure, beside the Markdown")
-    options.add_argument("--drawn-from", type=Path, metavar="REPORT", help="draw --figure from this report; no run")
+    options.add_argument("--draw-again", type=Path, metavar="REPORT", help="draw --figure from this report; no run")
     arguments = options.parse_args()
-    if arguments.drawn_from:
-        draw(read_table(arguments.drawn_from.read_text("utf-8"), DIMENSION_TITLE)[1], arguments.figure)
+    if arguments.draw_again:
+        draw(read_table(arguments.draw_again.read_text("utf-8"), DIMENSION_TITLE)[1], arguments.figure)
         return
     sections = {
         "reference": reference,
         "budget": budget,
         "dimension": functools.partial(dimension, figure=arguments.figure),
     }
-    changed = changed_options(options, arguments, "figure", "drawn_from")
+    changed = changed_options(options, arguments, "figure", "draw_again")
     report("Quality of the intervals", started(arguments), changed, sections, arguments.only)
 
 

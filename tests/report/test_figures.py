@@ -104,7 +104,9 @@ def test_a_figure_has_alternative_text_and_a_caption(page):
 
 
 def test_every_figure_of_the_evidence_is_shown():
-    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")) + (ROOT / "README.md").read_text("utf-8")
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")) + (ROOT / "README.md").read_text(
+        "utf-8"
+    )
     assert [path.name for path in FIGURES if path.name not in pages] == []
 
 
@@ -124,3 +126,25 @@ def test_figures_that_are_drawn_from_tables_are_those_of_the_tables(monkeypatch)
 def test_symbols_of_budgets():
     assert symbols("epsilon=1, delta=1e-06 (approximate DP)") == "ε=1, δ=1e-06 (approximate DP)"
     assert symbols("rho=0.5 (zCDP)") == "ρ=0.5 (zCDP)"
+
+
+def test_the_cost_of_a_replicate_is_drawn_again_from_its_report(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+    cost = __import__("_cost_plot")
+    report = f"""
+## {cost.TITLE}
+
+| what varies | value | dpci, ms a replicate | NumPy (plain), ms | ratio |
+| --- | --- | --- | --- | --- |
+| n (d=10) | 50000 | 1.000 | 20.1 | 20.1 |
+| n (d=10) | 450000 | 10.000 | 220.1 | 22.0 |
+| d (n=50,000) | 5 | 0.500 | 9.1 | 18.2 |
+| d (n=50,000) | 90 | 10.000 | 200.1 | 20.0 |
+
+{cost.SPEED_UPS}dense, d=10 1.70; KDD, d=10 1.60
+"""
+    cost.draw_again(report, tmp_path / "cost.svg")
+    text = (tmp_path / "cost.svg").read_text("utf-8")
+    assert faults(text) == []
+    for part in ("n (d=10)", "d (n=50,000)", "450k", "KDD, d=10", "ms a replicate"):
+        assert part in text
