@@ -42,14 +42,14 @@ def cell(run: Run, name: str, size: int, sample: int, strength: float, epsilon: 
     groups = [list(columns) for columns, _ in schema.rows.groups]
     grouped = np.zeros(len(covered), dtype=bool)
     grouped[[j for group in groups for j in group]] = True
-    labels = [schema.names[group[0]].partition("=")[0] for group in groups]
+    labels = [f"x{group[0]} to x{group[-1]}" for group in groups]
     rng = np.random.default_rng(run.seed + 1)
     direct = np.zeros((FITS, len(covered)), dtype=bool)
     hidden = np.zeros((FITS, len(groups)), dtype=bool)
-    names = [*schema.names, "intercept"]
+    names = [f"x{j}" for j in range(X.shape[1])]
     for i in range(FITS):
         rows = rng.integers(0, size, size)
-        result = dpci.fit(X[rows], y[rows], feature_names=list(schema.names), seed=i, n_threads=1, **keywords)
+        result = dpci.fit(X[rows], y[rows], seed=i, n_threads=1, **keywords)
         found = result.common_levels
         if found is not None:
             direct[i, [names.index(parameter) for parameter in found.parameters]] = True

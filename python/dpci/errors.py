@@ -324,8 +324,8 @@ class CommonLevelWarning(DpciWarning):
     """
 
     code = "common_level"
-    parameters: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    parameters: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
     coverage: float | None = None
 
 

@@ -11,8 +11,8 @@ from scipy.special import expit
 
 import dpci
 from dpci.inference.error_law import ErrorLaw
-from dpci.inference.prediction import _half_widths
 from dpci.inference.simultaneous import FAILURE_PROBABILITY, order_statistic
+from dpci.inference.targets.prediction import _half_widths
 from support.fits import SETTINGS, make_rows
 
 N_DRAWS = 400_000

@@ -58,7 +58,7 @@ def common_levels(record: FitRecord, law: ErrorLaw, names: Sequence[str]) -> Com
     Parameters
     ----------
     record : FitRecord
-        Of a fit with noise in the shape of blocks, an intercept and matrices that keep their noise; others have none.
+        Record of a fit. Without noise in the shape of blocks, an intercept and matrices with their noise there is none.
     law : ErrorLaw
         Law of the errors of its parameters.
     names : sequence of str

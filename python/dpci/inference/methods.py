@@ -17,9 +17,9 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.prediction import mean_intervals
 from dpci.inference.targets.coefficients import Coefficients
 from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.targets.prediction import mean_intervals
 from dpci.inference.targets.unregularised import Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.inference.wald import Method, WaldTest
