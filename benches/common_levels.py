@@ -18,8 +18,10 @@ from _studies import Run, changed_options, markdown, parser, report, started
 from row_shapes import ALL, encoded, schema_of
 
 FITS = 40
-CHOSEN = [("adult", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)]
-CHECK = [
+Setting = tuple[str, int, int, float, float]
+"""Table, records, seed of their sample, λ and ε."""
+CHOSEN: list[Setting] = [("adult", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)]
+CHECK: list[Setting] = [
     *(("adult", 10_000, 7, 0.005, epsilon) for epsilon in (0.5, 2.0)),
     *(("bank", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)),
     *(("credit_default", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 2.0)),
@@ -27,8 +29,9 @@ CHECK = [
 LOW, WELL = 0.90, 0.93
 
 
-def cell(run: Run, name: str, size: int, sample: int, strength: float, epsilon: float) -> list[object]:
+def cell(run: Run, setting: Setting) -> list[object]:
     """One row: how many parameters are covered below .90, and what the warning names."""
+    name, size, sample, strength, epsilon = setting
     X, y = encoded(name, ALL)
     schema = schema_of(name, ALL)
     chosen = np.random.default_rng(sample).permutation(len(y))[:size]
@@ -81,7 +84,7 @@ def cell(run: Run, name: str, size: int, sample: int, strength: float, epsilon: 
     ]
 
 
-def table(run: Run, cells: list[tuple[str, int, int, float, float]], title: str) -> Iterator[str]:
+def table(run: Run, cells: list[Setting], title: str) -> Iterator[str]:
     yield f"## {title}\n"
     header = [
         "data, records",
@@ -96,7 +99,7 @@ def table(run: Run, cells: list[tuple[str, int, int, float, float]], title: str)
         "of the levels below .90: named, or their column",
         "of the parameters at .93 or more: named as levels",
     ]
-    yield from markdown(header, [cell(run, *each) for each in cells])
+    yield from markdown(header, [cell(run, each) for each in cells])
 
 
 def main() -> None:

@@ -180,8 +180,8 @@ def note(found: CommonLevels) -> str:
     parts = []
     if found.parameters:
         parts.append(
-            f"By the released Hessian many records have {_listed(found.parameters)}. If so, the intervals of these levels "
-            "are too short, as the noise of the intercept reaches them."
+            f"By the released Hessian many records have {_listed(found.parameters)}. If so, the intervals of these "
+            "levels are too short, as the noise of the intercept reaches them."
         )
     if found.columns:
         parts.append(
