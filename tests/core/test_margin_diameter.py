@@ -78,15 +78,16 @@ def test_the_best_pair_of_an_optimiser_reaches_it(name, radius, constant):
         rows = [np.append(within(row[:2], ROW_NORM), sign * constant) for row, sign in zip((a, b), signs, strict=True)]
         return theta, *rows
 
-    best = 0.0
-    for signs in [(1.0, 1.0), (1.0, -1.0)]:
-        for _ in range(6):
-            start = 2.0 * rng.standard_normal(3 * dim)
-            found = optimize.minimize(
-                lambda numbers, signs=signs: -distance(name, *vectors(numbers, signs)), start, method="Powell"
-            )
-            best = max(best, -found.fun)
-    bound = sensitivity(name, radius, intercept=constant, dim=2)
+    bound, best = sensitivity(name, radius, intercept=constant, dim=2), 0.0
+    for signs in [(1.0, 1.0), (1.0, -1.0)] * 6:
+        start = 2.0 * rng.standard_normal(3 * dim)
+        found = optimize.minimize(
+            lambda numbers, signs=signs: -distance(name, *vectors(numbers, signs)), start, method="Powell"
+        )
+        best = max(best, -found.fun)
+        # An optimiser that comes so near has found the greatest distance, or one beyond the bound.
+        if best > 0.9999 * bound:
+            break
     assert 0.99 * bound <= best <= bound
 
 

@@ -16,6 +16,11 @@ MOST, MOST_IN_TEXT = 2, 3
 NAMES = {word: name for name, kind in losses.BUILT_IN.items() for word in (name, kind.__name__)}
 
 
+def named(words):
+    """The losses among the words."""
+    return {NAMES[word] for word in words if word in NAMES}
+
+
 def parts(node):
     """What stands side by side in a literal, a call or a union."""
     if isinstance(node, ast.BinOp):
@@ -29,6 +34,8 @@ def parts(node):
 
 def lists_of_losses(text):
     """Line numbers of literals, calls, unions and texts that are no documentation, which name more losses than that."""
+    if len(named(re.findall(r"\w+", text))) <= MOST:
+        return
     tree = ast.parse(text)
     documentation = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -39,7 +46,7 @@ def lists_of_losses(text):
         else:
             fields = [[getattr(each, field, None) for field in ("value", "id", "attr")] for each in parts(node)]
             words, most = [word for field in fields for word in field if isinstance(word, str)], MOST
-        if len({NAMES[word] for word in words if word in NAMES}) > most:
+        if len(named(words)) > most:
             yield node.lineno
 
 

@@ -252,9 +252,9 @@ def test_everything_that_is_said_follows_from_the_record(name):
 
 def test_a_comparison_follows_from_the_records():
     (X, y), (X_b, y_b) = tables()["ordinary"], tables()["one class"]
-    a, b = fit(X, y, budget=PURE), fit(X_b, y_b, budget=PURE)
-    again = [dpci.PrivateFit.from_json(each.to_json()) for each in (a, b)]
-    for shared in (False, True):
+    for shared, projection in ((False, "auto"), (True, "floor")):
+        a, b = (fit(*rows, budget=PURE, projection=projection) for rows in ((X, y), (X_b, y_b)))
+        again = [dpci.PrivateFit.from_json(each.to_json()) for each in (a, b)]
         found, same = dpci.compare(a, b, shared_data=shared), dpci.compare(*again, shared_data=shared)
         assert leaves(found) == leaves(same)
         assert found.summary() == same.summary()

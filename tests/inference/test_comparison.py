@@ -38,6 +38,11 @@ def pair(request):
     return fit(sample(1), **first, seed=1), fit(sample(2), **second, seed=2)
 
 
+@pytest.fixture(scope="module")
+def compared(pair):
+    return dpci.compare(*pair)
+
+
 def test_the_law_is_that_of_draws(pair):
     found = dpci.compare(*pair, level=0.9)
     errors = [r._error_law().draw(np.random.default_rng(i), np.eye(4), N_DRAWS) for i, r in enumerate(pair)]
@@ -53,12 +58,11 @@ def test_the_law_is_that_of_draws(pair):
     np.testing.assert_allclose(found.std_errors**2, np.diag(pair[0].cov) + np.diag(pair[1].cov), rtol=1e-9)
 
 
-def test_tails_and_half_widths_agree(pair):
-    found = dpci.compare(*pair)
-    for i, p in enumerate(found.pvalues):
+def test_tails_and_half_widths_agree(pair, compared):
+    for p, name, std_error in zip(compared.pvalues, compared.names, compared.std_errors, strict=True):
         if 1e-9 < p < 0.999:
-            bounds = np.asarray(dpci.compare(*pair, level=1 - p).intervals)[i]
-            assert np.abs(bounds).min() < 1e-6 * found.std_errors[i]
+            bounds = np.asarray(dpci.compare(*pair, contrast=name, level=1 - p).intervals)[0]
+            assert np.abs(bounds).min() < 1e-6 * std_error
 
 
 def test_two_laplace_noises_match_nested_quadrature():
@@ -88,14 +92,14 @@ def test_normal_noises_are_closed_form():
     np.testing.assert_allclose(found.intervals.length / 2, stats.norm.ppf(0.995) * std_errors, rtol=1e-9)
 
 
-def test_swapping_changes_the_sign(pair):
-    one, other = dpci.compare(*pair), dpci.compare(*reversed(pair))
+def test_swapping_changes_the_sign(pair, compared):
+    one, other = compared, dpci.compare(*reversed(pair))
     np.testing.assert_allclose(one.intervals.lower, -other.intervals.upper, rtol=1e-9)
     np.testing.assert_allclose(one.pvalues, other.pvalues, rtol=1e-9)
 
 
-def test_shared_data_is_a_bound(pair):
-    apart, shared = (dpci.compare(*pair, shared_data=flag) for flag in (False, True))
+def test_shared_data_is_a_bound(pair, compared):
+    apart, shared = compared, dpci.compare(*pair, shared_data=True)
     assert (shared.std_errors > apart.std_errors).all()
     assert (shared.pvalues > apart.pvalues).all()
     laws = [r._error_law() for r in pair]
@@ -173,14 +177,15 @@ def test_custom_losses_are_the_same_only_by_word():
 
 def test_targets_of_a_private_number_of_records():
     # Half of the records as n_public: half the ridge, so that two samples of one population have different targets.
-    a, b = fit(sample(5, 20_000)), fit(sample(6, 20_000), neighbors="add_remove", n_public=10_000)
+    floor = {"projection": "floor"}
+    a, b = fit(sample(5, 20_000), **floor), fit(sample(6, 20_000), neighbors="add_remove", n_public=10_000, **floor)
     found = dpci.compare(a, b)
     assert found.pvalues[0] < 1e-6
     assert found.private_n_samples
     assert "lambda * n_public / (number of records, which is private)" in found.summary()
     assert "at lambda=0.02 * 10,000 / (number of records, which is private), parameter" in " ".join(b.summary().split())
     assert "records whose number is private (taken as 10,000)" in b.to_html()
-    apart = dpci.compare(a, fit(sample(6, 20_000)))
+    apart = dpci.compare(a, fit(sample(6, 20_000), **floor))
     assert not apart.private_n_samples
     assert "n_public" not in apart.summary() + a.summary()
     assert "Estimated from 20,000 records, with" in a.to_html()

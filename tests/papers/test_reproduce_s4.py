@@ -176,7 +176,7 @@ def test_measuring_points_and_sizes_are_laid_out_by_line() -> None:
     cell = finding.report.data["cells"][0]
     assert finding.report.rows[0][3] == f"{cell['predicted'][0]['mean_error']:.1e}"
     finding_sizes = utility.sizes(Sources(), FEW)
-    assert [row[2] for row in finding_sizes.report.rows] == ["300", "600"] * 4
+    assert [row[2] for row in finding_sizes.report.rows] == ["150", "300"] * 4
     for found in (finding, finding_sizes):
         assert len(found.draw().axes) == 4
         assert {len(ax.lines) for ax in found.draw().axes} == {8}
@@ -249,7 +249,8 @@ def test_wrong_usage(
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_an_experiment_is_drawn(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / f"rotation{suffix}"
-    assert main(["tables", "--paper", "S2", "--experiment", "rotation", "--output", str(path), "--format", "json"]) == 0
+    argv = ["tables", "--paper", "S2", "--experiment", "rotation", "--repeats", "2", "--format", "json"]
+    assert main([*argv, "--output", str(path)]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["rotation"]["paper"] == "S2"
     assert captured.err == f"wrote {path}\n"
@@ -263,7 +264,7 @@ def test_all_experiments_of_a_paper_are_written(tmp_path: Path, capsys: pytest.C
     assert main([*argv, "--output", str(path)]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    for line in ("S4 curves", "1/24 Adult, n=600", "S4 measuring_points", "S4 sizes"):
+    for line in ("S4 curves", "1/24 Adult, n=300", "S4 measuring_points", "S4 sizes"):
         assert line in captured.err
     text = path.read_text("utf-8")
     assert text.count("\n## ") + text.startswith("## ") == 3

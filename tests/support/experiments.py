@@ -73,12 +73,12 @@ def shrink_per_instance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(per_instance, "N_RIDGES", 3)
 
 
-def shrink_utility(monkeypatch: pytest.MonkeyPatch, *, n: int = 600) -> None:
+def shrink_utility(monkeypatch: pytest.MonkeyPatch, *, n: int = 300) -> None:
     """The sample in the place of Adult and KDD, few wide rows, every eighth epsilon, two sizes."""
     use_the_sample(monkeypatch)
     monkeypatch.setattr(utility_measure, "N_ROWS", n)
-    monkeypatch.setattr(utility, "SIZES", (300, n))
-    for name, value in {"n": 200, "d": 60}.items():
+    monkeypatch.setattr(utility, "SIZES", (n // 2, n))
+    for name, value in {"n": 120, "d": 40}.items():
         monkeypatch.setitem(utility_measure.WIDE, name, value)
     for name, span in utility_measure.SPANS.items():
         monkeypatch.setitem(utility_measure.SPANS, name, span.every(8))
