@@ -3,6 +3,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lane};
+use super::number::Number;
+use super::single_lanes::SingleLane;
 
 /// `out[i][l] = Σ_k series[k][i]·offsets[i][l]^k` by Horner's scheme. Returns by lane the greatest size of an offset; NaN does not count.
 pub fn lanes_series<const K: usize, const N: usize>(
@@ -17,10 +19,37 @@ pub fn lanes_series<const K: usize, const N: usize>(
         fn with_simd<S: Simd>(self, simd: S) -> Lane {
             let Op(offsets, series, out) = self;
             match S::F64_LANES {
-                8 => horner::<S, K, N, 2>(simd, offsets, series, out),
-                4 => horner::<S, K, N, 4>(simd, offsets, series, out),
-                2 => horner::<S, K, N, 8>(simd, offsets, series, out),
-                _ => horner::<S, K, N, 16>(simd, offsets, series, out),
+                8 => horner::<S, f64, K, N, 2>(simd, offsets, series, out),
+                4 => horner::<S, f64, K, N, 4>(simd, offsets, series, out),
+                2 => horner::<S, f64, K, N, 8>(simd, offsets, series, out),
+                _ => horner::<S, f64, K, N, 16>(simd, offsets, series, out),
+            }
+        }
+    }
+    crate::linalg::arch().dispatch(Op(offsets, series, out))
+}
+
+/// The same in single precision.
+pub fn single_series<const K: usize, const N: usize>(
+    offsets: &[SingleLane],
+    series: &[[f32; N]; K],
+    out: &mut [SingleLane],
+) -> SingleLane {
+    struct Op<'a, const K: usize, const N: usize>(
+        &'a [SingleLane],
+        &'a [[f32; N]; K],
+        &'a mut [SingleLane],
+    );
+    impl<const K: usize, const N: usize> WithSimd for Op<'_, K, N> {
+        type Output = SingleLane;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> SingleLane {
+            let Op(offsets, series, out) = self;
+            match S::F32_LANES {
+                16 => horner::<S, f32, K, N, 1>(simd, offsets, series, out),
+                8 => horner::<S, f32, K, N, 2>(simd, offsets, series, out),
+                4 => horner::<S, f32, K, N, 4>(simd, offsets, series, out),
+                _ => horner::<S, f32, K, N, 16>(simd, offsets, series, out),
             }
         }
     }
@@ -28,32 +57,30 @@ pub fn lanes_series<const K: usize, const N: usize>(
 }
 
 #[inline(always)]
-fn horner<S: Simd, const K: usize, const N: usize, const V: usize>(
+fn horner<S: Simd, T: Number, const K: usize, const N: usize, const V: usize>(
     simd: S,
-    offsets: &[Lane],
-    series: &[[f64; N]; K],
-    out: &mut [Lane],
-) -> Lane {
-    let zero = simd.splat_f64s(0.0);
+    offsets: &[[T; LANES]],
+    series: &[[T; N]; K],
+    out: &mut [[T; LANES]],
+) -> [T; LANES] {
+    let zero = T::splat(simd, T::default());
     let mut reached = [zero; V];
     for (i, (offsets, out)) in offsets.iter().zip(out).enumerate() {
-        let (offsets, _) = S::as_simd_f64s(offsets);
-        let (out, _) = S::as_mut_simd_f64s(out);
+        let offsets = T::vectors::<S>(offsets);
         let mut value = [zero; V];
         for terms in series.iter().rev() {
-            let term = simd.splat_f64s(terms[i]);
+            let term = T::splat(simd, terms[i]);
             for v in 0..V {
-                value[v] = simd.mul_add_f64s(value[v], offsets[v], term);
+                value[v] = T::multiply_add(simd, value[v], offsets[v], term);
             }
         }
         for v in 0..V {
-            reached[v] = simd.max_f64s(reached[v], simd.abs_f64s(offsets[v]));
+            reached[v] = T::greater_size(simd, reached[v], offsets[v]);
         }
-        out.copy_from_slice(&value);
+        T::vectors_mut::<S>(out).copy_from_slice(&value);
     }
-    let mut greatest = [0.0; LANES];
-    let (vectors, _) = S::as_mut_simd_f64s(&mut greatest);
-    vectors.copy_from_slice(&reached);
+    let mut greatest = [T::default(); LANES];
+    T::vectors_mut::<S>(&mut greatest).copy_from_slice(&reached);
     greatest
 }
 

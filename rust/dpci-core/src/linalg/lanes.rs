@@ -2,6 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::number::Number;
+
 /// Vectors handled at once. A pass over many columns waits for memory, so it serves more vectors than one register holds.
 pub const LANES: usize = 16;
 
@@ -131,27 +133,30 @@ pub fn lanes_outer(values: &[f64], counts: &[Lane], out: &mut [Lane]) {
 }
 
 #[inline(always)]
-fn load<S: Simd, const V: usize>(lane: &Lane) -> [S::f64s; V] {
-    let (vectors, _) = S::as_simd_f64s(lane);
+fn load<S: Simd, T: Number, const V: usize>(lane: &[T; LANES]) -> [T::Vector<S>; V] {
+    let vectors = T::vectors::<S>(lane);
     std::array::from_fn(|v| vectors[v])
 }
 
 /// `sum += x · lane`.
 #[inline(always)]
-fn add<S: Simd, const V: usize>(simd: S, x: f64, lane: [S::f64s; V], sum: &mut [S::f64s; V]) {
-    let x = simd.splat_f64s(x);
+fn add<S: Simd, T: Number, const V: usize>(
+    simd: S,
+    x: T,
+    lane: [T::Vector<S>; V],
+    sum: &mut [T::Vector<S>; V],
+) {
+    let x = T::splat(simd, x);
     for (s, l) in sum.iter_mut().zip(lane) {
-        *s = simd.mul_add_f64s(x, l, *s);
+        *s = T::multiply_add(simd, x, l, *s);
     }
 }
 
 #[inline(always)]
-fn store<S: Simd, const V: usize>(sum: [S::f64s; V], out: &mut Lane) {
-    let (out, _) = S::as_mut_simd_f64s(out);
-    out.copy_from_slice(&sum);
+fn store<S: Simd, T: Number, const V: usize>(sum: [T::Vector<S>; V], out: &mut [T; LANES]) {
+    T::vectors_mut::<S>(out).copy_from_slice(&sum);
 }
 
-/// `R` rows share the loads of the points and hide the latency of the sums.
 #[inline(always)]
 fn predict<S: Simd, const V: usize, const R: usize>(
     simd: S,
@@ -160,49 +165,56 @@ fn predict<S: Simd, const V: usize, const R: usize>(
     out: &mut [Lane],
 ) {
     match rows {
-        LaneRows::Dense(rows) => {
-            let width = points.len();
-            if width == 0 {
-                return;
-            }
-            let (groups, rest) = out.as_chunks_mut::<R>();
-            for (rows, out) in rows.chunks_exact(R * width).zip(groups.iter_mut()) {
-                let rows: [&[f64]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
-                let mut sums: [[S::f64s; V]; R] = std::array::from_fn(|r| load::<S, V>(&out[r]));
-                for (j, point) in points.iter().enumerate() {
-                    let point = load::<S, V>(point);
-                    for (row, sum) in rows.iter().zip(&mut sums) {
-                        add(simd, row[j], point, sum);
-                    }
-                }
-                for (sum, out) in sums.into_iter().zip(out) {
-                    store::<S, V>(sum, out);
-                }
-            }
-            for (row, out) in rows[R * width * groups.len()..]
-                .chunks_exact(width)
-                .zip(rest)
-            {
-                let mut sum = load::<S, V>(out);
-                for (x, point) in row.iter().zip(points) {
-                    add(simd, *x, load::<S, V>(point), &mut sum);
-                }
-                store::<S, V>(sum, out);
-            }
-        }
+        LaneRows::Dense(rows) => predict_dense::<S, f64, V, R>(simd, rows, points, out),
         LaneRows::Sparse(rows) => {
             for ((columns, values), out) in rows.iter().zip(out) {
-                let mut sum = load::<S, V>(out);
+                let mut sum = load::<S, f64, V>(out);
                 for (column, x) in columns.iter().zip(*values) {
-                    add(simd, *x, load::<S, V>(&points[index(*column)]), &mut sum);
+                    let point = load::<S, f64, V>(&points[index(*column)]);
+                    add::<S, f64, V>(simd, *x, point, &mut sum);
                 }
-                store::<S, V>(sum, out);
+                store::<S, f64, V>(sum, out);
             }
         }
     }
 }
 
-/// The sums of `C` columns stay in registers for all rows.
+/// `R` rows share the loads of the points and hide the latency of the sums.
+#[inline(always)]
+pub(super) fn predict_dense<S: Simd, T: Number, const V: usize, const R: usize>(
+    simd: S,
+    rows: &[T],
+    points: &[[T; LANES]],
+    out: &mut [[T; LANES]],
+) {
+    let width = points.len();
+    if width == 0 {
+        return;
+    }
+    let (groups, rest) = out.as_chunks_mut::<R>();
+    for (rows, out) in rows.chunks_exact(R * width).zip(groups.iter_mut()) {
+        let rows: [&[T]; R] = std::array::from_fn(|r| &rows[r * width..][..width]);
+        let mut sums: [[T::Vector<S>; V]; R] = std::array::from_fn(|r| load::<S, T, V>(&out[r]));
+        for (j, point) in points.iter().enumerate() {
+            let point = load::<S, T, V>(point);
+            for (row, sum) in rows.iter().zip(&mut sums) {
+                add::<S, T, V>(simd, row[j], point, sum);
+            }
+        }
+        for (sum, out) in sums.into_iter().zip(out) {
+            store::<S, T, V>(sum, out);
+        }
+    }
+    let rows = rows[R * width * groups.len()..].chunks_exact(width);
+    for (row, out) in rows.zip(rest) {
+        let mut sum: [T::Vector<S>; V] = load::<S, T, V>(out);
+        for (x, point) in row.iter().zip(points) {
+            add::<S, T, V>(simd, *x, load::<S, T, V>(point), &mut sum);
+        }
+        store::<S, T, V>(sum, out);
+    }
+}
+
 #[inline(always)]
 fn accumulate<S: Simd, const V: usize, const C: usize>(
     simd: S,
@@ -211,63 +223,64 @@ fn accumulate<S: Simd, const V: usize, const C: usize>(
     out: &mut [Lane],
 ) {
     match rows {
-        LaneRows::Dense(rows) => {
-            let width = out.len();
-            let (chunks, rest) = out.as_chunks_mut::<C>();
-            let n_chunks = chunks.len();
-            for (c, out) in chunks.iter_mut().enumerate() {
-                accumulate_columns::<S, V, C>(simd, (rows, width, C * c), weights, out);
-            }
-            let (pairs, rest) = rest.as_chunks_mut::<2>();
-            let n_pairs = pairs.len();
-            for (c, out) in pairs.iter_mut().enumerate() {
-                accumulate_columns::<S, V, 2>(
-                    simd,
-                    (rows, width, C * n_chunks + 2 * c),
-                    weights,
-                    out,
-                );
-            }
-            for (c, out) in rest.iter_mut().enumerate() {
-                let first = C * n_chunks + 2 * n_pairs + c;
-                accumulate_columns::<S, V, 1>(
-                    simd,
-                    (rows, width, first),
-                    weights,
-                    std::array::from_mut(out),
-                );
-            }
-        }
+        LaneRows::Dense(rows) => accumulate_dense::<S, f64, V, C>(simd, rows, weights, out),
         LaneRows::Sparse(rows) => {
             for ((columns, values), weight) in rows.iter().zip(weights) {
                 for (column, x) in columns.iter().zip(*values) {
                     let out = &mut out[index(*column)];
-                    let mut sum = load::<S, V>(out);
-                    add(simd, *x, load::<S, V>(weight), &mut sum);
-                    store::<S, V>(sum, out);
+                    let mut sum = load::<S, f64, V>(out);
+                    add::<S, f64, V>(simd, *x, load::<S, f64, V>(weight), &mut sum);
+                    store::<S, f64, V>(sum, out);
                 }
             }
         }
     }
 }
 
+/// The sums of `C` columns stay in registers for all rows.
+#[inline(always)]
+pub(super) fn accumulate_dense<S: Simd, T: Number, const V: usize, const C: usize>(
+    simd: S,
+    rows: &[T],
+    weights: &[[T; LANES]],
+    out: &mut [[T; LANES]],
+) {
+    let width = out.len();
+    let (chunks, rest) = out.as_chunks_mut::<C>();
+    let n_chunks = chunks.len();
+    for (c, out) in chunks.iter_mut().enumerate() {
+        accumulate_columns::<S, T, V, C>(simd, (rows, width, C * c), weights, out);
+    }
+    let (pairs, rest) = rest.as_chunks_mut::<2>();
+    let n_pairs = pairs.len();
+    for (c, out) in pairs.iter_mut().enumerate() {
+        let first = C * n_chunks + 2 * c;
+        accumulate_columns::<S, T, V, 2>(simd, (rows, width, first), weights, out);
+    }
+    for (c, out) in rest.iter_mut().enumerate() {
+        let first = C * n_chunks + 2 * n_pairs + c;
+        let out = std::array::from_mut(out);
+        accumulate_columns::<S, T, V, 1>(simd, (rows, width, first), weights, out);
+    }
+}
+
 /// `out[c][l] += Σ_i rows[i][first + c] · weights[i][l]` for contiguous rows of some width.
 #[inline(always)]
-fn accumulate_columns<S: Simd, const V: usize, const C: usize>(
+fn accumulate_columns<S: Simd, T: Number, const V: usize, const C: usize>(
     simd: S,
-    (rows, width, first): (&[f64], usize, usize),
-    weights: &[Lane],
-    out: &mut [Lane; C],
+    (rows, width, first): (&[T], usize, usize),
+    weights: &[[T; LANES]],
+    out: &mut [[T; LANES]; C],
 ) {
-    let mut sums: [[S::f64s; V]; C] = std::array::from_fn(|c| load::<S, V>(&out[c]));
+    let mut sums: [[T::Vector<S>; V]; C] = std::array::from_fn(|c| load::<S, T, V>(&out[c]));
     for (row, weight) in rows.chunks_exact(width).zip(weights) {
-        let weight = load::<S, V>(weight);
+        let weight = load::<S, T, V>(weight);
         for (sum, x) in sums.iter_mut().zip(&row[first..first + C]) {
-            add(simd, *x, weight, sum);
+            add::<S, T, V>(simd, *x, weight, sum);
         }
     }
     for (sum, out) in sums.into_iter().zip(out) {
-        store::<S, V>(sum, out);
+        store::<S, T, V>(sum, out);
     }
 }
 

@@ -20,6 +20,7 @@ mod packed;
 mod packed_lanes;
 mod place;
 mod predict;
+mod single_lanes;
 mod symmetric;
 pub mod vector;
 
@@ -32,7 +33,7 @@ pub use doubled_cholesky::DoubledCholesky;
 pub use doubled_exp::{doubled_exp, doubled_exp_ratio, doubled_sigmoid};
 pub use doubled_rows::{doubled_accumulate, doubled_predict};
 pub use gram::{GRAM_ROUNDINGS, GramAccumulator, weighted_gram};
-pub use lane_series::{lanes_series, lanes_sigmoid_rates};
+pub use lane_series::{lanes_series, lanes_sigmoid_rates, single_series};
 pub use lanes::{
     LANES, Lane, LaneRows, SparseRow, lanes_accumulate, lanes_of_bytes, lanes_outer, lanes_predict,
     lanes_product, lanes_scale, lanes_spread, lanes_weigh_moments,
@@ -41,6 +42,9 @@ pub use multi_gram::{MultiGram, Precision};
 pub use packed::PackedBlock;
 pub use place::{Run, clip_rows, one_within, place_rows};
 pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
+pub use single_lanes::{
+    SingleLane, single_accumulate, single_add, single_count, single_of, single_predict,
+};
 /// Largest dimension of a square matrix that is ever allocated: 2 GiB for one.
 pub const MAX_MATRIX_DIM: usize = 1 << 14;
 

@@ -5,7 +5,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::lanes::{LANES, Lane, SparseRow, index};
-use super::packed_lanes::{PAIRS, Packed, Panel, SETS, Tile, panels};
+use super::packed_lanes::{BLOCK, Packed, Pair, SETS};
 use super::symmetric::mirror_lower;
 
 /// In which products of dense rows are made and summed over a block; those of sparse rows are always in double precision.
@@ -22,14 +22,12 @@ pub enum Precision {
 #[derive(Debug)]
 pub struct MultiGram {
     dim: usize,
-    /// By column pair and set: sums of products by lane, in the order of [`for_each_pair`].
-    tiles: Vec<Tile>,
+    precision: Precision,
+    /// The lower triangles row by row.
+    pairs: Vec<Pair>,
     /// The block at hand; one of the two is in use.
     single: Packed<f32>,
     double: Packed<f64>,
-    precision: Precision,
-    /// Products of column pairs from sparse rows, by set and lane: the lower triangle row by row.
-    pairs: Vec<[Lane; SETS]>,
 }
 
 impl MultiGram {
@@ -38,11 +36,10 @@ impl MultiGram {
     pub fn new(dim: usize, precision: Precision) -> Self {
         Self {
             dim,
-            tiles: Vec::new(),
+            precision,
+            pairs: vec![[[0.0; LANES]; SETS]; dim * (dim + 1) / 2],
             single: Packed::default(),
             double: Packed::default(),
-            precision,
-            pairs: Vec::new(),
         }
     }
 
@@ -54,16 +51,17 @@ impl MultiGram {
         let n = weights[0].len();
         let width = self.dim - usize::from(last.is_some());
         assert!(rows.len() == n * width && weights[1].len() == n);
-        if n == 0 {
-            return;
-        }
-        let n_tiles = panels(self.dim).map(Panel::n_tiles).sum::<usize>();
-        self.tiles.resize(n_tiles, [[[0.0; LANES]; SETS]; PAIRS]);
-        let (dim, tiles) = (self.dim, &mut self.tiles);
-        let block = (rows, last, weights);
-        match self.precision {
-            Precision::Single => self.single.add(dim, block, tiles),
-            Precision::Double => self.double.add(dim, block, tiles),
+        for start in (0..n).step_by(BLOCK) {
+            let range = start..(start + BLOCK).min(n);
+            let block = (
+                &rows[range.start * width..range.end * width],
+                last,
+                weights.map(|set| &set[range.clone()]),
+            );
+            match self.precision {
+                Precision::Single => self.single.add(block, &mut self.pairs, self.dim),
+                Precision::Double => self.double.add(block, &mut self.pairs, self.dim),
+            }
         }
     }
 
@@ -74,8 +72,6 @@ impl MultiGram {
         last: Option<f64>,
         weights: [&[Lane]; SETS],
     ) {
-        self.pairs
-            .resize(self.dim * (self.dim + 1) / 2, [[0.0; LANES]; SETS]);
         crate::linalg::arch().dispatch(AddSparse {
             dim: self.dim,
             rows,
@@ -90,50 +86,12 @@ impl MultiGram {
     pub fn finish(&self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];
-        if !self.tiles.is_empty() {
-            for_each_pair(dim, self.tiles.as_flattened(), |row, column, sums| {
-                out[row * dim + column] = sums[set][lane] / divisor;
-            });
-        }
-        for (k, sums) in self.pairs.iter().enumerate() {
-            let (row, column) = triangle(k);
-            out[row * dim + column] += sums[set][lane] / divisor;
+        let triangle = (0..dim).flat_map(|row| (0..=row).map(move |column| row * dim + column));
+        for (entry, sums) in triangle.zip(&self.pairs) {
+            out[entry] = sums[set][lane] / divisor;
         }
         mirror_lower(&mut out, dim);
         out
-    }
-}
-
-/// Row and column of entry `k` of a lower triangle stored row by row.
-fn triangle(k: usize) -> (usize, usize) {
-    let row = (8 * k + 1).isqrt().div_ceil(2) - 1;
-    let row = if (row + 1) * (row + 2) / 2 <= k {
-        row + 1
-    } else {
-        row
-    };
-    (row, k - row * (row + 1) / 2)
-}
-
-/// Calls `visit(row, column, sums)` for every entry of the lower triangle, in the order of the tiles.
-fn for_each_pair<T>(dim: usize, entries: &[T], mut visit: impl FnMut(usize, usize, &T)) {
-    let mut entries = entries.iter();
-    for panel in panels(dim) {
-        for (k, values) in entries
-            .by_ref()
-            .take(panel.n_triangle_tiles() * PAIRS)
-            .enumerate()
-        {
-            let (row, column) = triangle(k);
-            if row < panel.n_columns {
-                visit(panel.first + row, panel.first + column, values);
-            }
-        }
-        for row in 0..panel.n_columns {
-            for (column, values) in entries.by_ref().take(panel.first).enumerate() {
-                visit(panel.first + row, column, values);
-            }
-        }
     }
 }
 
@@ -143,7 +101,7 @@ struct AddSparse<'a> {
     rows: &'a [SparseRow<'a>],
     last: Option<f64>,
     weights: [&'a [Lane]; SETS],
-    pairs: &'a mut [[Lane; SETS]],
+    pairs: &'a mut [Pair],
 }
 
 impl WithSimd for AddSparse<'_> {
@@ -184,12 +142,6 @@ impl WithSimd for AddSparse<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn triangle_counts_row_by_row() {
-        let expected = (0..40).flat_map(|row| (0..=row).map(move |column| (row, column)));
-        assert!(expected.enumerate().all(|(k, pair)| triangle(k) == pair));
-    }
 
     #[test]
     fn dense_and_sparse_equal_plain_loops() {

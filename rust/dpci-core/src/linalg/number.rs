@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::lanes::LANES;
-use super::packed_lanes::{SETS, Tile, tile_kernel};
+use super::packed_lanes::{BLOCK, Pair, SETS, add_pairs};
 
 /// A number that fits registers: `f32` or `f64`.
 pub(super) trait Number: Copy + Default + Into<f64> {
@@ -26,27 +26,29 @@ pub(super) trait Number: Copy + Default + Into<f64> {
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
 
+    /// The greater one of `a` and `|b|`; `a` where `b` is NaN.
+    fn greater_size<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+
     /// Whole registers of a slice.
     fn vectors<S: Simd>(values: &[Self]) -> &[Self::Vector<S>];
 
     /// Whole registers of a slice.
     fn vectors_mut<S: Simd>(values: &mut [Self]) -> &mut [Self::Vector<S>];
 
-    /// [`tile_kernel`] with as many sums as the registers of the processor hold.
-    fn add_tile<S: Simd, const W: usize>(
+    /// [`add_pairs`] with as many sums as the registers of the processor hold.
+    fn add_pairs<S: Simd>(
         simd: S,
-        products: &[[Self; W]],
-        from: usize,
+        columns: &[[Self; BLOCK]],
         weights: [&[[Self; LANES]]; SETS],
-        tile: &mut Tile,
+        pairs: &mut [Pair],
     );
 }
 
 /// The parts of both precisions that differ in names alone.
 macro_rules! number {
     (
-        $number:ty, $vector:ident, $splat:ident, $multiply:ident, $multiply_add:ident, $vectors:ident, $vectors_mut:ident,
-        $lanes:ident, [$($count:pat => $rows:literal $registers:literal),*]
+        $number:ty, $vector:ident, $splat:ident, $multiply:ident, $multiply_add:ident, $max:ident, $abs:ident, $vectors:ident, $vectors_mut:ident,
+        $lanes:ident, [$($count:pat => $pairs:literal $registers:literal),*]
     ) => {
         impl Number for $number {
             type Vector<S: Simd> = S::$vector;
@@ -73,6 +75,11 @@ macro_rules! number {
             }
 
             #[inline(always)]
+            fn greater_size<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
+                simd.$max(a, simd.$abs(b))
+            }
+
+            #[inline(always)]
             fn vectors<S: Simd>(values: &[Self]) -> &[S::$vector] {
                 S::$vectors(values).0
             }
@@ -83,17 +90,14 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn add_tile<S: Simd, const W: usize>(
+            fn add_pairs<S: Simd>(
                 simd: S,
-                products: &[[Self; W]],
-                from: usize,
+                columns: &[[Self; BLOCK]],
                 weights: [&[[Self; LANES]]; SETS],
-                tile: &mut Tile,
+                pairs: &mut [Pair],
             ) {
                 match S::$lanes {
-                    $($count => {
-                        tile_kernel::<S, Self, $rows, $registers, W>(simd, products, from, weights, tile);
-                    })*
+                    $($count => add_pairs::<S, Self, $pairs, $registers>(simd, columns, weights, pairs),)*
                 }
             }
         }
@@ -101,10 +105,10 @@ macro_rules! number {
 }
 
 number!(
-    f32, f32s, splat_f32s, mul_f32s, mul_add_f32s, as_simd_f32s, as_mut_simd_f32s,
-    F32_LANES, [16 => 8 1, 8 => 2 2, 4 => 1 4, _ => 1 16]
+    f32, f32s, splat_f32s, mul_f32s, mul_add_f32s, max_f32s, abs_f32s, as_simd_f32s, as_mut_simd_f32s,
+    F32_LANES, [16 => 10 1, 8 => 5 2, 4 => 2 4, _ => 1 16]
 );
 number!(
-    f64, f64s, splat_f64s, mul_f64s, mul_add_f64s, as_simd_f64s, as_mut_simd_f64s,
-    F64_LANES, [8 => 4 2, 4 => 1 4, 2 => 1 8, _ => 1 16]
+    f64, f64s, splat_f64s, mul_f64s, mul_add_f64s, max_f64s, abs_f64s, as_simd_f64s, as_mut_simd_f64s,
+    F64_LANES, [8 => 5 2, 4 => 2 4, 2 => 1 8, _ => 1 16]
 );

@@ -41,7 +41,7 @@ pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digi
 pub use rounding::{
     gradient_rounding, hessian_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
-pub use series::{SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
+pub use series::{ROUGH_TERMS, SERIES_REACH, SERIES_ROWS, SERIES_TERMS, Series};
 pub use smooth_hinge::SmoothHinge;
 pub use soft_logistic::SoftLogistic;
 pub use squared::Squared;

@@ -11,6 +11,10 @@ pub const SERIES_TERMS: usize = 11;
 /// about `2/π^(k+1)`, that of power 11 below 2.2·10⁻⁶, and `8^-11` of that 2.6·10⁻¹⁶.
 pub const SERIES_REACH: f64 = 0.125;
 
+/// Coefficients that are enough for single precision within the reach: that of power 6 is below 6.7·10⁻⁴, and `8^-5` of that 2.0·10⁻⁸,
+/// beside a slope's derivative at its centre.
+pub const ROUGH_TERMS: usize = 6;
+
 /// Rows whose series are held at a time.
 pub const SERIES_ROWS: usize = 64;
 
@@ -21,6 +25,8 @@ pub struct Series {
     pub terms: [[f64; SERIES_ROWS]; SERIES_TERMS],
     /// The label of each row.
     pub labels: [f64; SERIES_ROWS],
+    /// Whether the first [`ROUGH_TERMS`] coefficients are enough; the others are then left as they are.
+    pub is_rough: bool,
 }
 
 impl Default for Series {
@@ -28,6 +34,7 @@ impl Default for Series {
         Self {
             terms: [[0.0; SERIES_ROWS]; SERIES_TERMS],
             labels: [0.0; SERIES_ROWS],
+            is_rough: false,
         }
     }
 }
@@ -46,15 +53,19 @@ pub(super) fn slopes_of_sigmoid(
     for ((value, slope), label) in values.zip(&out.labels) {
         *value = slope + label;
     }
-    crate::linalg::arch().dispatch(SigmoidSeries(&mut out.terms));
+    if out.is_rough {
+        crate::linalg::arch().dispatch(SigmoidSeries::<ROUGH_TERMS>(&mut out.terms));
+    } else {
+        crate::linalg::arch().dispatch(SigmoidSeries::<SERIES_TERMS>(&mut out.terms));
+    }
     out.terms[0][..slopes.len()].copy_from_slice(slopes);
 }
 
 /// Series of sigmoids from their values: `p' = p - p²` gives each coefficient from those before. A type of its own because only its
 /// `with_simd` is compiled for the wide instruction sets.
-struct SigmoidSeries<'a>(&'a mut [[f64; SERIES_ROWS]; SERIES_TERMS]);
+struct SigmoidSeries<'a, const K: usize>(&'a mut [[f64; SERIES_ROWS]; SERIES_TERMS]);
 
-impl WithSimd for SigmoidSeries<'_> {
+impl<const K: usize> WithSimd for SigmoidSeries<'_, K> {
     type Output = ();
 
     #[inline(always)]
@@ -62,9 +73,9 @@ impl WithSimd for SigmoidSeries<'_> {
         let Self(terms) = self;
         for v in 0..SERIES_ROWS / S::F64_LANES {
             // In registers: each coefficient of a few rows is made of all before.
-            let mut known = [simd.splat_f64s(0.0); SERIES_TERMS];
+            let mut known = [simd.splat_f64s(0.0); K];
             known[0] = S::as_simd_f64s(&terms[0]).0[v];
-            for k in 0..SERIES_TERMS - 1 {
+            for k in 0..K - 1 {
                 // The terms of the square come twice, but for one in the middle.
                 let mut twice = simd.splat_f64s(0.0);
                 for j in 0..k.div_ceil(2) {

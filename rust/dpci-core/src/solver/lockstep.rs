@@ -3,7 +3,7 @@
 //! 1. All lanes start at one point, where their gradients are known, with one Cholesky factor as preconditioner.
 //! 2. A lane that meets its certificate is done.
 //! 3. The others take full quasi-Newton steps (two-loop recursion in front of the factor).
-//! 4. One pass gives the gradients of all lanes, and is told when it is likely to be the last; go on with 2.
+//! 4. One pass gives the gradients of all lanes, the first ones with few digits, and is told when it is likely to be the last; go on with 2.
 //! 5. A lane whose gradient fails to halve twice has stalled and is handed back for a solver with a line search.
 //!
 //! No lane sees another's numbers: a lane's result does not depend on its company. It serves studies, which release nothing: its
@@ -19,6 +19,17 @@ use crate::linalg::{Cholesky, LANES, Lane, vector};
 /// Steps after which a lane counts as stalled.
 const MAX_STEPS: usize = 40;
 
+/// What a pass is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Gradients for a step that others follow, which need few digits.
+    Rough,
+    /// Gradients by which a minimum may be certified.
+    Exact,
+    /// The same where the points are likely to be the minima, so that what is wanted there may be computed in the same pass.
+    Last,
+}
+
 /// Problems whose gradients come together.
 pub trait LockstepProblem {
     /// Number of variables.
@@ -27,12 +38,17 @@ pub trait LockstepProblem {
     /// λ of the strong convexity of every problem.
     fn strong_convexity(&self) -> f64;
 
-    /// Gradients of all problems at a point each; `points[j]` holds variable `j` of each. `last`: these are likely to be the
-    /// minima, so that what is wanted there may be computed in the same pass.
+    /// How many passes are [`Pass::Rough`]: the same for all groups of problems, so that none depends on its company.
+    fn n_rough(&self) -> usize {
+        0
+    }
+
+    /// Gradients of all problems at a point each; `points[j]` holds variable `j` of each. The points of a rough pass are away from the
+    /// start by numbers that single precision holds.
     ///
     /// # Errors
     /// Whatever the functions raise.
-    fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>>;
+    fn gradients(&self, points: &[Lane], pass: Pass) -> Result<Vec<Lane>>;
 }
 
 /// One problem on its way.
@@ -83,17 +99,31 @@ pub fn minimize_lockstep(
         })
         .collect();
     let mut gradients = start.gradients.to_vec();
-    loop {
+    let mut pass = Pass::Exact;
+    for number in 1.. {
         for (lane, run) in runs
             .iter_mut()
             .enumerate()
             .filter(|(_, run)| run.is_active())
         {
             let gradient: Vec<f64> = gradients.iter().map(|g| g[lane]).collect();
-            run.observe(gradient, problem.strong_convexity(), tolerance);
+            run.observe(gradient, problem.strong_convexity(), tolerance, pass);
         }
-        if !runs.iter().any(Run::is_active) {
-            return Ok(runs.into_iter().map(Run::finish).collect());
+        let mut active = runs.iter().filter(|run| run.is_active()).peekable();
+        if active.peek().is_none() {
+            break;
+        }
+        pass = if number <= problem.n_rough() {
+            Pass::Rough
+        } else if active.all(|run| run.is_nearly_done(tolerance)) {
+            Pass::Last
+        } else {
+            Pass::Exact
+        };
+        if pass == Pass::Rough {
+            for run in runs.iter_mut().filter(|run| run.is_active()) {
+                run.round(start.params);
+            }
         }
         let mut points = vec![[0.0; LANES]; dim];
         for (lane, run) in runs.iter().enumerate() {
@@ -101,10 +131,9 @@ pub fn minimize_lockstep(
                 point[lane] = *value;
             }
         }
-        let mut active = runs.iter().filter(|run| run.is_active());
-        let last = active.all(|run| run.is_nearly_done(tolerance));
-        gradients = problem.gradients(&points, last)?;
+        gradients = problem.gradients(&points, pass)?;
     }
+    Ok(runs.into_iter().map(Run::finish).collect())
 }
 
 impl Run {
@@ -117,10 +146,18 @@ impl Run {
         self.reached * self.rate <= tolerance
     }
 
-    /// Takes in the gradient at `params` and moves on.
-    fn observe(&mut self, gradient: Vec<f64>, strong_convexity: f64, tolerance: f64) {
+    /// Moves `params` to the nearest point whose distance from the start single precision holds.
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
+    fn round(&mut self, start: &[f64]) {
+        for (value, start) in self.params.iter_mut().zip(start) {
+            *value = start + f64::from((*value - start) as f32);
+        }
+    }
+
+    /// Takes in the gradient at `params` and moves on; a rough one certifies nothing.
+    fn observe(&mut self, gradient: Vec<f64>, strong_convexity: f64, tolerance: f64, pass: Pass) {
         let reached = certificate(vector::norm_bound(&gradient), 0.0, strong_convexity);
-        if reached <= tolerance {
+        if reached <= tolerance && pass != Pass::Rough {
             self.reached = reached;
             self.done = true;
             return;

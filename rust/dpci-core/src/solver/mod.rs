@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 pub(crate) use ball::pulled_into_ball;
 pub(crate) use ellipsoid::{Ellipsoid, greatest_cuts};
-pub use lockstep::{LockstepProblem, Start, minimize_lockstep};
+pub use lockstep::{LockstepProblem, Pass, Start, minimize_lockstep};
 
 /// A smooth, strongly convex function.
 pub trait Problem {

@@ -13,16 +13,13 @@ use crate::linalg::{
 };
 use crate::loss::{Batch, SERIES_REACH, SERIES_ROWS, Series};
 use crate::moments::{DataMoments, sample_moments};
-use crate::solver::LockstepProblem;
+use crate::solver::{LockstepProblem, Pass};
 use crate::spec::Spec;
 use crate::study::counts::Counts;
-use crate::study::population::Population;
+use crate::study::population::{MANY_ROWS, Population};
 
 /// Rows handled at a time: the numbers of all lanes stay in a first-level cache.
 pub(super) const BLOCK: usize = SERIES_ROWS;
-
-/// Rows from which moments are summed in single precision within a block: they are then good to about 10⁻⁸.
-const MANY_ROWS: usize = 1 << 15;
 
 /// At most [`LANES`] samples, each with its own weights and linear term.
 #[derive(Debug)]
@@ -34,6 +31,10 @@ pub(super) struct WeightedLanes<'a> {
     /// How often each sample holds each row.
     pub(super) counts: &'a Counts,
     pub(super) linear: &'a [Option<Vec<f64>>],
+    /// Sums of each sample's slopes at the full-data minimiser, once they are known.
+    pub(super) slope_sums: Vec<Lane>,
+    /// Passes in single precision.
+    pub(super) n_rough: usize,
     /// Whether moments will be wanted at the minimisers themselves.
     pub(super) moments_at_minima: bool,
     /// Moments that came along with gradients, and the points they belong to.
@@ -225,7 +226,7 @@ impl WeightedLanes<'_> {
     }
 
     /// Where each lane stands from the full-data minimiser; 0 for lanes without a sample.
-    fn offsets(&self, points: &[Lane]) -> Vec<Lane> {
+    pub(super) fn offsets(&self, points: &[Lane]) -> Vec<Lane> {
         let n_samples = self.linear.len();
         let pairs = points.iter().zip(&self.population.target);
         pairs
@@ -242,14 +243,14 @@ impl WeightedLanes<'_> {
     }
 
     /// The series of a block's slopes around the full-data minimiser.
-    fn expand(&self, range: Range<usize>, out: &mut Series) {
+    pub(super) fn expand(&self, range: Range<usize>, out: &mut Series) {
         let slopes = &self.population.slopes[range.clone()];
         let loss = &self.spec.choices().loss;
         loss.slope_series(slopes, self.design.targets(range), out);
     }
 
     /// A block's slopes, and curvatures where they are wanted, by the loss itself.
-    fn losses(
+    pub(super) fn losses(
         &self,
         range: Range<usize>,
         rows: LaneRows<'_>,
@@ -287,7 +288,7 @@ impl WeightedLanes<'_> {
         sums
     }
 
-    /// For moments of rows like these: roundings of this many in single precision are far below every noise of a study.
+    /// For moments of rows like these: those of many are good to about 10⁻⁸ in single precision.
     fn new_gram(&self) -> MultiGram {
         let precision = if self.design.n_rows() < MANY_ROWS {
             Precision::Double
@@ -366,9 +367,17 @@ impl LockstepProblem for WeightedLanes<'_> {
         self.spec.strong_convexity()
     }
 
-    fn gradients(&self, points: &[Lane], last: bool) -> Result<Vec<Lane>> {
+    fn n_rough(&self) -> usize {
+        self.n_rough
+    }
+
+    fn gradients(&self, points: &[Lane], pass: Pass) -> Result<Vec<Lane>> {
+        if pass == Pass::Rough {
+            return Ok(self.finish_gradients(self.rough_sums(points)?, points));
+        }
         let mut sums = vec![[0.0; LANES]; points.len()];
-        let with_moments = last && self.moments_at_minima && self.design.persons().is_none();
+        let with_moments =
+            pass == Pass::Last && self.moments_at_minima && self.design.persons().is_none();
         let mut gram = with_moments.then(|| self.new_gram());
         let mut weighted = [[0.0; LANES]; BLOCK];
         self.evaluate(points, gram.is_some(), |mut block| {

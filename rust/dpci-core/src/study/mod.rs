@@ -8,6 +8,7 @@ mod intervals;
 mod lane_sums;
 mod population;
 mod replicates;
+mod rough_sums;
 mod tuning;
 mod utility;
 mod weights;
@@ -25,3 +26,6 @@ mod tests;
 
 #[cfg(test)]
 mod counted_tests;
+
+#[cfg(test)]
+mod rough_tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Result;
-use crate::design::Design;
+use crate::design::{Design, Rows};
 use crate::erm::minimize_risk;
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{Cholesky, vector};
@@ -11,6 +11,17 @@ use crate::loss::{Batch, Loss, SERIES_REACH, Series};
 use crate::mechanism::solver_options;
 use crate::objective::{HessianRows, Objective};
 use crate::spec::Spec;
+use crate::study::weights::LARGE;
+
+/// Rows from which passes may be in single precision: roundings of this many are far below every noise of a study.
+pub(super) const MANY_ROWS: usize = 1 << 15;
+
+/// Most passes in single precision.
+const MAX_ROUGH: i32 = 2;
+
+/// What the error of a gradient in single precision is times √n, as a share of a sample's gradient at the full-data minimiser: some
+/// roundings of 2⁻²⁴, which average out over the rows as the gradient does.
+const ROUGH_ERROR: f64 = 1e-6;
 
 /// The full-data risk of one loss and λ, at its minimiser.
 #[derive(Debug)]
@@ -21,6 +32,8 @@ pub(super) struct Population {
     pub(super) slopes: Vec<f64>,
     /// Whether the predictors of most records are near those of the samples' minimisers, so that series around them serve.
     pub(super) is_near: bool,
+    /// Where the first passes may be in single precision: about how far the gradient of a sample is from 0 there.
+    pub(super) spread: Option<f64>,
     /// Factor of the Hessian there.
     pub(super) factor: Arc<Cholesky>,
     /// Whether the target lies on the sphere around the domain, as the minimisers of most samples then do.
@@ -54,17 +67,39 @@ impl Population {
         let room = SERIES_REACH * SERIES_REACH / 64.0;
         let is_near = loss.slope_series(&[], &[], &mut Series::default())
             && spec.n_params() as f64 <= room * design.n_records() as f64;
+        let slopes = slopes(design, loss, &target)?;
+        let rounds = is_near
+            && design.n_rows() >= MANY_ROWS
+            && matches!(design.rows(), Rows::Dense(_))
+            && design.shares().is_none()
+            && (design.multiplicities()).is_none_or(|m| m.iter().all(|m| *m <= LARGE));
         Ok(Self {
             on_sphere,
             is_near,
+            spread: rounds.then(|| spread(design, &slopes)),
             one_by_one: loss.kinked()
                 || loss.predictor_bound().is_some()
                 || loss.curvature_bound().is_infinite()
                 || on_sphere,
-            slopes: slopes(design, loss, &target)?,
+            slopes,
             target,
             factor: Arc::new(factor),
         })
+    }
+
+    /// Passes in single precision of a configuration whose minimisers meet a certificate of `tolerance`. Certificates shrink by about
+    /// `√(dim/n)` or less with each step. A pass may be rough if its error spoils neither what is left after the next step nor the
+    /// certificate, and if it cannot be the last.
+    pub(super) fn n_rough(&self, spec: &Spec, tolerance: f64) -> usize {
+        let n = spec.choices().n_samples as f64;
+        let start = self.spread.unwrap_or(0.0) / spec.strong_convexity();
+        let error = start * ROUGH_ERROR / n.sqrt();
+        let rate = (spec.n_params() as f64 / n).sqrt();
+        let left = |steps: i32| start * rate.powi(steps);
+        let serves = |pass: &i32| {
+            error <= 0.25 * tolerance.max(left(pass + 1)) && left(*pass) > 100.0 * tolerance
+        };
+        (1..=MAX_ROUGH).take_while(serves).count()
     }
 }
 
@@ -95,6 +130,18 @@ pub(super) fn risk<'a>(
         n_samples: spec.choices().divisor(),
         exec,
     }
+}
+
+/// Root of the mean square of a sample's gradient where that of the full data is 0, from the slopes there.
+fn spread(design: &Design<'_>, slopes: &[f64]) -> f64 {
+    let mut norms = vec![0.0; slopes.len()];
+    design.squared_norms(0..slopes.len(), &mut norms);
+    let squares: f64 = slopes
+        .iter()
+        .zip(&norms)
+        .map(|(s, norm)| s * s * norm)
+        .sum();
+    squares.sqrt() / slopes.len() as f64
 }
 
 /// Slopes of the loss at a point, by row.

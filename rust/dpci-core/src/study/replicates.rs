@@ -251,17 +251,20 @@ impl Study {
             .collect();
         let noises = noises?;
         let linear: Vec<Option<Vec<f64>>> = noises.iter().map(|b| linear_term(spec, b)).collect();
-        let lanes = WeightedLanes {
+        let population = &self.populations[configuration.population];
+        let mut lanes = WeightedLanes {
             design: &self.design,
             spec,
-            population: &self.populations[configuration.population],
+            population,
             counts: group.counts,
             linear: &linear,
+            slope_sums: Vec::new(),
+            n_rough: population.n_rough(spec, configuration.tolerance),
             moments_at_minima: group.level.is_some() && !is_noise_free(&configuration.spec),
             known: RefCell::default(),
             exec: group.exec,
         };
-        let minima = self.minima(configuration, &lanes, group)?;
+        let minima = self.minima(configuration, &mut lanes, group)?;
         let params: Result<Vec<Simulated>> = minima
             .into_iter()
             .zip(&noises)
@@ -293,7 +296,7 @@ impl Study {
     fn minima(
         &self,
         configuration: &Configuration,
-        lanes: &WeightedLanes<'_>,
+        lanes: &mut WeightedLanes<'_>,
         group: &mut Group<'_>,
     ) -> Result<Vec<Minimum>> {
         let p = configuration.population;
@@ -314,11 +317,12 @@ impl Study {
                 shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
             group.slope_sums[p] = Some(sums);
         }
-        let sums = group.slope_sums[p].clone().unwrap_or_default();
+        lanes.slope_sums = group.slope_sums[p].clone().unwrap_or_default();
+        let lanes = &*lanes;
         let points: Vec<Lane> = population.target.iter().map(|t| [*t; LANES]).collect();
         let start = Start {
             params: &population.target,
-            gradients: &lanes.finish_gradients(sums, &points),
+            gradients: &lanes.finish_gradients(lanes.slope_sums.clone(), &points),
             factor: &population.factor,
         };
         let solved = minimize_lockstep(lanes, group.n_lanes(), start, configuration.tolerance)?;

@@ -10,7 +10,7 @@ use crate::noise::NoiseGenerator;
 use crate::{Error, Result};
 
 /// Rows of more records than this get a binomial draw each; the others share index draws.
-const LARGE: u32 = 32;
+pub(super) const LARGE: u32 = 32;
 
 /// Bits of an index into a block of records. What a block counts into stays in a cache.
 const INDEX_BITS: u32 = 9;
