@@ -48,6 +48,8 @@ class Scale:
     rounds: int
     # Whether timings that contradict each other end the run.
     strict: bool = True
+    # Folder of rounds that earlier runs have timed.
+    kept: Path | None = None
 
     def size(self, n: int) -> int:
         return n // self.divisor
@@ -128,7 +130,8 @@ def time_duel(
         for threads in (1, 2):
             run = functools.partial(replicates, rival)
             contestants[kind, str(threads)] = Timed(run, threads, blas=True)
-    seconds = interleaved(contestants, scale.rounds)
+    kept = scale.kept and scale.kept / f"rounds-{len(y)}x{X.shape[1]}-{len(contestants)}.json"
+    seconds = interleaved(contestants, scale.rounds, kept)
 
     def cost_of(name: Hashable) -> Cost:
         return cost({size: seconds[name, size] for size in ("few", "many")}, scale.replicates)

@@ -1,5 +1,6 @@
 """What the benchmarks share: timing, pinning to cores, the machine and who else is using it, a table."""
 
+import json
 import os
 import platform
 import subprocess
@@ -15,6 +16,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 REPETITIONS = 5
+# Share of one core that other processes may use while something is timed.
+OTHERS_ALLOWED = 0.05
 # Idle BLAS threads of NumPy spin for some milliseconds after a call; whatever is timed next must not meet them.
 _SPINNING_SECONDS = 0.2
 _Key = TypeVar("_Key", bound=Hashable)
@@ -54,16 +57,27 @@ class Timed:
     blas: bool = False
 
 
-def interleaved(contestants: Mapping[_Key, Timed], rounds: int) -> dict[_Key, float]:
-    """Least wall time of each over several rounds, in each of which all of them run once: a slow spell hits all."""
+def interleaved(contestants: Mapping[_Key, Timed], rounds: int, kept: Path | None = None) -> dict[_Key, float]:
+    """Least wall time of each over several rounds, in each of which all of them run once: a slow spell hits all.
+
+    A file ``kept`` holds the times of rounds: those that it has are not run again, and each further round that nobody
+    disturbed is added.
+    """
     times: dict[_Key, list[float]] = {key: [] for key in contestants}
-    for _ in range(rounds):
+    if kept is not None and kept.exists():
+        held = json.loads(kept.read_text())
+        times = {key: held[str(key)] for key in contestants}
+    while min(map(len, times.values())) < rounds:
+        watch = OthersWatch()
         for key, timed in contestants.items():
             pin(timed.cores)
             with threadpool_limits(timed.cores):
                 times[key].append(minimum(timed.run, 1))
             if timed.blas:
                 time.sleep(_SPINNING_SECONDS)
+        if kept is not None:
+            watch.refuse_if_busy("during a round, which is not kept")
+            kept.write_text(json.dumps({str(key): values for key, values in times.items()}))
     unpin()
     return {key: min(values) for key, values in times.items()}
 
@@ -96,6 +110,12 @@ class OthersWatch:
         """Others' processor time since the start, as a share of one core."""
         return max(0.0, self._other_seconds() - self._others) / (time.monotonic() - self._began)
 
+    def refuse_if_busy(self, when: str) -> None:
+        """End the program if others used too much since the start."""
+        share = self.share()
+        if share > OTHERS_ALLOWED:
+            sys.exit(f"others may use {OTHERS_ALLOWED:.0%} of a core, got {share:.0%} {when}; see --busy-ok")
+
     @staticmethod
     def _other_seconds() -> float:
         # user nice system idle iowait irq softirq steal: all but waiting, of all processes.
@@ -106,11 +126,12 @@ class OthersWatch:
         return busy - sum(os.times()[:4])
 
 
-def machine() -> str:
-    """Describe the processor and the load, which should be near 0."""
+def machine(*, load: bool = True) -> str:
+    """Describe the processor and, unless others are watched, the load, which should be near 0."""
     with Path("/proc/cpuinfo").open() as info:
         model = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine())
-    return f"{model}, {len(_CORES)} cores, load {os.getloadavg()[0]:.2f}, numpy {np.__version__}"
+    shown = f", load {os.getloadavg()[0]:.2f}" if load else ""
+    return f"{model}, {len(_CORES)} cores{shown}, numpy {np.__version__}"
 
 
 def commit() -> str:

@@ -5,16 +5,21 @@ method in NumPy (_opponent.py) at its best over one and two BLAS threads; docs/p
 is timed in turns. A section in which other processes use the machine, or whose times contradict each other, is not
 printed but ends the run. Without DPCI_DATA, a folder with KDD Cup 1999, the sections that need it are left out.
 
-    python benches/bench_replicates.py [--only SECTION] [--write] [--busy-ok] [--small] [--draw-again REPORT]
+With --keep, a folder keeps rounds and sections by commit, and later runs take them from there. So the report can be
+made in portions: --only for each section, as often as it takes, then --write.
+
+    python benches/bench_replicates.py [--only SECTION] [--without SECTION] [--keep FOLDER] [--write] [--small]
+                                       [--busy-ok] [--draw-again REPORT]
 """
 
 import argparse
+import json
 import os
-import sys
+import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +35,6 @@ from dpci.papers.wang.experiments import L2_STRENGTH, TABLES
 from dpci.papers.wang.published import SETTINGS
 
 EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
-# Share of one core that other processes may use during a section, and the load before the first.
-OTHERS_ALLOWED = 0.05
-LOAD_ALLOWED = 0.5
 NEED_KDD = {"kdd", "cost", "kddfull", "table2"}
 
 
@@ -142,6 +144,8 @@ def large_fit(scale: Scale) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="SECTION", action="append", default=[])
+    parser.add_argument("--without", metavar="SECTION", action="append", default=[], help="the report says so")
+    parser.add_argument("--keep", metavar="FOLDER", type=Path, help="keep what is measured, and measure nothing twice")
     parser.add_argument(
         "--write",
         type=Path,
@@ -156,30 +160,42 @@ def main() -> None:
     if arguments.draw_again:
         draw_again(arguments.draw_again.read_text("utf-8"), arguments.draw_again.with_name("replicates_cost.svg"))
         return
-    scale = replace(TRIAL if arguments.small else CLAIMED, strict=not arguments.busy_ok)
+    kept = arguments.keep and arguments.keep / f"{commit()}{'-small' * arguments.small}"
+    if kept and arguments.busy_ok:
+        parser.error("--keep is for evidence, got --busy-ok too")
+    if kept:
+        kept.mkdir(parents=True, exist_ok=True)
+    scale = replace(TRIAL if arguments.small else CLAIMED, strict=not arguments.busy_ok, kept=kept)
     warnings.simplefilter("ignore", dpci.errors.DpciWarning)
-    folder = arguments.write or Path(tempfile.gettempdir())
+    figure = (kept or arguments.write or Path(tempfile.gettempdir())) / "replicates_cost.svg"
     sections: dict[str, tuple[str, Callable[[], list[str]]]] = {
         "agreement": ("The opponent computes the same", lambda: agreement(scale)),
         "kdd": ("KDD Cup 1999, d=10", lambda: contest("kdd", (200, 300), scale)),
         "dense10": ("Dense, d=10", lambda: contest("dense10", (60, 80), scale)),
         "dense90": ("Dense, d=90", lambda: contest("dense90", (20, 30), scale)),
-        "cost": (TITLE, lambda: cost_figure(scale, folder / "replicates_cost.svg")),
+        "cost": (TITLE, lambda: cost_figure(scale, figure)),
         "kddfull": ("The shape of the full KDD Cup 1999 file", lambda: full_kdd(scale)),
         "bigfit": ("One large fit", lambda: large_fit(scale)),
         "table2": ("Table 2 of Wang, Kifer & Lee", lambda: table2(scale)),
     }
-    unknown = next((name for name in arguments.only if name not in sections), None)
+    named = [*arguments.only, *arguments.without]
+    unknown = next((name for name in named if name not in sections), None)
     if unknown is not None:
-        parser.error(f"--only must name one of {', '.join(sections)}, got {unknown!r}")
+        parser.error(f"--only and --without must name one of {', '.join(sections)}, got {unknown!r}")
     if arguments.write and (arguments.only or not os.environ.get("DPCI_DATA")):
         parser.error("--write needs all sections and DPCI_DATA, got --only or no DPCI_DATA")
-    print_report(sections, arguments.only or list(sections), arguments)
+    chosen = [name for name in arguments.only or sections if name not in arguments.without]
+    report = print_report({name: sections[name] for name in chosen}, arguments, kept)
+    report += [line for name in arguments.without for line in ("", f"Not part of this run: {sections[name][0]}.")]
+    if arguments.write:
+        (arguments.write / "replicates.md").write_text("\n".join([*report, ""]))
+        if kept and figure.exists():
+            shutil.copy(figure, arguments.write)
 
 
 def print_report(
-    sections: dict[str, tuple[str, Callable[[], list[str]]]], chosen: Sequence[str], arguments: argparse.Namespace
-) -> None:
+    sections: dict[str, tuple[str, Callable[[], list[str]]]], arguments: argparse.Namespace, kept: Path | None
+) -> list[str]:
     """Run and print the sections one by one, each only if nobody else used the machine meanwhile."""
     printed: list[str] = []
 
@@ -188,34 +204,39 @@ def print_report(
             printed.append(f"BUSY {line}".rstrip() if arguments.busy_ok else line)
             print(printed[-1], flush=True)
 
-    def refuse_if_busy(watch: OthersWatch, when: str) -> None:
-        share = watch.share()
-        if share > OTHERS_ALLOWED and not arguments.busy_ok:
-            sys.exit(f"others may use {OTHERS_ALLOWED:.0%} of a core, got {share:.0%} {when}; see --busy-ok")
-
-    watch = OthersWatch()
-    time.sleep(1)
-    refuse_if_busy(watch, "before the run")
-    if os.getloadavg()[0] > LOAD_ALLOWED and not arguments.busy_ok:
-        sys.exit(f"the load must be at most {LOAD_ALLOWED} before the run, got {os.getloadavg()[0]:.2f}; see --busy-ok")
     put(
         "# Bootstrap replicates: speed",
         "",
-        f"{machine()}, dpci {dpci.__version__}, commit {commit()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        f"{machine(load=False)}, dpci {dpci.__version__}, commit {commit()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
     if arguments.small:
         put("", "SMALL: sizes of a trial run, no evidence")
-    for name in chosen:
-        title, run = sections[name]
+    for name, (title, run) in sections.items():
         if name in NEED_KDD and not os.environ.get("DPCI_DATA"):
             put("", f"## {title}", "", "left out: DPCI_DATA is not set")
             continue
-        watch = OthersWatch()
-        lines = run()
-        refuse_if_busy(watch, f"during {name}, which is not printed")
+        lines = measured(run, kept and kept / f"{name}.json", busy_ok=arguments.busy_ok)
         put("", f"## {title}", "", *lines)
-    if arguments.write:
-        (arguments.write / "replicates.md").write_text("\n".join([*printed, ""]))
+    return printed
+
+
+def measured(run: Callable[[], list[str]], file: Path | None, *, busy_ok: bool) -> list[str]:
+    """Return the lines of a section: those in its file, or those of a run while nobody else used the machine."""
+    if file and file.exists():
+        lines: list[str] = json.loads(file.read_text())
+        return lines
+    watch = OthersWatch()
+    time.sleep(1)
+    if not busy_ok:
+        watch.refuse_if_busy("before a section")
+    began, watch = datetime.now(UTC), OthersWatch()
+    lines = run()
+    if not busy_ok:
+        watch.refuse_if_busy("during a section, which is not printed")
+    lines = [f"{began:%Y-%m-%d %H:%M} UTC; others used {watch.share():.1%} of a core meanwhile", "", *lines]
+    if file:
+        file.write_text(json.dumps(lines))
+    return lines
 
 
 if __name__ == "__main__":

@@ -295,7 +295,10 @@ fn lockstep_equals_single_solves() {
         let found = minimize_lockstep(&lanes, n, start, 1e-10).unwrap();
         assert_eq!(found.len(), n);
         for (lane, found) in found.into_iter().enumerate() {
-            let found = found.unwrap();
+            let Ok(found) = found else {
+                assert_eq!(rough, Some(0.0), "handed back, as it may be");
+                continue;
+            };
             let alone =
                 minimize(&lanes.samples[lane], &[0.0; 5], &options(Method::Newton)).unwrap();
             assert!(found.certificate <= 1e-10);
