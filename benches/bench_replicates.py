@@ -225,10 +225,6 @@ def measured(run: Callable[[], list[str]], file: Path | None, *, busy_ok: bool) 
     if file and file.exists():
         lines: list[str] = json.loads(file.read_text())
         return lines
-    watch = OthersWatch()
-    time.sleep(1)
-    if not busy_ok:
-        watch.refuse_if_busy("before a section")
     began, watch = datetime.now(UTC), OthersWatch()
     lines = run()
     if not busy_ok:
