@@ -83,7 +83,9 @@ impl MultiGram {
 
     /// The matrix of one set and lane, divided by `divisor`: full, row-major, exactly symmetric.
     #[must_use]
-    pub fn finish(&self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
+    pub fn finish(&mut self, set: usize, lane: usize, divisor: f64) -> Vec<f64> {
+        self.single.add_held(&mut self.pairs);
+        self.double.add_held(&mut self.pairs);
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];
         let triangle = (0..dim).flat_map(|row| (0..=row).map(move |column| row * dim + column));
@@ -216,7 +218,8 @@ mod tests {
             }
         }
         for (set, lane) in [(0, 3), (1, 15)] {
-            let [rounded, exact] = [&single, &double].map(|gram| gram.finish(set, lane, 1.0));
+            let [rounded, exact] =
+                [&mut single, &mut double].map(|gram| gram.finish(set, lane, 1.0));
             for (rounded, exact) in rounded.iter().zip(&exact) {
                 // Of the diagonal, which is 1.5 times the mean of a square of 0.12 for each of 32,768 rows.
                 assert!(

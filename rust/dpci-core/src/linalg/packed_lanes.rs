@@ -14,9 +14,11 @@ pub(super) const BLOCK: usize = 64;
 /// Sums of the products of two columns, by set and lane.
 pub(super) type Pair = [Lane; SETS];
 
-/// The rows and weights of a block in one precision.
+/// The rows and weights of a block in one precision, until it is full.
 #[derive(Debug, Default)]
 pub(super) struct Packed<T> {
+    /// Rows that are held and not yet added to the pairs.
+    n_rows: usize,
     /// Entries by column.
     columns: Vec<[T; BLOCK]>,
     /// Weights by set.
@@ -24,53 +26,75 @@ pub(super) struct Packed<T> {
 }
 
 impl<T: Number> Packed<T> {
-    /// Adds a block of rows, at least one, to every pair of the lower triangle, row by row.
+    /// Takes in at most a block of rows; adds full blocks to every pair of the lower triangle, row by row.
     pub(super) fn add(
         &mut self,
         (rows, last, weights): (&[f64], Option<f64>, [&[Lane]; SETS]),
         pairs: &mut [Pair],
         dim: usize,
     ) {
+        let n = weights[0].len();
+        if self.n_rows + n > BLOCK {
+            self.add_held(pairs);
+        }
         self.columns.resize(dim, [T::default(); BLOCK]);
         for held in &mut self.weights {
             held.resize(BLOCK, [T::default(); LANES]);
         }
-        crate::linalg::arch().dispatch(AddBlock {
+        crate::linalg::arch().dispatch(Hold {
             rows,
             last,
             weights,
+            packed: self,
+        });
+        self.n_rows += n;
+        if self.n_rows == BLOCK {
+            self.add_held(pairs);
+        }
+    }
+
+    /// Adds the rows that are held to every pair.
+    pub(super) fn add_held(&mut self, pairs: &mut [Pair]) {
+        if self.n_rows == 0 {
+            return;
+        }
+        for held in &mut self.weights {
+            // Weights of 0 meet entries of an earlier block.
+            held[self.n_rows..].fill([T::default(); LANES]);
+        }
+        self.n_rows = 0;
+        crate::linalg::arch().dispatch(AddHeld {
             packed: self,
             pairs,
         });
     }
 }
 
-/// One block of rows added to every pair.
-struct AddBlock<'a, T> {
+/// Rounds weights and rows, which are then held.
+struct Hold<'a, T> {
     rows: &'a [f64],
     last: Option<f64>,
     weights: [&'a [Lane]; SETS],
     packed: &'a mut Packed<T>,
-    pairs: &'a mut [Pair],
 }
 
-impl<T: Number> AddBlock<'_, T> {
-    /// Rounds weights and rows. Weights of 0 follow those of a block that is not full, and meet entries of an earlier one.
+impl<T: Number> WithSimd for Hold<'_, T> {
+    type Output = ();
+
     #[inline(always)]
-    fn pack(&mut self) {
-        let n = self.weights[0].len();
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let first = self.packed.n_rows;
         for (rounded, weights) in self.packed.weights.iter_mut().zip(self.weights) {
-            let rounded = rounded.as_flattened_mut();
-            for (out, value) in rounded.iter_mut().zip(weights.as_flattened()) {
+            let rounded = rounded[first..].as_flattened_mut().iter_mut();
+            for (out, value) in rounded.zip(weights.as_flattened()) {
                 *out = T::of(*value);
             }
-            rounded[n * LANES..].fill(T::default());
         }
         let columns = &mut self.packed.columns;
         let width = columns.len() - usize::from(self.last.is_some());
         for (i, row) in self.rows.chunks_exact(width.max(1)).enumerate() {
             for (column, value) in columns.iter_mut().zip(row) {
-                column[i] = T::of(*value);
+                column[first + i] = T::of(*value);
             }
         }
         if let Some(last) = self.last {
@@ -79,14 +103,19 @@ impl<T: Number> AddBlock<'_, T> {
     }
 }
 
-impl<T: Number> WithSimd for AddBlock<'_, T> {
+/// The rows that are held, added to every pair.
+struct AddHeld<'a, T> {
+    packed: &'a Packed<T>,
+    pairs: &'a mut [Pair],
+}
+
+impl<T: Number> WithSimd for AddHeld<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        self.pack();
-        let Packed { columns, weights } = self.packed;
-        T::add_pairs(simd, columns, [&weights[0], &weights[1]], self.pairs);
+    fn with_simd<S: Simd>(self, simd: S) {
+        let [first, second] = &self.packed.weights;
+        T::add_pairs(simd, &self.packed.columns, [first, second], self.pairs);
     }
 }
 

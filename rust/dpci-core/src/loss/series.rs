@@ -16,7 +16,7 @@ pub const SERIES_REACH: f64 = 0.125;
 pub const ROUGH_TERMS: usize = 6;
 
 /// Rows whose series are held at a time.
-pub const SERIES_ROWS: usize = 64;
+pub const SERIES_ROWS: usize = 32;
 
 /// Series of some rows whose slopes are a sigmoid `p` less a label, so that the curvature `p - p²` follows from the slope.
 #[derive(Debug, Clone)]

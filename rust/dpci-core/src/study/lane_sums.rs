@@ -320,7 +320,7 @@ impl WeightedLanes<'_> {
                 i[lane] = *value;
             }
         }
-        let gram = match self.known.take() {
+        let mut gram = match self.known.take() {
             Some((known, gram)) if known == interleaved => gram,
             _ => {
                 let mut gram = self.new_gram();
