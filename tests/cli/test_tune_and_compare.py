@@ -57,7 +57,7 @@ def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     assert document["privacy"]["spent"] == {"epsilon": 2.0}
     # Predictions are those of the fit with the choice.
     assert run(capsys, "predict", "tuned.json", "people.csv")[1].count("\n") == 2001
-    code, _, err = run(capsys, "report", "tuned.json", "--output", "page.html", "--target", "unregularised")
+    code, _, err = run(capsys, "report", "tuned.json", "--output", "page.html", "--without-ridge")
     assert code == 2
     assert "must keep their defaults for the page of a tuning" in err
     assert run(capsys, "report", "tuned.json", "--output", "page.html")[0] == 0
