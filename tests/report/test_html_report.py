@@ -163,7 +163,7 @@ def test_what_a_reader_needs(named):
         "What someone can learn about one record",
         f"dpci {dpci.__version__}",
         "favours the class",
-        "Bounds, lists of categories, the formula, λ and all other settings were chosen without the data",
+        "Budget, bounds, categories, columns, classes, formula, loss, mechanism, λ, radius and split were",
         named.digest,
         "not recorded without a ledger",
         "% of the variance of their errors",
