@@ -57,7 +57,7 @@ def draw(target: Path, by_n: Series, by_d: Series, by_threads: Mapping[str, Sequ
     ax = panels[-1]
     threads = list(range(1, len(next(iter(by_threads.values()))) + 1))
     ax.plot(threads, threads, "--", color=GREY, label="ideal")
-    for (name, speed_ups), (colour, marker) in zip(by_threads.items(), _LOOKS, strict=True):
+    for (name, speed_ups), (colour, marker) in zip(by_threads.items(), _LOOKS, strict=False):
         ax.plot(threads, speed_ups, color=colour, marker=marker, label=name)
     ax.set_xticks(threads)
     label(ax, "Speed-up over one thread", "threads", "times")

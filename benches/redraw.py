@@ -5,11 +5,14 @@ python benches/redraw.py [NAME ...]
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from _tables import read_table
 from dpci.papers.li import figures as utility
+from dpci.papers.wu import figures as regression
+from dpci.papers.wu.experiments import PUBLISHED
 from dpci.report.panels import save
 
 if TYPE_CHECKING:
@@ -19,6 +22,11 @@ EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
 Row = Sequence[str]
 # By name of the figure: page, heading of the section, and what draws its first table.
 FIGURES: "dict[str, tuple[str, str, Callable[[Row, Sequence[Row]], Figure]]]" = {
+    "regression_mechanisms": (
+        "regression",
+        "`mechanisms`",
+        partial(regression.draw_mechanisms_of_table, published=PUBLISHED),
+    ),
     "utility_measuring_points": ("utility", "`measuring_points`", utility.draw_measuring_points),
     "utility_sizes": ("utility", "`sizes`", utility.draw_sizes),
 }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 Found: TypeAlias = Mapping[tuple[str, float], NDArray[np.float64]]
+# Median error and mean accuracy by mechanism and epsilon, each with its standard error.
+Centres: TypeAlias = Mapping[tuple[str, float], tuple[tuple[float, float], tuple[float, float]]]
 
 # Of the error the median over the repeats: the means of the functional mechanism are a few huge errors.
 _MEASURES = (("mean squared error", 0), ("inversion accuracy", 1))
@@ -72,19 +74,39 @@ _PANELS = {
 
 def draw_mechanisms(found: Found, published: Mapping[str, tuple[float, float, float]]) -> "Figure":
     """Return a figure of a block for each of three comparisons: errors, and beside them inversion accuracies."""
+    return _draw_mechanisms(_centres(found), published, _WHAT)
+
+
+def draw_mechanisms_of_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], published: Mapping[str, tuple[float, float, float]]
+) -> "Figure":
+    """Return the same figure, drawn from the table of the report, which has no standard errors of medians."""
+    median, inversion = header.index("median"), header.index("inversion")
+    centres = {
+        (row[0], float("inf" if row[1] == "any" else row[1])): (
+            (float(row[median]), float("nan")),
+            (float(row[inversion]), float(row[inversion + 1])),
+        )
+        for row in rows
+    }
+    what = "Median error, and mean model inversion with standard errors"
+    return _draw_mechanisms(centres, published, what)
+
+
+def _draw_mechanisms(found: Centres, published: Mapping[str, tuple[float, float, float]], what: str) -> "Figure":
     figure, parts = blocks([3.0 + 0.2 * _n_lines(names) for names in _PANELS.values()], len(_MEASURES))
     for (block, axes), (title, names) in zip(parts, _PANELS.items(), strict=True):
-        for ax, (what, measure) in zip(axes, _MEASURES, strict=True):
+        for ax, (shown, measure) in zip(axes, _MEASURES, strict=True):
             _draw_lines(ax, found, names, measure)
             _log_epsilons(ax, sorted({x for _, x in found if np.isfinite(x)}))
             if measure == _ERROR:
                 log_numbers(ax, "y", subs=(1.0, 2.0, 5.0))
-            label(ax, what, "ε")
+            label(ax, shown, "ε")
             if block is parts[0][0]:
                 _draw_published(ax, published, measure)
         head(block, title)
         _legend(block, axes, n_columns=_n_columns(names))
-    head(figure, f"{_WHAT}, against ε. {_NOTION}")
+    head(figure, f"{what}, against ε. {_NOTION}")
     return figure
 
 
@@ -95,7 +117,7 @@ def draw_sizes(found: Found) -> "Figure":
     for row, (title, here) in enumerate(parts.items()):
         for column, (what, measure) in enumerate(_MEASURES):
             ax = axes[row][column]
-            _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), measure)
+            _draw_lines(ax, _centres(here), list(dict.fromkeys(name for name, _ in here)), measure)
             label(ax, title.replace("epsilon=", "ε = "), "share of the rows", what)
     _legend(figure, [ax for row in axes for ax in row], n_columns=1)
     head(figure, f"{_WHAT}, by number of rows (figure 7). {_NOTION}")
@@ -119,7 +141,7 @@ def draw_scalings(found: Found, published: Mapping[str, tuple[float, float, floa
     for ax in places[len(parts) :]:
         ax.remove()
     for position, (ax, (scale, here)) in enumerate(zip(places, parts.items(), strict=False)):
-        _draw_lines(ax, here, list(dict.fromkeys(name for name, _ in here)), 0)
+        _draw_lines(ax, _centres(here), list(dict.fromkeys(name for name, _ in here)), 0)
         _draw_published(ax, published, 0)
         _log_epsilons(ax, sorted({x for _, x in here if np.isfinite(x)}))
         log_numbers(ax, "y", subs=(1.0, 2.0, 5.0))
@@ -138,14 +160,19 @@ def _n_lines(names: Sequence[str]) -> int:
     return -(-len(names) // _n_columns(names))
 
 
-def _draw_lines(ax: "Axes", found: Found, names: Sequence[str], measure: int) -> None:
+def _centres(found: Found) -> Centres:
+    """Return the centre and the standard error of both measures."""
+    return {cell: (_centre(scores[:, 0], 0), _centre(scores[:, 1], 1)) for cell, scores in found.items()}
+
+
+def _draw_lines(ax: "Axes", found: Centres, names: Sequence[str], measure: int) -> None:
     for name in names:
-        points = sorted((x, scores[:, measure]) for (mechanism, x), scores in found.items() if mechanism == name)
+        points = sorted((x, both[measure]) for (mechanism, x), both in found.items() if mechanism == name)
         colour, line, marker = _LOOKS[name]
         if len(points) == 1:
-            ax.axhline(_centre(points[0][1], measure)[0], color=colour, linestyle=line, label=name)
+            ax.axhline(points[0][1][0], color=colour, linestyle=line, label=name)
             continue
-        centres, errors = zip(*(_centre(values, measure) for _, values in points), strict=True)
+        centres, errors = zip(*(both for _, both in points), strict=True)
         ax.errorbar(
             [x for x, _ in points],
             centres,
