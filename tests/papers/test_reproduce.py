@@ -145,7 +145,7 @@ def test_a_figure_has_its_panels_and_lines(number: int, tmp_path: Path) -> None:
     for ax, panel in zip(figure.axes, FIGURES[number].panels, strict=True):
         assert ax.get_title().startswith(f"({panel.letter}) ")
         assert ("d = 10" if panel.sweep.varied == "n" else "n = ") in ax.get_title()
-        assert ax.get_xlabel().startswith({"n": "sample", "d": "dimension"}.get(panel.sweep.varied, r"$\epsilon_"))
+        assert ax.get_xlabel().startswith({"n": "sample", "d": "dimension"}.get(panel.sweep.varied, "ε"))
         assert ("first coordinate" in ax.get_ylabel()) == (panel.sweep.varied == "d")
         # Bars on the intervals alone.
         assert sorted(bars.get_label() for bars in ax.containers) == [f"{curve.label} CI" for curve in data.plan.curves]

@@ -1,7 +1,7 @@
 """Plots of per-instance privacy losses; matplotlib is optional."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,10 @@ def draw_histogram(
     greatest = max((float(values.max()) for values in series.values() if values.size), default=1.0)
     bins = np.linspace(0.0, greatest if greatest > 0.0 else 1.0, _N_BINS + 1)
     # Apart without colour, too: filled, and hatched.
-    looks = ({"facecolor": BLUE, "alpha": 0.5}, {"facecolor": "none", "edgecolor": ORANGE, "hatch": "///"})
+    looks: tuple[dict[str, Any], ...] = (
+        {"facecolor": BLUE, "alpha": 0.5},
+        {"facecolor": "none", "edgecolor": ORANGE, "hatch": "///"},
+    )
     for (label, values), look in zip(series.items(), looks, strict=False):
         ax.hist(values, bins=bins.tolist(), histtype="stepfilled", label=label, **look)
     ax.set_xlabel("bound on the privacy loss (ε) of a record")

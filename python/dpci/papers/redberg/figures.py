@@ -175,7 +175,7 @@ def draw_bounds(cells: Sequence[MethodLosses]) -> "Figure":
     return figure
 
 
-def _sorted(values: _F64) -> tuple[object, object]:
+def _sorted(values: _F64) -> tuple[_F64, _F64]:
     """Return shares and quantiles."""
     shares = np.linspace(0.0, 1.0, _N_SHOWN)
-    return shares, np.quantile(values, shares)
+    return shares, np.asarray(np.quantile(values, shares))
