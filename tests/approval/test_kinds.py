@@ -20,8 +20,9 @@ from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
 from dpci.released.facts import CHOSEN
-from dpci.schema import CategoricalColumn, NumericColumn, Schema
-from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, REAL, RELATIONS, TABLE, N, X, Y, made
+from dpci.released.rules import saved_table
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, OF_WAGES, REAL, RELATIONS, TABLE, N, X, Y, made
 
 DOCS = Path(__file__).parents[2]
 
@@ -284,3 +285,11 @@ def test_what_a_rho_implies_and_what_it_says_of_contents():
     assert text.count("| before | after: at least | after: at most |") == 2
     assert "For somebody who also knows that the record is in the data" in text
     assert "Column of ids, as stated by the analyst: ___" in made("persons", "pure", "replace_one")[0].officer_report()
+
+
+def test_files_from_before_a_target_had_a_source_keep_their_hashes():
+    assert "source" not in saved_table(OF_CLASSES)["schema"]["target"]
+    named = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",), source="law"))
+    assert saved_table(named)["schema"]["target"]["source"] == "law"
+    # The source of a numeric target has been in files from the first one on.
+    assert saved_table(OF_WAGES)["schema"]["target"]["source"] == ""
