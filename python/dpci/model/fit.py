@@ -246,10 +246,9 @@ def fit(
         If a seed is given.
     MomentNoiseWarning
         If the noise in the Hessian is more than ten times the strong convexity of the objective, with objective
-        perturbation. With ``mechanism="moments"``, where the regressors vary no more than the noise: the result then
-        has no coefficients, but the released matrix.
-    CurvatureWarning
-        If :attr:`PrivateFit.curvature_room` is below 3.
+        perturbation. With ``mechanism="moments"``, where the regressors vary no more than the noise: no coefficients.
+    CurvatureWarning, CommonLevelWarning
+        If :attr:`PrivateFit.curvature_room` is below 3; if :attr:`PrivateFit.common_levels` names an interval.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def fit_many(
 
     Warns
     -----
-    MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
+    MomentNoiseWarning, CurvatureWarning, CommonLevelWarning, SeededNoiseWarning
         As :func:`dpci.fit`: once of each kind, for the first group that has it.
 
     Examples

@@ -223,7 +223,7 @@ class PrivateLinearEstimator(PrivateEstimator):
         PrivacyLeakWarning
             If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
             scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
-        SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning
+        SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning, CommonLevelWarning
             As :func:`dpci.fit`.
         """
         warn_of_fitting()

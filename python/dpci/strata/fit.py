@@ -144,7 +144,7 @@ def fit_strata(
 
     Warns
     -----
-    MomentNoiseWarning, CurvatureWarning, SeededNoiseWarning
+    MomentNoiseWarning, CurvatureWarning, CommonLevelWarning, SeededNoiseWarning
         As :func:`dpci.fit`; each kind once, for the first stratum that it concerns.
 
     Examples
