@@ -17,7 +17,7 @@ import dpci
 from _studies import Run, changed_options, markdown, parser, report, started
 from row_shapes import ALL, encoded, schema_of
 
-FITS = 40
+FITS = 20
 Setting = tuple[str, int, int, float, float]
 """Table, records, seed of their sample, λ and ε."""
 CHOSEN: list[Setting] = [("adult", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 1.0, 2.0, 5.0)]
