@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from dpci.inference.common_levels import COMMON as COMMON_SHARE
 from dpci.inference.common_levels import LEAST_COVERAGE, SHOWN, TELLING, isometric_std_dev
 from dpci.inference.error_law import matrix_noise
 from dpci.released.model import record_of
@@ -68,11 +69,11 @@ def test_what_is_named_follows_from_released_and_public_numbers(epsilon):
         result = fitted(epsilon, seed=seed)
         error, shares, covered = by_hand(result)
         found = result.common_levels
-        half = min(covered(1 + i, 0.5) for i in range(LEVELS))
-        if error > TELLING and half < LEAST_COVERAGE:
+        least = min(covered(1 + i, COMMON_SHARE) for i in range(LEVELS))
+        if error > TELLING and least < LEAST_COVERAGE:
             assert found.columns == (f"x1 to x{LEVELS}",)
             assert found.parameters == ()
-            assert found.coverage == pytest.approx(half, rel=1e-9)
+            assert found.coverage == pytest.approx(least, rel=1e-9)
             named += 1
             continue
         at = {f"x{1 + i}": covered(1 + i, min(max(s, 0.0), 1.0)) for i, s in enumerate(shares) if s > SHOWN * error}

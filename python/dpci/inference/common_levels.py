@@ -28,6 +28,8 @@ TELLING = 0.25
 
 Half is then two standard errors.
 """
+COMMON = 0.9
+"""Share of a common level, for which the interval of a level that the noise hides is judged."""
 
 _F64 = NDArray[np.float64]
 
@@ -44,7 +46,7 @@ class CommonLevels:
         Groups of columns whose levels the noise in the Hessian hides: any of them may be common.
     coverage : float
         Least coverage of a 95% interval of these: of the parameters at their released share, of a level of the columns
-        that half of the records have.
+        that nine in ten records have.
     """
 
     parameters: tuple[str, ...]
@@ -90,14 +92,14 @@ def common_levels(record: FitRecord, law: ErrorLaw, names: Sequence[str]) -> Com
             multiple = bounds / scale * share * constant / (constant + record.l2_strength)
             return coverage_if(law, multiple / (record.l2_strength + own) / record.divisor, multiple)
 
-        now, half = covered(np.clip(shares, 0.0, 1.0)), covered(0.5)
+        now, most = covered(np.clip(shares, 0.0, 1.0)), covered(COMMON)
     groups = _groups(record.rows)
-    hidden = [group for group in groups if errors[group[0]] > TELLING and half[list(group)].min() < LEAST_COVERAGE]
+    hidden = [group for group in groups if errors[group[0]] > TELLING and most[list(group)].min() < LEAST_COVERAGE]
     known = {j for group in groups for j in group} - {j for group in hidden for j in group}
     shown = [j for j in sorted(known) if shares[j] > SHOWN * errors[j] and now[j] < LEAST_COVERAGE]
     if not hidden and not shown:
         return None
-    least = [*(float(now[j]) for j in shown), *(float(half[list(group)].min()) for group in hidden)]
+    least = [*(float(now[j]) for j in shown), *(float(most[list(group)].min()) for group in hidden)]
     return CommonLevels(
         tuple(names[j] for j in shown), tuple(group_name([names[j] for j in group]) for group in hidden), min(least)
     )
@@ -155,11 +157,11 @@ def hidden_in_advance(
     constant = curvature_bound * intercept**2
     found = []
     for columns, bound in rows.groups:
-        own = l2_strength / (l2_strength + 0.25 * bound**2 * curvature_bound)
-        reach = 0.5 * own * bound / intercept * constant / (constant + l2_strength)
+        own = l2_strength / (l2_strength + COMMON * (1.0 - COMMON) * bound**2 * curvature_bound)
+        reach = COMMON * own * bound / intercept * constant / (constant + l2_strength)
         ratio = reach * noise_std_devs[-1] / noise_std_devs[columns[0]]
-        half = 2.0 * float(special.ndtr(special.ndtri(0.5 + 0.5 * _LEVEL) / math.hypot(1.0, ratio))) - 1.0
-        if error > TELLING * bound and half < LEAST_COVERAGE:
+        least = 2.0 * float(special.ndtr(special.ndtri(0.5 + 0.5 * _LEVEL) / math.hypot(1.0, ratio))) - 1.0
+        if error > TELLING * bound and least < LEAST_COVERAGE:
             found.append(columns)
     return tuple(found)
 
