@@ -1,6 +1,7 @@
 """The opponent is checked, then run against dpci; where dpci's time goes; what a replicate costs as sizes change."""
 
 import functools
+import json
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from _breakdown import (
 from _cost_plot import SPEED_UPS, Series, draw
 from _opponent import Opponent, Resampling
 from _opponent import opponent as make_opponent
-from _timing import REPETITIONS, Timed, copy_rate, interleaved, minimum, multiply_rate, pin
+from _timing import REPETITIONS, OthersWatch, Timed, copy_rate, interleaved, minimum, multiply_rate, pin
 from bench_fit import rows
 from dpci._core import LANES
 
@@ -212,16 +213,28 @@ def agreement(scale: Scale) -> list[str]:
     ]
 
 
+def limits(scale: Scale) -> tuple[float, float, float]:
+    """Return the limits of one core: operations and bytes a second, and evaluations of SciPy's expit."""
+    file = scale.kept and scale.kept / "limits.json"
+    if file and file.exists():
+        rate, bandwidth, loss_rate = json.loads(file.read_text())
+        return rate, bandwidth, loss_rate
+    pin(1)
+    watch, predictor = OthersWatch(), np.linspace(-4, 4, 450_000)
+    found = multiply_rate(), copy_rate(), len(predictor) / minimum(lambda: expit(predictor), scale.rounds)
+    if file:
+        watch.refuse_if_busy("while the limits of the machine were measured")
+        file.write_text(json.dumps(found))
+    return found
+
+
 def contest(name: Name, target: tuple[int, int], scale: Scale) -> list[str]:
     """Ours against the opponents on one data set, then where our time goes."""
     X, y = data(name, scale)
     n, dim = X.shape
     duel = main_duel(name, scale)
     ours, parts = duel.ours, duel.parts
-    pin(1)
-    rate, bandwidth = multiply_rate(), copy_rate()
-    predictor = X @ np.ones(dim)
-    loss_rate = n / minimum(lambda: expit(predictor), scale.rounds)
+    rate, bandwidth, loss_rate = limits(scale)
     n_distinct = coverage(X, y, LANES).n_distinct
     solving = passes(variability, X, y, n_distinct)
     # Fewer than one where the last gradients and the moments share a pass.

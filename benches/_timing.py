@@ -137,9 +137,10 @@ def machine(*, load: bool = True) -> str:
     return f"{model}, {len(_CORES)} cores{shown}, numpy {np.__version__}"
 
 
-def commit() -> str:
-    """Return the short name of the commit that is checked out, or "unknown"."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
+def commit(*paths: str) -> str:
+    """Return the short name of the commit that is checked out, or of the last that changed paths, or "unknown"."""
+    root = Path(__file__).parents[1]
+    command = ["git", "log", "-1", "--format=%h", "--", *(str(root / path) for path in paths)]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
