@@ -46,7 +46,7 @@ $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
 	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'narwhals>=1.30' 'pytest>=8,<9'
 	touch $@
 
-test: build ## Run all tests: Rust, then Python (less than 6 minutes).
+test: build ## Run all tests: Rust, then Python (less than 10 minutes).
 	$(MAKE) --no-print-directory -o build -j2 -Otarget test-rust test-oldest
 	$(MAKE) --no-print-directory -o build test-python
 
