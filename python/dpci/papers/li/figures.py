@@ -52,9 +52,10 @@ def draw_curves(found: "Found") -> "Figure":
     labels = ["real", *(f"{name}, at {at}" for at in named for _, name in _ORDERS.values())]
     legend(figure, handles[: len(labels)], labels, n_columns=1)
     n_draws = len(found[0][1].real)
+    draws = "one draw" if n_draws == 1 else f"mean of {n_draws} draws"
     head(
         figure,
-        f"Mean loss against ε, mean of {n_draws} draws: real, and predicted from each of three measuring "
+        f"Mean loss against ε, {draws}: real, and predicted from each of three measuring "
         f"points (dots) in both ranges; {_NOTION}",
     )
     return figure
