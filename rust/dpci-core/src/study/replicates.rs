@@ -275,11 +275,11 @@ impl Study {
             .collect();
         let params = params?;
         let Some(level) = group.level else {
-            let outcome = |p: Simulated| Outcome {
+            let alone = params.into_iter().map(|p| Outcome {
                 params: p.into_values(),
                 bounds: [Vec::new(), Vec::new()],
-            };
-            return Ok(params.into_iter().map(outcome).collect());
+            });
+            return Ok(alone.collect());
         };
         // Where a fit takes them.
         let points: Vec<Simulated> = params.iter().map(|p| moment_point(spec, p)).collect();
@@ -312,20 +312,18 @@ impl Study {
             let minima: Result<Vec<Minimum>> = lanes_alone.collect();
             return Ok(group.keep(configuration, minima?));
         }
-        if group.slope_sums[p].is_none() {
-            let sums =
-                shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?;
-            group.slope_sums[p] = Some(sums);
-        }
-        lanes.slope_sums = group.slope_sums[p].clone().unwrap_or_default();
-        let lanes = &*lanes;
+        lanes.slope_sums = match group.slope_sums[p].take() {
+            Some(sums) => sums,
+            None => shared_slope_sums(&self.design, &population.slopes, group.counts, group.exec)?,
+        };
+        group.slope_sums[p] = Some(lanes.slope_sums.clone());
         let points: Vec<Lane> = population.target.iter().map(|t| [*t; LANES]).collect();
         let start = Start {
             params: &population.target,
             gradients: &lanes.finish_gradients(lanes.slope_sums.clone(), &points),
             factor: &population.factor,
         };
-        let solved = minimize_lockstep(lanes, group.n_lanes(), start, configuration.tolerance)?;
+        let solved = minimize_lockstep(&*lanes, group.n_lanes(), start, configuration.tolerance)?;
         let minima: Result<Vec<Minimum>> = solved
             .into_iter()
             .enumerate()

@@ -69,19 +69,25 @@ impl WeightedLanes<'_> {
             single_of(exact.as_flattened(), terms.as_flattened_mut());
             let change = &mut buffers.change[..n];
             let reached = single_series(offset, &buffers.terms, change);
-            if reached.iter().any(|z| f64::from(*z) > SERIES_REACH) {
+            let is_far = reached.map(|z| f64::from(z) > SERIES_REACH);
+            if is_far.contains(&true) {
+                // The loss itself for these lanes alone: the others are summed as they would be without them.
                 let slope = &mut buffers.slope[..n];
                 let numbers = [&mut buffers.predictor[..n], &mut buffers.target[..n]];
                 self.losses(range.clone(), rows, points, numbers, (slope, None))?;
-                for (slope, start) in slope.iter_mut().zip(&self.population.slopes[range.clone()]) {
-                    *slope = slope.map(|s| s - start);
+                let starts = &self.population.slopes[range.clone()];
+                for ((slope, change), start) in slope.iter_mut().zip(&mut *change).zip(starts) {
+                    for lane in 0..LANES {
+                        let far = slope[lane] - start;
+                        slope[lane] = if is_far[lane] { far } else { 0.0 };
+                        change[lane] = if is_far[lane] { 0.0 } else { change[lane] };
+                    }
                 }
                 let counts = &mut buffers.counts[..n];
-                self.counts.load(range, counts);
+                self.counts.load(range.clone(), counts);
                 let weighted = &mut buffers.predictor[..n];
                 lanes_product(slope, counts, weighted);
                 add_rows(rows, weighted, intercept, &mut sums);
-                return Ok(());
             }
             single_count(&self.counts.small[range], change);
             block_sums.fill([0.0; LANES]);
