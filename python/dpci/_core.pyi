@@ -495,6 +495,11 @@ def minimize_erm(
     tolerance: float,
     max_iterations: int,
     n_threads: int | None,
+    persons: NDArray[np.int64] | None = None,
+    max_rows: int | None = None,
+    weights: _F64 | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
 ) -> dict[str, Any]:
     """params, certificate, n_iterations, solver. linear_term is b/n."""
 
@@ -592,10 +597,22 @@ class FunctionalSpec:
         budget: Budget,
         calibration: Literal["tight", "paper"],
         neighbors: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
     ) -> FunctionalSpec: ...
 
 def release_functional_mechanism(
-    spec: FunctionalSpec, x: _Features, y: _F64, *, clip: bool, n_threads: int | None, seed: int | None
+    spec: FunctionalSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> BaselineDict:
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 
@@ -737,6 +754,9 @@ class HistogramSpec:
         intercept: float | None,
         budget: Budget,
         neighbors: str,
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
     ) -> HistogramSpec:
         """An axis is its columns and its levels, one after another."""
 
@@ -745,7 +765,14 @@ class HistogramSpec:
         """Law and scale of the noise of a count."""
 
 def release_histogram(
-    spec: HistogramSpec, x: _Features, y: _F64, *, n_threads: int | None, seed: int | None
+    spec: HistogramSpec,
+    x: _Features,
+    y: _F64,
+    *,
+    n_threads: int | None,
+    seed: int | None,
+    persons: NDArray[np.int64] | None = None,
+    weights: _F64 | None = None,
 ) -> HistogramDict:
     """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
 

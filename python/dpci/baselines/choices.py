@@ -25,7 +25,9 @@ from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
+from dpci.data.persons import Persons, check_contribution, person_rule
 from dpci.data.rows import Rows
+from dpci.data.weights import Weights, check_weighted, check_weights
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -47,6 +49,8 @@ class Choices(DerivedFacts):
     n_threads: int | None
     rows: RowDomain = _UNBOUNDED
     on_violation: OnViolation = "error"
+    persons: Persons | None = None
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fit_intercept", check_flag("fit_intercept", self.fit_intercept))
@@ -62,7 +66,7 @@ class Choices(DerivedFacts):
     def result(self, method: Method, params: NDArray[np.float64], rows: Rows, **facts: Any) -> BaselineFit:  # noqa: ANN401
         """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
         defaults: dict[str, Any] = {
-            "n_samples": rows.shape[0],
+            "n_samples": rows.n_records,
             "radius": None,
             "row_norm": None,
             "on_violation": None,
@@ -85,6 +89,8 @@ class Choices(DerivedFacts):
                 named_columns=rows.named_columns,
                 loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
+                persons=self.persons,
+                weights=self.weights,
                 version=_core.__version__,
                 **{**defaults, **facts},
             )
@@ -108,9 +114,13 @@ class PrivateChoices(Choices):
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def payment(self, source: str, ledger: Ledger | None, persons: object) -> Payment:
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that rows and weights are checked against, as the core takes them."""
+        return {**super().row_bounds(), "weight_bound": None if self.weights is None else self.weights.bound}
+
+    def payment(self, source: str, ledger: Ledger | None) -> Payment:
         """Return what the release owes its ledger, whose unit is the person where ids are given."""
-        of_persons = persons is not None
+        of_persons = self.persons is not None
         return Payment.due(
             source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed, persons=of_persons
         )
@@ -130,19 +140,33 @@ class PrivateChoices(Choices):
         }
 
 
-def check_one_row_each(rows: Rows) -> None:
-    """Refuse a person with several rows, because a baseline takes each row for one person.
+class Counted(TypedDict):
+    """How much records count, as choices keep it."""
+
+    persons: Persons | None
+    weights: Weights | None
+
+
+def counted(  # noqa: PLR0917  # those of a fit, in its order
+    persons: object,
+    contribution: Literal["mean"] | None,
+    max_rows: int | None,
+    weights: object,
+    weight_bound: float | None,
+    weight_total: float | None = None,
+) -> Counted:
+    """Return how much records count.
 
     Raises
     ------
     InvalidInput
-        If there are fewer persons than rows; the message shows no id.
+        For rules without persons or weights, weights without a bound, and values out of range.
     """
-    if rows.persons is not None and rows.n_records < rows.shape[0]:
-        raise InvalidInput(
-            f"persons must have one row each in a baseline, which takes every row for a person, got {rows.shape[0]} "
-            "rows of fewer persons (dpci.fit takes several rows of a person)"
-        )
+    check_weighted(weights, weight_bound, weight_total)
+    return {
+        "persons": check_contribution(person_rule(persons, contribution, max_rows), max_rows),
+        "weights": check_weights(weight_bound, weight_total),
+    }
 
 
 def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:

@@ -9,7 +9,7 @@ from dpci import _core
 from dpci.base.validation import check_choice, check_not_negative
 from dpci.baselines.choices import (
     PrivateChoices,
-    check_one_row_each,
+    counted,
     polynomial_loss,
     polynomial_numbers,
     public_classes,
@@ -17,6 +17,7 @@ from dpci.baselines.choices import (
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.weights import core_counts
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
 from dpci.model.tables import check_unit_columns
@@ -42,6 +43,11 @@ def functional_mechanism(
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -77,18 +83,18 @@ def functional_mechanism(
     intercept_scale : float
         That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     on_violation : {"error", "clip"}
-        What to do with rows above ``row_norm`` and targets beyond ``target_bound``: refuse the data, or move them to
-        the bound.
+        What to do with rows above ``row_norm``, targets beyond ``target_bound`` and weights above ``weight_bound``:
+        refuse the data, or move them to the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
     neighbors : {"replace_one", "add_remove"}
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
     n_public : int, optional
-        Public stand-in for the number of rows, required by (and only for) "add_remove".
-    persons : array-like of shape (n_samples,), optional
-        The person of each row, for tables and ledgers of persons. Each must have one row: a person with several is
-        refused, because the mechanism takes every row for a person.
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    persons, contribution, max_rows, weights, weight_bound, weight_total
+        As for :func:`dpci.fit`: the person of each row, or the weight of each record. The noise is that of rows,
+        because the terms of a record lie between those of its rows.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -135,8 +141,9 @@ def functional_mechanism(
         rows=row_domain(row_norm, None),
         on_violation=on_violation,
         seed=seed,
+        **counted(persons, contribution, max_rows, weights, weight_bound, weight_total),
     )
-    payment = choices.payment("dpci.baselines.functional_mechanism", ledger, persons)
+    payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
     l2_strength = check_not_negative("l2_strength", l2_strength)
 
@@ -151,14 +158,22 @@ def functional_mechanism(
             intercept=choices.intercept,
             neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
+            **core_counts(choices.persons, choices.weights),
         )
 
-    check_unit_columns(None, X, persons=persons, weights=None)
+    check_unit_columns(None, X, persons=persons, weights=weights)
     with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
-        rows, spec = till.read(X, y, persons=persons, check=check_one_row_each, stacklevel=3)
+        rows, spec = till.read(X, y, persons=persons, weights=weights, stacklevel=3)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
-            spec, rows.values, rows.targets, clip=clip, n_threads=n_threads, seed=choices.seed
+            spec,
+            rows.values,
+            rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
+            clip=clip,
+            n_threads=n_threads,
+            seed=choices.seed,
         )
     return choices.result(
         "functional_mechanism",
@@ -168,5 +183,5 @@ def functional_mechanism(
         row_norm=choices.row_norm,
         on_violation=choices.on_violation,
         calibration=calibration,
-        **choices.released(release, rows.shape[0]),
+        **choices.released(release, rows.n_records),
     )

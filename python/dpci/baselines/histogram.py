@@ -1,14 +1,14 @@
 """Regression on a noisy histogram."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
-from dpci.baselines.choices import PrivateChoices, check_one_row_each, public_classes, unbounded_loss
+from dpci.baselines.choices import PrivateChoices, counted, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
@@ -32,6 +32,10 @@ def projected_histogram(
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -71,10 +75,10 @@ def projected_histogram(
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
     n_public : int, optional
-        Public stand-in for the number of rows, required by (and only for) "add_remove".
-    persons : array-like of shape (n_samples,), optional
-        The person of each row, for tables and ledgers of persons. Each must have one row: a person with several is
-        refused, because the mechanism takes every row for a person.
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    persons, contribution, max_rows, weights, weight_bound
+        As for :func:`dpci.fit`: the person of each row, or the weight of each record; weights above the bound are
+        lowered to it. Each row counts in its cell by its share of a person, times its weight over ``weight_bound``.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -121,8 +125,9 @@ def projected_histogram(
         n_public=n_public,
         on_violation="clip",  # every record has a nearest cell
         seed=seed,
+        **counted(persons, contribution, max_rows, weights, weight_bound),
     )
-    payment = choices.payment("dpci.baselines.projected_histogram", ledger, persons)
+    payment = choices.payment("dpci.baselines.projected_histogram", ledger)
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
     target_bins = check_bins("target_bins", target_bins)
@@ -138,18 +143,29 @@ def projected_histogram(
             intercept=choices.intercept,
             neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
+            persons=choices.persons is not None,
+            max_rows=max_rows,
+            weight_bound=weight_bound,
         )
 
-    check_unit_columns(None, X, persons=persons, weights=None)
+    check_unit_columns(None, X, persons=persons, weights=weights)
     with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
-        rows, spec = till.read(X, y, sums=False, persons=persons, check=check_one_row_each, stacklevel=3)
+        rows, spec = till.read(X, y, sums=False, persons=persons, weights=weights, stacklevel=3)
         n_threads = choices.n_threads
-        release = _core.release_histogram(spec, rows.values, rows.targets, n_threads=n_threads, seed=choices.seed)
+        release = _core.release_histogram(
+            spec,
+            rows.values,
+            rows.targets,
+            persons=rows.persons,
+            weights=rows.weights,
+            n_threads=n_threads,
+            seed=choices.seed,
+        )
     return choices.result(
         "projected_histogram",
         release["params"],
         rows,
         l2_strength=l2_strength,
         n_cells=spec.n_cells,
-        **choices.released(release, rows.shape[0]),
+        **choices.released(release, rows.n_records),
     )

@@ -12,6 +12,8 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import broken, check_count, check_flag, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import Classes
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import declaration, from_declaration
 from dpci.released.rules import (
@@ -55,7 +57,7 @@ class BaselineRecord:
     classes_inferred: bool
     """Whether the classes were inferred from the labels, so that they are not public."""
     n_samples: int
-    """The public n: ``n_public`` under add/remove; the number of rows where nothing is private."""
+    """The public n: ``n_public`` under add/remove; the number of records where nothing is private."""
     loss: dict[str, Any]
     """Declaration of the loss: name, parameter and public bounds."""
     l2_strength: float
@@ -76,6 +78,10 @@ class BaselineRecord:
     seals: tuple[Seal, ...]
     private: bool
     version: str
+    persons: Persons | None = None
+    """How much the rows of a person count, where the records are persons; None where they are rows."""
+    weights: Weights | None = None
+    """What is public of the weights of records; None where each counts once."""
 
     @property
     def table(self) -> None:
@@ -117,6 +123,11 @@ class BaselineRecord:
         values["params"] = self.params.tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
+        for name in _ADDED:
+            if values[name] is None:
+                del values[name]
+            else:
+                values[name] = values[name].to_dict()
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -129,7 +140,11 @@ class BaselineRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved baseline", schema=SCHEMA, version=SCHEMA_VERSION)
-        return built(cls, values, _RULES, what="a saved baseline")
+        return built(cls, {**dict.fromkeys(_ADDED), **values}, _RULES, what="a saved baseline")
+
+
+# Fields that files of single rows do not have.
+_ADDED = ("persons", "weights")
 
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:
@@ -174,4 +189,6 @@ _RULES: dict[str, Rule] = {
     "seals": check_seals,
     "private": check_flag,
     "version": check_version,
+    "persons": optional(lambda _, value: Persons.from_dict(value)),
+    "weights": optional(lambda _, value: Weights.from_dict(value)),
 }

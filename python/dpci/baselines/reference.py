@@ -2,18 +2,19 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
-from dpci.baselines.choices import Choices, public_classes, unbounded_loss
+from dpci.baselines.choices import Choices, counted, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
 from dpci.data.rows import read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
+from dpci.model.tables import check_unit_columns
 
 
 def non_private(
@@ -26,6 +27,12 @@ def non_private(
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
     classes: Sequence[Any] | None = None,
+    persons: ArrayLike | None = None,
+    contribution: Literal["mean"] | None = None,
+    max_rows: int | None = None,
+    weights: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    weight_total: float | None = None,
     n_threads: int | None = None,
 ) -> BaselineFit:
     """Fit the same model without any privacy, for comparison with every mechanism.
@@ -48,6 +55,8 @@ def non_private(
         That constant.
     classes : (negative, positive), optional
         The classes.
+    persons, contribution, max_rows, weights, weight_bound, weight_total
+        As for :func:`dpci.fit`, so that the same risk is minimised.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
 
@@ -76,10 +85,12 @@ def non_private(
         intercept_scale=intercept_scale,
         classes=public_classes(classes),
         n_threads=n_threads,
+        **counted(persons, contribution, max_rows, weights, weight_bound, weight_total),
     )
+    check_unit_columns(None, X, persons=persons, weights=weights)
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
-    rows, _ = read(X, y, choices, lambda *_: None)
+    rows, _ = read(X, y, choices, lambda *_: None, persons=persons, weights=weights)
     minimum = _core.minimize_erm(
         rows.values,
         rows.targets,
@@ -93,6 +104,11 @@ def non_private(
         tolerance=max(1e-9, 1e-11 / l2_strength),  # a small λ may ask for a gradient below its own rounding
         max_iterations=2000,
         n_threads=choices.n_threads,
+        persons=rows.persons,
+        max_rows=max_rows,
+        weights=rows.weights,
+        weight_bound=weight_bound,
+        weight_total=None if weights is None else rows.n_records if weight_total is None else weight_total,
     )
     return choices.result(
         "non_private",

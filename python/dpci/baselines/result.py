@@ -60,6 +60,7 @@ class BaselineFit(Released[BaselineRecord]):
         return {
             "private": record.private,
             "classes_inferred": record.classes_inferred,
+            "unit": "row" if record.persons is None else "person",
             "relation": record.neighbors,
             "notion": record.notion,
             "budget": budget,
@@ -78,6 +79,8 @@ class BaselineFit(Released[BaselineRecord]):
                 "n_cells": record.n_cells,
                 "on_violation": record.on_violation,
                 "loss": self.loss,
+                "persons": None if record.persons is None else record.persons.to_dict(),
+                "weights": None if record.weights is None else record.weights.to_dict(),
             },
             "conditions": _conditions(record),
             "version": record.version,
@@ -142,13 +145,16 @@ class BaselineFit(Released[BaselineRecord]):
     def _public_facts(self) -> list[tuple[str, str]]:
         record = self._record
         calibration = "" if record.calibration in (None, "tight") else f", calibration {record.calibration}"
+        unit = "record" if record.persons is None else "person"
         facts = [
             ("method", f"{_TITLES[record.method]}{calibration}"),
             ("loss", describe(record.loss) + positive_class(record.classes, inferred=record.classes_inferred)),
             ("budget spent", "nothing is protected" if self.spent is None else str(self.spent)),
             *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
             *([("  rounding seal", describe_seals(record.seals))] if record.seals else []),
-            ("neighbours", "none" if record.neighbors is None else change_text(record.neighbors, "record")),
+            ("neighbours", "none" if record.neighbors is None else change_text(record.neighbors, unit)),
+            *([] if record.persons is None else [("persons", str(record.persons))]),
+            *([] if record.weights is None else [("weights", str(record.weights))]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("lambda", f"{record.l2_strength:g}"),
         ]

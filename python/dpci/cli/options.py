@@ -139,7 +139,7 @@ L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 reg
 CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
 LossText = Annotated[
     str | None,
-    _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit and plan).", *BUILT_IN, SEVERAL),
+    _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),
 ]
 ClassesText = Annotated[
     str | None,

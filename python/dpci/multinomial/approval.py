@@ -13,11 +13,16 @@ from dpci.released.sources import PublicValue, source_of_classes
 def approval_of_classes(fit: PrivateFit, classes: tuple[Label, ...], digest: str) -> Approval:
     """Return what an approver must know of a fit of these public classes; ``digest`` is the hash of its file."""
     one = approval_of(fit)
+    claim = replace(one.claim, kind="a multinomial fit", digest=digest, kept=digest)
+    return with_classes(replace(one, claim=claim), classes)
+
+
+def with_classes(one: Approval, classes: tuple[Label, ...]) -> Approval:
+    """Return what an approver must know of such a model, with its classes."""
     source = "INFERRED FROM THE DATA" if one.classes_inferred else source_of_classes(one.table)
     listed = PublicValue("classes", ", ".join(map(str, classes)), source)
     return replace(
         one,
-        claim=replace(one.claim, kind="a multinomial fit", digest=digest, kept=digest),
         contents=(*one.contents, ("classes", names_text(map(str, classes)))),
         public=(listed, *one.public),
         exact=(one.exact[0], f"the {len(classes)} classes", *one.exact[1:]),

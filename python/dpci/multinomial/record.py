@@ -59,9 +59,13 @@ class MultinomialRecord:
             (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
             (fit.blocks is not None, "rows must lie in a ball", fit.blocks),
             (fit.projection not in {NOISE_AWARE, "none"}, "projection must be 'noise_aware'", fit.projection),
-            # No strata, groups, tunings or reports have models of several classes. Of the parts of reports the noise is
-            # not calibrated again.
-            (fit.whole is not None, "the fit must be no part of another release", fit.whole),
+            # No strata, groups or reports have models of several classes. Of the parts of reports the noise is not
+            # calibrated again.
+            (
+                fit.whole is not None and fit.whole.kind != "tuning",
+                "the fit must be no part of another release than a tuning",
+                fit.whole,
+            ),
             (bool(reported), "the steps must be those of a fit", ", ".join(reported)),
             (of_table not in {None, classes}, f"classes must be those of the schema, {of_table!r}", classes),
             (not _are_names(fit, classes), "names must be those of the classes", fit.names),

@@ -41,6 +41,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     result_: Any
     fit_intercept: bool
     intercept_scale: float = 1.0
+    weight_bound: float | None
+    weight_total: float | None
     coef_: NDArray[np.float64]
     intercept_: float | NDArray[np.float64]
     n_features_in_: int
@@ -111,6 +113,13 @@ class PrivateEstimator(BaseEstimator, ABC):
         self.coef_ = np.array(params[: self.n_features_in_])
         self.intercept_ = float(self.intercept_scale * params[-1]) if self.fit_intercept else 0.0
         return self
+
+    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
+        """Return how much rows count; its public values become part of the keywords."""
+        if sample_weight is not None:
+            check_weighted(sample_weight, self.weight_bound, self.weight_total)
+            keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)
+        return sample_weight
 
     def _linear_predictor(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -260,13 +269,6 @@ class PrivateLinearEstimator(PrivateEstimator):
     @abstractmethod
     def _loss(self) -> Loss:
         """Return the loss that the parameters name."""
-
-    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
-        """Return how much rows count; its public values become part of the keywords."""
-        if sample_weight is not None:
-            check_weighted(sample_weight, self.weight_bound, self.weight_total)
-            keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)
-        return sample_weight
 
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""

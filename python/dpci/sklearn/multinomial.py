@@ -16,7 +16,6 @@ from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
 from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
 from dpci.data.persons import person_rule
-from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -207,13 +206,10 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         """
         warn_of_fitting()
         check_unit_columns(None, X, persons=persons, weights=sample_weight)
-        keywords = self.get_params(deep=False)
+        keywords = self._fit_keywords()
+        weights = self._weights(sample_weight, keywords)
         keywords.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
-        if sample_weight is None:
-            keywords.update(weight_bound=None, weight_total=None)
-        check_weighted(sample_weight, keywords["weight_bound"], keywords["weight_total"])
-        ledger, known = keywords.pop("ledger"), keywords.pop("classes")
-        keywords["budget"] = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
+        known = keywords.pop("classes")
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
@@ -222,7 +218,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         multinomial_settings(3, **keywords)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
-            ledger,
+            self.ledger,
             budget=keywords["budget"],
             neighbors=self.neighbors,
             seed=self.seed,
@@ -246,17 +242,12 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 multinomial_settings(len(classes), **keywords),
                 payment=payment,
                 persons=persons,
-                weights=sample_weight,
+                weights=weights,
                 inferred=known is None,
                 recommended=recommended,
                 stacklevel=level + 1,
             )
-            self.result_ = result
-            order = self._order()
-            self.classes_ = label_array(tuple(result.classes[at] for at in order))
-            self.coef_ = np.vstack([np.zeros(self.n_features_in_), result.coef])[order]
-            self.intercept_ = np.append(0.0, result.intercept)[order]
-            return self
+            return self._take(result)
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:
         """Log odds of each class against the reference, shape (n_samples, n_classes), columns as in ``classes_``."""
@@ -284,6 +275,22 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+    def _fit_keywords(self) -> dict[str, Any]:
+        """Return the keywords of :func:`dpci.multinomial.fit` but the ledger and the weights."""
+        keywords = self.get_params(deep=False)
+        for name in ("ledger", "weight_bound", "weight_total"):
+            del keywords[name]
+        return {**keywords, "budget": budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))}
+
+    def _take(self, result: MultinomialFit) -> Self:  # type: ignore[override]  # of its own kind
+        """Set the fitted attributes from what was released."""
+        self.result_ = result
+        order = self._order()
+        self.classes_ = label_array(tuple(result.classes[at] for at in order))
+        self.coef_ = np.vstack([np.zeros(self.n_features_in_), result.coef])[order]
+        self.intercept_ = np.append(0.0, result.intercept)[order]
+        return self
 
     def _order(self) -> list[int]:
         """Where the classes of the result, whose first is the reference, stand in increasing order."""

@@ -1,7 +1,7 @@
 """A private search over parameters: one budget pays for the choice and for the fit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +21,15 @@ from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting
+from dpci.sklearn.multinomial import PrivateMultinomialRegression
 from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult
 
 # Parameters of the estimators that candidates may differ in, and the keywords of a fit that these become.
 _FREE = ("l2_strength", "radius", "h", "mechanism", "split", "moments", "projection", "calibration")
 _CANDIDATE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+
+Searched: TypeAlias = PrivateLinearEstimator | PrivateMultinomialRegression
 
 
 def _estimator_has(name: str) -> Callable[["PrivateGridSearch"], bool]:
@@ -43,12 +46,12 @@ class PrivateGridSearch(BaseEstimator):
 
     Parameters
     ----------
-    estimator : PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge
+    estimator : PrivateLogisticRegression, PrivateMultinomialRegression, PrivateLinearSVC or PrivateRidge
         The estimator to tune. Its budget pays for choice and fit together. Put transformers before the search, in a
-        pipeline.
+        pipeline. A PrivateMultinomialRegression must have ``classes``.
     param_grid : dict or list of dicts
         Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "mechanism",
-        "split", "moments", "projection" and "calibration".
+        "split", "moments", "projection" and "calibration". Those that the estimator does not have are refused.
     method : {"repeat", "chunks"}
         The best of a random number of private runs on all records, or one model on a part of the records for each
         candidate.
@@ -76,8 +79,8 @@ class PrivateGridSearch(BaseEstimator):
         Its position in the grid.
     result_ : TuneResult
         Everything that was released; ``result_.privacy`` has what choice and fit spent.
-    classes_ : ndarray of shape (2,)
-        (negative, positive), for classifiers.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, for classifiers; of two, (negative, positive).
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -101,11 +104,11 @@ class PrivateGridSearch(BaseEstimator):
     """
 
     result_: TuneResult
-    best_estimator_: PrivateLinearEstimator
+    best_estimator_: Searched
 
     def __init__(
         self,
-        estimator: PrivateLinearEstimator,
+        estimator: Searched,
         param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         *,
         method: Literal["repeat", "chunks"] = "repeat",
@@ -182,7 +185,11 @@ class PrivateGridSearch(BaseEstimator):
             {
                 # One without λ is refused: the default rule is for fits that are not compared.
                 "candidates": [
-                    {name: keywords[name] for name in _CANDIDATE if (name, keywords[name]) != ("l2_strength", None)}
+                    {
+                        name: value
+                        for name, value in keywords.items()
+                        if name in _CANDIDATE and (name, value) != ("l2_strength", None)
+                    }
                     for keywords in candidates
                 ],
                 "selection_share": self.selection_share,
@@ -206,7 +213,7 @@ class PrivateGridSearch(BaseEstimator):
         best.set_params(**self.best_params_, **_budget_params(tuned.result.budget), ledger=None)
         if self.selection_share == 1:  # the fits that were compared are without moments, whatever a candidate says
             best.set_params(moments="none", split=None)
-        self.best_estimator_ = best._take(tuned.result)  # noqa: SLF001  # likewise
+        self.best_estimator_ = best._take(tuned.result)  # type: ignore[arg-type]  # noqa: SLF001  # of the estimator's own kind
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
             self.__dict__.pop(name, None)  # an earlier fit may have had names
             if hasattr(best, name):
@@ -241,7 +248,7 @@ class PrivateGridSearch(BaseEstimator):
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Table) -> NDArray[np.float64]:
-        """Probabilities of both classes by row, shape (n_samples, 2); for logistic regression."""
+        """Probabilities of the classes by row, shape (n_samples, n_classes); for logistic regressions."""
         return cast("NDArray[np.float64]", self._fitted().predict_proba(X))
 
     @available_if(_estimator_has("predict_log_proba"))
@@ -251,7 +258,7 @@ class PrivateGridSearch(BaseEstimator):
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: Table) -> NDArray[np.float64]:
-        """Linear predictor of each row, shape (n_samples,); for classifiers."""
+        """Linear predictor of each row, shape (n_samples,), or a column for each of several classes."""
         return cast("NDArray[np.float64]", self._fitted().decision_function(X))
 
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -281,16 +288,22 @@ class PrivateGridSearch(BaseEstimator):
         return self.best_estimator_
 
 
-def _checked_estimator(estimator: object) -> PrivateLinearEstimator:
-    if not isinstance(estimator, PrivateLinearEstimator):
+def _checked_estimator(estimator: object) -> Searched:
+    if not isinstance(estimator, Searched):
         raise InvalidInput(
-            "estimator must be PrivateLogisticRegression, PrivateLinearSVC or PrivateRidge (put transformers before "
-            f"the search, in a pipeline), got {type(estimator).__name__}"
+            "estimator must be PrivateLogisticRegression, PrivateMultinomialRegression, PrivateLinearSVC or "
+            "PrivateRidge (put transformers before the search, in a pipeline), got "
+            f"{type(estimator).__name__}"
+        )
+    if isinstance(estimator, PrivateMultinomialRegression) and estimator.classes is None:
+        raise InvalidInput(
+            "classes of the estimator must be given for a search over a PrivateMultinomialRegression, got "
+            "classes=None (a fit alone can read them off y)"
         )
     return estimator
 
 
-def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list[dict[str, Any]]:
+def _checked_grid(param_grid: object, estimator: Searched) -> list[dict[str, Any]]:
     grid = list(ParameterGrid(param_grid))
     allowed = [name for name in _FREE if name in estimator.get_params(deep=False)]
     for name in (name for params in grid for name in params):
@@ -299,7 +312,7 @@ def _checked_grid(param_grid: object, estimator: PrivateLinearEstimator) -> list
     return grid
 
 
-def _fit_keywords(estimator: PrivateLinearEstimator) -> dict[str, Any]:
+def _fit_keywords(estimator: Searched) -> dict[str, Any]:
     return estimator._fit_keywords()  # noqa: SLF001  # the base class of this package
 
 

@@ -1,15 +1,14 @@
 """Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open."""
 
 import dataclasses
-import math
 from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.base.validation import check_choice, check_count, check_positive, check_real, warn_of_seed
-from dpci.budgets import ZCDP, Budget, check_budget, core_budget, split_budget
+from dpci.base.validation import check_choice, check_positive, check_real, warn_of_seed
+from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.persons import person_rule
 from dpci.data.rows import check_in_memory
@@ -20,8 +19,6 @@ from dpci.ledger.payment import Payment
 from dpci.losses import LossLike
 from dpci.model.fit import Fitted, Prepare, fit_rows
 from dpci.model.result import PrivateFit
-from dpci.model.row_shape import are_rows_given, with_common_rows, with_default_rows
-from dpci.model.settings import Settings
 from dpci.model.tables import (
     Source,
     check_schema,
@@ -29,13 +26,13 @@ from dpci.model.tables import (
     counts_beside,
     described,
 )
+from dpci.multinomial.result import MultinomialFit
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
     Candidates,
     TuneKeywords,
-    candidate_settings,
     check_candidates,
     check_keywords,
     check_share,
@@ -43,10 +40,12 @@ from dpci.tuning.candidates import (
     plain_params,
     validation_loss_of,
 )
+from dpci.tuning.models import models_asked
 from dpci.tuning.result import SelectedFit, TuneResult
+from dpci.tuning.rule import tune_by_rule
 from dpci.tuning.selection import METHODS, Selection
 
-__all__ = ["public_rule", "tune"]
+__all__ = ["tune"]
 
 _RUNS_PER_CANDIDATE = 3.0
 _SEED_BITS = 2**64 - 1
@@ -78,7 +77,8 @@ def tune(
 
     All that is released, the choice and the model, is differentially private at the budget for one record replaced. A
     part of the budget pays for the choice. The rest pays for another fit with the chosen parameters, whose noise is
-    fresh, so that the model has intervals. See docs/tuning.md for the methods and their proofs.
+    fresh, so that the model has intervals. With three or more classes, models are those of
+    :func:`dpci.multinomial.fit`. See docs/tuning.md for the methods and their proofs.
 
     Parameters
     ----------
@@ -93,15 +93,16 @@ def tune(
         lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
-        "split", "moments", "projection", "calibration". Public: they must not depend on the data. Not used by
-        "public_rule".
+        "split", "moments", "projection", "calibration"; with three or more classes in "l2_strength", "mechanism",
+        "split" and "moments". Public: they must not depend on the data. Not used by "public_rule".
     method : {"repeat", "chunks", "public_rule"}
         "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
         2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
         et al., Algorithm 5). "public_rule": :func:`public_rule`, which costs nothing.
     selection_share : float
         Share of the budget for the choice, above 0 and at most 1. With 1 the model that was chosen is released itself,
-        without intervals, because its noise helped it to be chosen. Not used by "public_rule".
+        without intervals, because its noise helped it to be chosen. Not used by "public_rule", and below 1 with three
+        or more classes.
     validation_loss : str or object of dpci.losses, optional
         The loss by which candidates are compared, as a mean over records; its range on the largest ball must be known.
         None: the loss of the candidates, if it is the same.
@@ -120,7 +121,8 @@ def tune(
     ledger : Ledger, optional
         The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
     **keywords
-        Keywords of :func:`dpci.fit` for all candidates. ``neighbors="add_remove"`` is refused, except by "public_rule".
+        Keywords of :func:`dpci.fit` for all candidates, or of :func:`dpci.multinomial.fit` if ``classes`` or the
+        schema's target has three or more classes. ``neighbors="add_remove"`` is refused, except by "public_rule".
 
     Returns
     -------
@@ -218,6 +220,8 @@ def release_tuned(
     budget = check_budget(budget)
     method = check_choice("method", method, METHODS)
     check_unused(method, given)
+    kind = models_asked(keywords.get("classes"), schema)
+    kind.check(method, given, keywords)
     keywords = {**keywords, "schema": schema}
     payment = Payment.due(
         "dpci.tuning.tune",
@@ -228,14 +232,12 @@ def release_tuned(
         persons=persons is not None,
     )
     if method == "public_rule":
-        return _tune_by_rule(
+        return tune_by_rule(
             X, y, payment, keywords, prepare=prepare, persons=persons, weights=weights, stacklevel=stacklevel + 1
         )
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
-    settings = candidate_settings(grid, keywords, parts[0])
-    if not are_rows_given(keywords):
-        settings = with_common_rows(settings)
+    settings = kind.candidate_settings(grid, keywords, parts[0])
     loss = validation_loss_of(given["validation_loss"], settings)
     radius, expected_runs = given["validation_radius"], given["expected_runs"]
     shape = check_real("shape", given["shape"])
@@ -264,7 +266,8 @@ def release_tuned(
         counts = counts_beside(X, persons=persons, weights=weights)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, spec = till.read(X, y, **counts, stacklevel=stacklevel + 1)
+        read, spec = till.read(X, kind.labels(y), **counts, stacklevel=stacklevel + 1)
+        rows = kind.named(read)
         index, params, private = _core.release_tuning(
             spec,
             rows.values,
@@ -288,7 +291,7 @@ def release_tuned(
         budget=parts[0],
         loss=loss,
     )
-    model: PrivateFit | SelectedFit
+    model: PrivateFit | MultinomialFit | SelectedFit
     if fitted is None:
         if not private:
             warn_of_seed("choice", stacklevel + 1)
@@ -296,7 +299,7 @@ def release_tuned(
         model = SelectedFit(models[index].record(spec.model(index), rows, release))
     else:
         fitted.announce(stacklevel + 1)
-        model = fitted.result
+        model = kind.result(fitted.result)
     found = TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
     till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
     return found
@@ -313,84 +316,6 @@ def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, 
         "steps": [Step("coefficients", law, cost, scale, None, sensitivity)],
         "seals": spec.model_seals(selection.index),
     }
-
-
-def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
-    """Return parameters that depend on no data: λ = sqrt(d/(n ε)) on the ball of radius 1 (Wu et al., Section 4.2).
-
-    The rule is for rows and targets of size at most 1 and output perturbation under pure DP, whose error it balances
-    against that of the regularisation. For other notions ε stands for a number of the same size: under ZCDP for the
-    greatest pure epsilon that costs no more, under ApproxDP for the epsilon of the budget.
-
-    Parameters
-    ----------
-    n_samples : int
-        Public number of records.
-    n_params : int
-        Number of parameters d, the intercept included.
-    budget : PureDP, ZCDP or ApproxDP
-        What the fit will spend.
-
-    Returns
-    -------
-    dict
-        "l2_strength" and "radius", keywords of :func:`dpci.fit`. Nothing is spent.
-
-    Raises
-    ------
-    InvalidInput
-        For arguments out of range, and an epsilon at which λ is not a finite number.
-    """
-    n = check_count("n_samples", n_samples)
-    d = check_count("n_params", n_params)
-    budget = check_budget(budget)
-    pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
-    square = d / n / pure.epsilon
-    if not 0.0 < square < math.inf:
-        raise InvalidInput(
-            f"epsilon must give a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
-        )
-    return {"l2_strength": math.sqrt(square), "radius": 1.0}
-
-
-def _tune_by_rule(
-    X: Table,
-    y: ArrayLike,
-    payment: Payment,
-    options: dict[str, Any],
-    *,
-    prepare: Prepare | None,
-    persons: ArrayLike | str | None,
-    weights: ArrayLike | str | None,
-    stacklevel: int,
-) -> TuneResult:
-    budget = payment.charged
-    for name in ("l2_strength", "radius"):
-        if name in options:
-            raise InvalidInput(
-                f"{name} must not be given with method='public_rule', which sets it, got {name}={options[name]!r}"
-            )
-    # Any λ will do to validate the others.
-    settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
-    if not are_rows_given(options):
-        settings = with_default_rows(settings)
-
-    def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
-        params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
-        chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
-        return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
-
-    check_in_memory(X, persons, weights)
-    with payment.release(X, y, settings, resolve, persons=persons is not None) as till:
-        counts = counts_beside(X, persons=persons, weights=weights)
-        if prepare is not None:
-            X, y = prepare(X, y)
-        rows, (params, chosen, spec) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
-        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
-    fitted.announce(stacklevel + 1)
-    found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
-    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
-    return found
 
 
 def _other_seed(seed: int | None) -> int | None:

@@ -21,6 +21,8 @@ from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
+from dpci.multinomial import record as multinomial_record
+from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.released.facts import conditions, constants
 from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
@@ -106,15 +108,15 @@ class TuneResult(Approvable):
     ----------
     params : mapping
         The chosen candidate, as it was given (or what the public rule says); read-only.
-    result : PrivateFit or SelectedFit
-        The fit at the chosen parameters, with the rest of the budget and fresh noise; with ``selection_share=1`` the
-        model that was chosen, which has no intervals.
+    result : PrivateFit, MultinomialFit or SelectedFit
+        The fit at the chosen parameters, with the rest of the budget and fresh noise: a MultinomialFit for three or
+        more classes. With ``selection_share=1`` the model that was chosen, which has no intervals.
     budget : PureDP, ZCDP or ApproxDP
         What was asked for, choice and fit together.
     """
 
     params: Mapping[str, Any]
-    result: PrivateFit | SelectedFit
+    result: PrivateFit | MultinomialFit | SelectedFit
     budget: Budget
     selection: Selection | None
     """How the candidate was chosen; None for the public rule, which spends nothing on it."""
@@ -229,11 +231,12 @@ class TuneResult(Approvable):
         return page
 
     def _approval(self) -> "Approval":
-        from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415  # most programs write no document
+        from dpci.multinomial.approval import with_classes  # noqa: PLC0415  # most programs write no document
+        from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415
 
         fit, alone = self.result, self.selection is None and self.private
-        return approval_of_tuning(
-            record_of(fit),
+        found = approval_of_tuning(
+            _record_of(fit),
             self.digest,
             params=plain_params(self.params),
             budget=self.budget,
@@ -241,8 +244,9 @@ class TuneResult(Approvable):
             refusal=fit.interval_refusal,
             guarantee=fit.guarantee if alone and isinstance(fit, PrivateFit) else None,
             conditions=self.privacy["conditions"],
-            again=isinstance(fit, PrivateFit),
+            again=not isinstance(fit, SelectedFit),
         )
+        return with_classes(found, fit.classes) if isinstance(fit, MultinomialFit) else found
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly.
@@ -251,7 +255,8 @@ class TuneResult(Approvable):
         """
         fit = self.result
         selected = isinstance(fit, SelectedFit)
-        record = json.loads(record_of(fit).to_json())  # a selected model has no JSON of its own
+        # A selected model has no JSON of its own.
+        record = json.loads(record_of(fit).to_json() if isinstance(fit, SelectedFit) else fit.to_json())
         values = {
             "params": plain_params(self.params),
             "privacy": self.privacy,
@@ -295,6 +300,10 @@ class TuneResult(Approvable):
         return f"<TuneResult: {plain_params(self.params)} by {self.method}, {self.spent}{seeded}>"
 
 
+def _record_of(fit: PrivateFit | MultinomialFit | SelectedFit) -> FitRecord:
+    return record_of(fit_of(fit) if isinstance(fit, MultinomialFit) else fit)
+
+
 def _facts_of_model(record: FitRecord) -> dict[str, Any]:
     """Return what is public about a selected model, without a claim."""
     (noise,) = record.steps
@@ -320,8 +329,14 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     saved = privacy["selection"]
     selection = None if saved is None else Selection.from_dict(saved, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
-    record = read_record(json.dumps(values["model"] if selected else values["fit"]), selected=selected)
-    fit: PrivateFit | SelectedFit = SelectedFit(record) if selected else PrivateFit(record)
+    text = json.dumps(values["model"] if selected else values["fit"])
+    fit: PrivateFit | MultinomialFit | SelectedFit
+    if selected:
+        fit = SelectedFit(read_record(text, selected=True))
+    elif values["fit"].get("schema") == multinomial_record.SCHEMA:
+        fit = MultinomialFit.from_json(text)
+    else:
+        fit = PrivateFit.from_json(text)
     parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
     for name, whole in budget.parameters().items():
         total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
@@ -332,7 +347,7 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     params = values["params"]
     if not isinstance(params, dict):
         raise broken("params", "an object", params)
-    _check_params(params, record)
+    _check_params(params, _record_of(fit))
     listed = None if selection is None or selection.candidates is None else selection.candidates[selection.index]
     if listed not in (None, params):
         raise InvalidInput(f"params must be the chosen candidate of the list, {listed}, got {params}")

@@ -58,7 +58,7 @@ pub fn sample_moments(
     })
 }
 
-/// `Σ xᵢxᵢᵀ` (row-major) and `Σ yᵢxᵢ`: all that a quadratic loss sees of the data.
+/// `Σ xᵢxᵢᵀ` (row-major) and `Σ yᵢxᵢ`, each row by its share of its record: all that a quadratic loss sees of the data.
 #[derive(Debug, Clone)]
 pub struct SecondMoments {
     /// `Σ xᵢ xᵢᵀ`.
@@ -83,7 +83,9 @@ pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<Second
         for range in blocks(chunks[c].clone()) {
             exec.check()?;
             let [buffer, weighted] = &mut buffers;
-            let counts = if let Some(multiplicities) = design.multiplicities() {
+            let counts = if let Some(shares) = design.shares() {
+                &shares[range.clone()]
+            } else if let Some(multiplicities) = design.multiplicities() {
                 vector::load(&multiplicities[range.clone()], buffer)
             } else {
                 buffer.fill(1.0);

@@ -10,15 +10,16 @@ use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
+use dpci_core::unit::Weighting;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
-use crate::data::{Data, Features, on_violation};
+use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::spec::{calibration_of, neighbors_of, unknown};
+use crate::spec::{calibration_of, neighbors_of, unit_of, unknown, weighting_of};
 use crate::task;
 
 /// Validated public choices of the functional mechanism; holds no data.
@@ -30,7 +31,7 @@ pub(crate) struct FunctionalSpec {
 #[pymethods]
 impl FunctionalSpec {
     #[new]
-    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration, neighbors))]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -46,6 +47,10 @@ impl FunctionalSpec {
         budget: &Budget,
         calibration: &str,
         neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let polynomial = match polynomial {
             "squared" => Polynomial::squared(target_bound).map_err(to_python)?,
@@ -62,6 +67,8 @@ impl FunctionalSpec {
             budget: budget.inner,
             calibration: calibration_of(calibration)?,
             neighbors: neighbors_of(neighbors)?,
+            unit: unit_of(persons, max_rows)?,
+            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
         };
         let inner = spec::FunctionalSpec::new(choices).map_err(to_python)?;
         Ok(Self { inner })
@@ -69,7 +76,8 @@ impl FunctionalSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "arrays and keywords")]
 pub(crate) fn release_functional_mechanism<'py>(
     py: Python<'py>,
     spec: &Bound<'py, FunctionalSpec>,
@@ -78,11 +86,15 @@ pub(crate) fn release_functional_mechanism<'py>(
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let params = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.design(&data, clip, exec)?;
+        let c = spec.inner.choices();
+        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting)?;
         match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
@@ -145,7 +157,7 @@ impl HistogramSpec {
 #[pymethods]
 impl HistogramSpec {
     #[new]
-    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, budget, neighbors))]
+    #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, budget, neighbors, persons=false, max_rows=None, weight_bound=None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "keyword-only: one per public choice"
@@ -159,13 +171,20 @@ impl HistogramSpec {
         intercept: Option<f64>,
         budget: &Budget,
         neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
     ) -> PyResult<Self> {
         let axis = |(columns, levels)| Axis { columns, levels };
         let axes = axes.into_iter().map(axis).collect();
         let grid = Grid::new(axes, n_columns, targets).map_err(to_python)?;
-        let inner = spec::HistogramSpec::new(grid, budget.inner, neighbors_of(neighbors)?);
+        let inner = spec::HistogramSpec::new(grid, budget.inner, neighbors_of(neighbors)?)
+            .map_err(to_python)?;
+        // The noisy counts are their own total.
+        let weighting = weight_bound.map(|bound| Weighting::new(bound, bound));
+        let weighting = weighting.transpose().map_err(to_python)?;
         Ok(Self {
-            inner: inner.map_err(to_python)?,
+            inner: inner.of_records(unit_of(persons, max_rows)?, weighting),
             loss: Loss {
                 inner: Arc::clone(&loss.inner),
             },
@@ -186,7 +205,8 @@ impl HistogramSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_threads, seed))]
+#[pyo3(signature = (spec, x, y, *, n_threads, seed, persons=None, weights=None))]
+#[expect(clippy::too_many_arguments, reason = "arrays and keywords")]
 pub(crate) fn release_histogram<'py>(
     py: Python<'py>,
     spec: &Bound<'py, HistogramSpec>,
@@ -194,12 +214,16 @@ pub(crate) fn release_histogram<'py>(
     y: PyReadonlyArray1<'py, f64>,
     n_threads: Option<usize>,
     seed: Option<u64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let shares = Counts::new(persons.as_ref(), weights.as_ref())?;
     let spec = spec.get();
     let loss = &*spec.loss.inner;
     let (counts, params) = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.design(&data, exec)?;
+        let (unit, weighting) = spec.inner.records();
+        let design = shares.of(spec.design(&data, exec)?, unit, weighting)?;
         let counts = match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
@@ -214,6 +238,7 @@ pub(crate) fn release_histogram<'py>(
             loss,
             l2_strength: spec.l2_strength,
             intercept: spec.intercept,
+            has_shares: design.shares().is_some(),
         };
         let params = core::fit_histogram(spec.inner.grid(), &counts, &regression, exec)?;
         Ok((counts, params))

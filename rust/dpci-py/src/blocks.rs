@@ -13,6 +13,7 @@ use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::{Method, Minimum, Options};
+use dpci_core::unit::Weighting;
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -21,10 +22,11 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::data::{Data, Features, Matrices, on_violation};
+use crate::data::{Counts, Data, Features, Matrices, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
 use crate::rows::Rows;
+use crate::spec::{unit_of, weighting_of};
 use crate::task;
 
 /// `n` samples of `width` numbers each, one after another.
@@ -159,7 +161,7 @@ pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads))]
+#[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None, weight_total=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only")]
 pub(crate) fn minimize_erm<'py>(
     py: Python<'py>,
@@ -175,8 +177,16 @@ pub(crate) fn minimize_erm<'py>(
     tolerance: f64,
     max_iterations: usize,
     n_threads: Option<usize>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    max_rows: Option<u32>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weight_bound: Option<f64>,
+    weight_total: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = Data::new(&x, &y)?;
+    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let unit = unit_of(persons.is_some(), max_rows)?;
+    let weighting = weighting_of(weight_bound, weight_total, y.len())?;
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
     let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
     let loss = loss.get();
@@ -188,6 +198,7 @@ pub(crate) fn minimize_erm<'py>(
     };
     let minimum = task::run_over(py, &data, n_threads, |exec| {
         let design = unbounded(&data, loss, intercept, exec)?;
+        let design = counts.of(design, unit, weighting)?;
         let objective = Objective {
             records: &design,
             weights: None,
@@ -195,7 +206,7 @@ pub(crate) fn minimize_erm<'py>(
             l2_strength: check_l2_strength(l2_strength)?,
             extra_convexity: 0.0,
             linear_term,
-            n_samples: design.n_records() as f64,
+            n_samples: weighting.map_or(design.n_records() as f64, Weighting::divisor),
             exec,
         };
         minimize_risk(&objective, start, &options)

@@ -14,6 +14,7 @@ from dpci.cli.options import CommonOptions, find_schema, in_rows, schema_files, 
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.parsing import numbers, parse_loss
 from dpci.cli.rows import Counts, TableRows, find_tables
+from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.tuning import choose
 from dpci.tuning.selection import METHODS
@@ -21,6 +22,7 @@ from dpci.tuning.selection import METHODS
 _EXAMPLES = """\
 dpci tune people.csv --schema people.toml --rho 1 --radius 3 --candidate l2_strength=.1 --candidate l2_strength=.5
 dpci tune people.csv --schema people.toml --epsilon 2 --candidate l2_strength=.1,radius=2 --json
+dpci tune people.csv --schema people.toml --rho 1 --loss multinomial --validation-radius 3 --candidate l2_strength=.1
 """
 
 _TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
@@ -60,6 +62,7 @@ def tune(
         ),
     ] = None,
     model: options.ModelOptions,
+    classes: options.ClassesText = None,
     persons: options.Persons = None,
     max_rows: options.MaxRows = None,
     weights: options.Weights = None,
@@ -90,9 +93,14 @@ def tune(
     if paying is not None and paying.errors == "private":
         msg = "--ledger must have detailed errors for dpci tune, which reads the table first, got errors='private'"
         raise InvalidInput(msg)
-    description, domain = in_rows(find_schema(schema, target, formula), model.rows)
-    keywords: dict[str, Any] = dict(model.keywords(domain))
-    keywords.pop("classes", None)
+    keywords: dict[str, Any]
+    if asks_several(model, classes):
+        description = several_schema(schema, target, formula, classes)
+        keywords = options.given(**several_keywords(model, {}))
+    else:
+        description, domain = in_rows(find_schema(schema, target, formula), model.rows)
+        keywords = dict(model.keywords(domain))
+        keywords.pop("classes", None)
     counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
     counts.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter)

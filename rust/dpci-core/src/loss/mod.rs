@@ -337,6 +337,28 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
 
     /// sup minus inf of l over |u| ≤ `radius` and all targets, rounded up; infinite where it is not known.
     fn value_range(&self, radius: f64) -> f64;
+
+    /// The greatest loss over |u| ≤ `radius` and all targets: losses are convex in the predictor and in the target, so it is at a corner.
+    ///
+    /// # Errors
+    /// As [`Loss::evaluate`].
+    fn greatest_value(&self, radius: f64) -> Result<f64> {
+        let mut greatest = 0.0;
+        for u in [-radius, radius] {
+            for y in self.targets().ends() {
+                let mut total = 0.0;
+                let out = Batch {
+                    total: Some(&mut total),
+                    ..Batch::default()
+                };
+                self.evaluate(&[u], &[y], out)?;
+                if !(total <= greatest) {
+                    greatest = total;
+                }
+            }
+        }
+        Ok(greatest)
+    }
 }
 
 /// The range of a falling function of the margin over margins of size at most `radius`.

@@ -4,7 +4,7 @@
 //! Class 0 is the reference. With the probabilities p of the other classes the slope is the vector `r = p - e_y` and the curvature the
 //! matrix `M = diag(p) - ppᵀ`: docs/proofs/multinomial.md has their bounds.
 
-use std::f64::consts::SQRT_2;
+use std::f64::consts::{FRAC_PI_2, SQRT_2};
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, SeveralBatch, Targets};
@@ -12,6 +12,9 @@ use crate::{Error, Result};
 
 /// Above this many classes the roundings of a curvature are more than `VALUE_ROUNDINGS` of its bound.
 const MAX_CLASSES: usize = 20;
+
+/// Cells of each angle over which the greatest loss in a ball is looked for.
+const CELLS: usize = 64;
 
 /// Multinomial logistic loss: slope bound √2, curvature bound 1/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,13 @@ impl Multinomial {
     fn greatest_trace(self) -> f64 {
         let others = self.classes as f64 - 1.0;
         up((others - 1.0) / others)
+    }
+
+    /// Bound on inf of the loss over `‖u‖ ≤ radius` and all classes: by Jensen's inequality.
+    fn least_value(self, radius: f64) -> f64 {
+        let others = self.classes as f64 - 1.0;
+        let slope = (1.0 + (others - 1.0) / (others * others)).sqrt();
+        (others * (-radius * slope).exp()).ln_1p()
     }
 }
 
@@ -153,8 +163,31 @@ impl Loss for Multinomial {
         up((0.5 * alpha).hypot(2.0))
     }
 
-    fn value_range(&self, _radius: f64) -> f64 {
-        f64::INFINITY
+    fn value_range(&self, radius: f64) -> f64 {
+        let greatest = self.greatest_value(radius).unwrap_or(f64::INFINITY);
+        up(greatest - self.least_value(radius)) + 16.0 * f64::EPSILON * greatest
+    }
+
+    /// Over `‖u‖ ≤ radius`, too great by `3e-4·radius` at most: docs/proofs/multinomial.md, "Validation". The class lies at `-radius·cos α`,
+    /// one other at `radius·sin α·cos β`, and the rest, but the reference, share what is left of the sphere.
+    fn greatest_value(&self, radius: f64) -> Result<f64> {
+        let rest = self.classes as f64 - 3.0;
+        let cell = FRAC_PI_2 / CELLS as f64;
+        let mut greatest = 0.0_f64;
+        for alpha in (0..=CELLS).map(|i| i as f64 * cell) {
+            let (raised, others) = (radius * alpha.cos(), radius * alpha.sin());
+            for beta in (0..=CELLS).map(|j| j as f64 * cell) {
+                let one = others * beta.cos();
+                let each = others * beta.sin() / rest.max(1.0).sqrt();
+                // log(1 + e^raised·(1 + e^one + rest·e^each)), without overflow.
+                let top = one.max(each);
+                let sum = (-top).exp() + (one - top).exp() + rest * (each - top).exp();
+                let sum = raised + top + sum.ln();
+                greatest = greatest.max(sum + (-sum).exp().ln_1p());
+            }
+        }
+        // The greatest value lies half a diagonal of a cell or less from a point of the grid, and the slope there is radial.
+        Ok(up(greatest + 0.25 * SQRT_2 * radius * cell * cell))
     }
 }
 
@@ -295,6 +328,46 @@ mod tests {
             }
             let bound = loss.sup_joint_norm(4.0, 1.0);
             assert!(joint <= bound && joint > 0.7 * bound, "{joint} {bound}");
+        }
+    }
+
+    /// The same steps of a search from many places climb to the greatest and the least loss in the ball.
+    #[test]
+    fn the_range_in_a_ball_is_nearly_attained() {
+        for classes in 3..=6 {
+            let loss = Multinomial::new(classes).unwrap();
+            for radius in [0.1, 1.0, 3.0, 9.0] {
+                let in_ball = |u: Vec<f64>| -> Vec<f64> {
+                    let norm = u.iter().map(|u| u * u).sum::<f64>().sqrt();
+                    u.iter().map(|u| u * radius / norm).collect()
+                };
+                let (mut greatest, mut least) = (f64::MIN, f64::MAX);
+                for draw in 0..60 {
+                    let class = (draw % classes) as f64;
+                    for direction in [1.0, -1.0] {
+                        let mut u = in_ball(predictors(classes - 1, draw));
+                        for _ in 0..300 {
+                            let (value, slopes, _) = at(loss, &u, class);
+                            greatest = greatest.max(value);
+                            least = least.min(value);
+                            let steepest = slopes.iter().map(|s| s * s).sum::<f64>().sqrt();
+                            let moved = u.iter().zip(&slopes).map(|(u, slope)| {
+                                u + 0.2 * direction * radius * slope / (steepest + 1e-12)
+                            });
+                            u = in_ball(moved.collect());
+                        }
+                    }
+                }
+                let found = greatest - least;
+                let claimed = loss.value_range(radius);
+                assert!(
+                    found <= claimed && found > 0.98 * claimed,
+                    "{classes} {radius}: {found} {claimed}"
+                );
+                let bound = loss.greatest_value(radius).unwrap();
+                assert!(greatest <= bound && bound < greatest + 3e-4 * radius);
+            }
+            assert!(loss.value_range(1e5).is_finite());
         }
     }
 

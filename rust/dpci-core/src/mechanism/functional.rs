@@ -14,7 +14,6 @@ use crate::noise::{Law, NoiseGenerator, symmetric};
 use crate::privacy::{Budget, Calibration};
 use crate::row_domain::RowDomain;
 use crate::spec::FunctionalSpec;
-use crate::unit::Unit;
 
 /// The diagonal is raised by this many standard deviations of its noise (Zhang et al. 2012).
 const RIDGE_STD_DEVS: f64 = 4.0;
@@ -57,7 +56,8 @@ fn draw(spec: &FunctionalSpec, generator: &mut impl NoiseGenerator) -> Result<Po
 ///
 /// # Privacy
 /// Spends the whole budget of `spec`, for its relation and bounds. The query is the pair `q Σxxᵀ`, `l Σyx` in units of R² and RB, with
-/// the sensitivities of [`crate::privacy::Polynomial`]: independent Laplace noise on the coefficients is ε-DP (Dwork et al. 2006), Gaussian noise on
+/// the sensitivities of [`crate::privacy::Polynomial`], also for persons and weighted records, whose terms are convex combinations of
+/// those of single rows and 0: independent Laplace noise on the coefficients is ε-DP (Dwork et al. 2006), Gaussian noise on
 /// isometric coordinates of the sums ρ-zCDP or (ε, δ)-DP (Bun & Steinke 2016; Balle & Wang 2018). The ridge (four standard deviations
 /// of the noise on the diagonal, and the public λ), dropping the directions that are not positive, and solving are post-processing.
 ///
@@ -80,8 +80,8 @@ pub fn release_functional_mechanism(
             rows: RowDomain::Ball(c.row_norm),
             targets: c.polynomial.targets(),
             intercept: c.intercept,
-            unit: Unit::Row,
-            weight_bound: None,
+            unit: c.unit,
+            weight_bound: c.weighting.map(|w| w.bound),
         },
     )?;
     let (dim, [square_unit, cross_unit]) = (spec.n_params(), spec.units());
@@ -106,7 +106,7 @@ pub fn release_functional_mechanism(
     add_diagonal(
         &mut quadratic,
         dim,
-        ridge + 0.5 * c.n_samples as f64 * c.l2_strength,
+        ridge + 0.5 * c.divisor() * c.l2_strength,
     );
     let solved = solve_positive_part(
         &quadratic,
@@ -123,6 +123,7 @@ mod tests {
     use crate::noise::SimulationGenerator;
     use crate::privacy::{Neighbors, Polynomial};
     use crate::spec::FunctionalChoices;
+    use crate::unit::Unit;
 
     /// Mean squares of 4000 draws: of a diagonal entry, one off the diagonal, and a linear coefficient; six standard errors of each are
     /// below a fifth.
@@ -141,6 +142,8 @@ mod tests {
             budget,
             calibration,
             neighbors: Neighbors::ReplaceOne,
+            unit: Unit::Row,
+            weighting: None,
         })
         .unwrap();
         let mut generator = SimulationGenerator::new(98, 0);

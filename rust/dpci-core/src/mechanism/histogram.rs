@@ -2,6 +2,7 @@
 //!
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
+use super::row_facts::check_records;
 use super::seal::{Sealed, Values};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
@@ -12,17 +13,21 @@ use crate::noise::{Law, NoiseGenerator};
 use crate::objective::Objective;
 use crate::row_domain::RowDomain;
 use crate::solver::{Method, Options};
-use crate::spec::{Grid, HistogramSpec};
+use crate::spec::{Grid, HistogramSpec, MOST_RECORDS};
 use crate::{Error, Result};
+
+/// Shares are weighed by multiples of its reciprocal.
+const FINEST: f64 = 1024.0;
 
 /// Releases the noisy counts of all cells, the empty ones among them.
 ///
 /// # Privacy
-/// Spends the whole budget of `spec`: independent Laplace or Gaussian noise at the sensitivity of [`HistogramSpec::new`]. Every record
-/// falls into exactly one cell, whatever its values, so nothing is assumed about the rows.
+/// Spends the whole budget of `spec`: independent Laplace or Gaussian noise at the sensitivity of [`HistogramSpec::new`]. Every row
+/// falls into exactly one cell, whatever its values, so nothing is assumed about the rows; the rows of a record count at most 1 together.
 ///
 /// # Errors
-/// [`Error::Length`] for rows of another width, [`Error::Interrupted`], [`Error::NonFiniteRelease`], [`Error::Resource`] for more cells than memory
+/// [`Error::Length`] for rows of another width, [`Error::Unsupported`] for another unit of privacy or other weights than those of `spec`,
+/// [`Error::Interrupted`], [`Error::NonFiniteRelease`], [`Error::Resource`] for more cells than memory
 /// holds; nothing is released then.
 pub fn release_histogram(
     spec: &HistogramSpec,
@@ -34,16 +39,25 @@ pub fn release_histogram(
     // What the fit to the cells will need, too: once the counts are released it is too late to find out.
     check_room(n_cells.saturating_mul(3 * spec.grid().n_columns() + 16))?;
     let noise = spec.law().sample_bounded(generator)?;
-    let exact = counts(spec.grid(), design, exec)?;
+    let exact = counts(spec, design, exec)?;
     spec.seal().release_sum(&noise, &exact, generator)
 }
 
-/// How many records each cell has.
+/// How many records each cell has; of persons and weighted records the sum of their rows' shares, exact multiples of the resolution.
 ///
 /// # Errors
-/// [`Error::Length`] for rows of another width, [`Error::Interrupted`].
-fn counts(grid: &Grid, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
-    design.check_rows_are_records("a histogram")?;
+/// [`Error::Length`] for rows of another width, [`Error::TooManyRows`] for more records than add up exactly, [`Error::Interrupted`].
+fn counts(spec: &HistogramSpec, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f64>> {
+    let grid = spec.grid();
+    let (unit, weighting) = spec.records();
+    let bound = weighting.map(|w| w.bound);
+    check_records(design, unit, bound)?;
+    if design.shares().is_some() && design.n_records() > MOST_RECORDS {
+        return Err(Error::TooManyRows {
+            greatest: MOST_RECORDS,
+            got: design.n_records(),
+        });
+    }
     let width = design.n_params();
     let n_columns = width - usize::from(design.intercept().is_some());
     check_length("each row of X", grid.n_columns(), n_columns)?;
@@ -60,9 +74,14 @@ fn counts(grid: &Grid, design: &Design<'_>, exec: &Executor<'_>) -> Result<Vec<f
         Ok(cells)
     })?;
     let mut counts = vec![0.0; grid.n_cells()];
-    let multiplicities = design.multiplicities();
+    let (multiplicities, shares, step) =
+        (design.multiplicities(), design.shares(), spec.resolution());
     for (i, cell) in cells.into_iter().flatten().enumerate() {
-        counts[cell] += multiplicities.map_or(1.0, |m| f64::from(m[i]));
+        counts[cell] += match shares {
+            // Quotients by a power of two are exact.
+            Some(shares) => (shares[i] / step).floor() * step,
+            None => multiplicities.map_or(1.0, |m| f64::from(m[i])),
+        };
     }
     Ok(counts)
 }
@@ -76,10 +95,12 @@ pub struct CellRegression<'a> {
     pub l2_strength: f64,
     /// The constant appended to each row.
     pub intercept: Option<f64>,
+    /// Whether counts are sums of shares, so that small ones matter.
+    pub has_shares: bool,
 }
 
 /// Post-processing: minimises the regularised risk of the centres of the cells, each as many times as its released count says, rounded to
-/// a whole number and 0 where it is negative. All zero where no cell is left.
+/// a whole number, or of shares to 1/1024 or what 32 bits hold, and 0 where it is negative. All zero where no cell is left.
 ///
 /// # Errors
 /// As [`minimize_risk`].
@@ -100,8 +121,16 @@ pub fn fit_histogram(
     let n_params = n_columns + usize::from(regression.intercept.is_some());
     let (mut rows, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     let mut row = vec![0.0; n_columns];
+    let greatest = counts
+        .values()
+        .iter()
+        .fold(0.0, |a: f64, count| a.max(*count));
+    let mut scale = 1.0;
+    while regression.has_shares && scale < FINEST && 2.0 * scale * greatest < f64::from(u32::MAX) {
+        scale *= 2.0;
+    }
     for (cell, count) in counts.values().iter().enumerate() {
-        let weight = whole(*count);
+        let weight = whole(scale * count);
         if weight > 0 {
             targets.push(grid.center(cell, &mut row));
             rows.extend_from_slice(&row);

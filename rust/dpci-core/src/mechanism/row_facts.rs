@@ -47,20 +47,7 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             got: records.n_params(),
         });
     }
-    if records.unit() != facts.unit {
-        return Err(Error::Unsupported(format!(
-            "the data must have the unit of privacy of the mechanism, {}, got {}",
-            facts.unit,
-            records.unit()
-        )));
-    }
-    if records.weight_bound().map(f64::to_bits) != facts.weight_bound.map(f64::to_bits) {
-        return Err(Error::Unsupported(format!(
-            "the data must have the weights of the mechanism, {}, got {}",
-            describe_weights(facts.weight_bound),
-            describe_weights(records.weight_bound())
-        )));
-    }
+    check_records(records, facts.unit, facts.weight_bound)?;
     let bounds = records.bounds();
     let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
     if !facts.rows.contains(&bounds.rows) || bounds.targets != facts.targets || !same_intercept {
@@ -88,6 +75,28 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             expected: facts.n_samples,
             got: records.n_records(),
         });
+    }
+    Ok(())
+}
+
+/// Refuses another unit of privacy than the calibration assumes, and weights with another bound.
+pub(super) fn check_records(
+    records: &dyn Records,
+    unit: Unit,
+    weight_bound: Option<f64>,
+) -> Result<()> {
+    if records.unit() != unit {
+        return Err(Error::Unsupported(format!(
+            "the data must have the unit of privacy of the mechanism, {unit}, got {}",
+            records.unit()
+        )));
+    }
+    if records.weight_bound().map(f64::to_bits) != weight_bound.map(f64::to_bits) {
+        return Err(Error::Unsupported(format!(
+            "the data must have the weights of the mechanism, {}, got {}",
+            describe_weights(weight_bound),
+            describe_weights(records.weight_bound())
+        )));
     }
     Ok(())
 }

@@ -122,15 +122,6 @@ pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Resu
 ///
 /// Under add/remove the number of records is private, and so is that of the rows of persons: the bound holds for as many as a release
 /// lets pass.
-pub(super) fn mean_rounding(
-    of_rows: fn(usize) -> f64,
-    n_samples: f64,
-    neighbors: Neighbors,
-) -> f64 {
-    unit_mean_rounding(of_rows, n_samples, neighbors, Unit::Row)
-}
-
-/// The same for any unit.
 pub(super) fn unit_mean_rounding(
     of_rows: fn(usize) -> f64,
     n_samples: f64,

@@ -3,14 +3,15 @@
 //! Zhang, Zhang, Xiao, Yang & Winslett 2012, "Functional mechanism: regression analysis under differential privacy";
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
-use super::distances::{mean_rounding, share_seal};
+use super::distances::{share_seal, unit_mean_rounding};
 use super::{Part, Query, Seal, Step};
-use crate::loss::second_moment_rounding;
+use crate::loss::{hessian_rounding, second_moment_rounding};
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
     Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
 use crate::row_domain::row_norm_bound;
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -37,6 +38,18 @@ pub struct FunctionalChoices {
     pub calibration: Calibration,
     /// Neighbouring relation.
     pub neighbors: Neighbors,
+    /// Whose privacy is protected; `n_samples` is their number.
+    pub unit: Unit,
+    /// What is public of the weights of records; `None`: each counts once.
+    pub weighting: Option<Weighting>,
+}
+
+impl FunctionalChoices {
+    /// What divides the sums over the records in the mean objective.
+    pub(crate) fn divisor(&self) -> f64 {
+        self.weighting
+            .map_or(self.n_samples as f64, Weighting::divisor)
+    }
 }
 
 /// Validated choices, calibrated. Holds no data.
@@ -92,7 +105,13 @@ impl FunctionalSpec {
         let law = independent(step.cost, n_noises(c, n_params), step.scale)?;
         let draw = law.error_bound();
         let n = c.n_samples as f64;
-        let sums = n * mean_rounding(second_moment_rounding, n, c.neighbors);
+        // A share of a record is rounded and multiplies its terms, for which the sums of Hessians have room.
+        let of_rows = if c.unit == Unit::Row && c.weighting.is_none() {
+            second_moment_rounding
+        } else {
+            hessian_rounding
+        };
+        let sums = n * unit_mean_rounding(of_rows, n, c.neighbors, c.unit);
         // No weight of a sum or of its noise is above 1, and shaping the noise errs by less than the draw.
         let distance = |unit: f64| unit * (sums + 3.0 * draw);
         let cost = share_seal(seal, 2);

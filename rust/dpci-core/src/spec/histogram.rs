@@ -7,7 +7,14 @@ use super::functional::{independent, noise_of};
 use super::{Grid, Part, Query, Seal, Step};
 use crate::noise::{AnyLaw, Law};
 use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
+use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
+
+/// Shares are rounded down to multiples of this: sums of up to 2³¹ records are then exact in double precision.
+const SHARE: f64 = 1.0 / (1_u64 << 22) as f64;
+
+/// Most records whose shares add up exactly.
+pub(crate) const MOST_RECORDS: usize = 1 << 31;
 
 /// A grid with the noise on its counts. Holds no data.
 #[derive(Debug, Clone)]
@@ -16,6 +23,8 @@ pub struct HistogramSpec {
     step: Step,
     law: AnyLaw,
     seal: Seal,
+    unit: Unit,
+    weighting: Option<Weighting>,
 }
 
 impl HistogramSpec {
@@ -23,7 +32,7 @@ impl HistogramSpec {
     ///
     /// # Privacy
     /// A replaced record moves one count up and one down, by 1 each: L1 sensitivity 2, L2 sensitivity √2. One that is added or removed
-    /// moves one count: 1 and 1.
+    /// moves one count: 1 and 1. A person or a weighted record adds a convex combination of such changes and 0.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a budget whose noise has no finite scale.
@@ -68,7 +77,22 @@ impl HistogramSpec {
             step,
             law,
             seal,
+            unit: Unit::Row,
+            weighting: None,
         })
+    }
+
+    /// That of such records, whose counts have the same sensitivity.
+    #[must_use]
+    pub fn of_records(mut self, unit: Unit, weighting: Option<Weighting>) -> Self {
+        (self.unit, self.weighting) = (unit, weighting);
+        self
+    }
+
+    /// Whose privacy is protected, and what is public of the weights.
+    #[must_use]
+    pub fn records(&self) -> (Unit, Option<Weighting>) {
+        (self.unit, self.weighting)
     }
 
     /// The noise on the counts.
@@ -80,6 +104,11 @@ impl HistogramSpec {
     #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.seal
+    }
+
+    /// What the counts of persons and of weighted records are multiples of: sums of them are exact, as are those on the lattice.
+    pub(crate) fn resolution(&self) -> f64 {
+        self.seal.lattice().max(SHARE)
     }
 
     /// The grid.

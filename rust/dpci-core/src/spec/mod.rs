@@ -40,6 +40,7 @@ pub use fit::Spec;
 pub use functional::{FunctionalChoices, FunctionalSpec};
 pub use grid::{Axis, Grid};
 pub use histogram::HistogramSpec;
+pub(crate) use histogram::MOST_RECORDS;
 pub use matrix_budget::MatrixBudget;
 pub use matrix_noise::{clear_of_noise, sealed_std_dev};
 pub use moment_matrix::{MomentMatrixChoices, MomentMatrixSpec};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::seal::lattice_below;
 use crate::exec::sum_depth;
-use crate::loss::{Batch, Loss};
+use crate::loss::Loss;
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -54,7 +54,7 @@ impl Score {
                 loss.name()
             )));
         }
-        let greatest = greatest_value(&*loss, predictor)?;
+        let greatest = loss.greatest_value(predictor)?;
         let predictor_rounding =
             (n_params as f64 + 2.0) * f64::EPSILON * predictor * loss.sup_slope(predictor);
         Ok(Self {
@@ -118,26 +118,6 @@ pub(crate) fn check_predictor(loss: &dyn Loss, predictor: f64) -> Result<()> {
     }
 }
 
-/// The greatest loss over predictors of at most this size: losses are convex in the predictor and in the target, so it is at a corner.
-fn greatest_value(loss: &dyn Loss, predictor: f64) -> Result<f64> {
-    let [lower, upper] = loss.targets().ends();
-    let mut greatest = 0.0;
-    for u in [-predictor, predictor] {
-        for y in [lower, upper] {
-            let mut total = 0.0;
-            let out = Batch {
-                total: Some(&mut total),
-                ..Batch::default()
-            };
-            loss.evaluate(&[u], &[y], out)?;
-            if !(total <= greatest) {
-                greatest = total;
-            }
-        }
-    }
-    Ok(greatest)
-}
-
 /// The lattice of the losses, and what their steps are divided by in the exponent.
 ///
 /// # Errors
@@ -171,7 +151,7 @@ pub(crate) fn whole(steps: f64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{Logistic, Squared};
+    use crate::loss::{Batch, Logistic, Squared};
     use crate::spec::testing::parabola;
 
     #[test]

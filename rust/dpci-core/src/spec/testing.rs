@@ -152,5 +152,7 @@ pub(crate) fn functional(budget: Budget) -> FunctionalChoices {
         budget,
         calibration: Calibration::Tight,
         neighbors: Neighbors::AddRemove,
+        unit: Unit::Row,
+        weighting: None,
     }
 }

@@ -1,0 +1,99 @@
+"""Parameters that depend on no data, and the fit with them: the choice that costs nothing."""
+
+import dataclasses
+import math
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.base.validation import check_count
+from dpci.budgets import ZCDP, Budget, check_budget
+from dpci.data.arrays import Table
+from dpci.data.rows import check_in_memory
+from dpci.errors import InvalidInput
+from dpci.ledger.payment import Payment
+from dpci.model.fit import Prepare, fit_rows
+from dpci.model.row_shape import are_rows_given, with_default_rows
+from dpci.model.settings import Settings
+from dpci.model.tables import counts_beside
+from dpci.tuning.result import TuneResult
+
+
+def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
+    """Return parameters that depend on no data: λ = sqrt(d/(n ε)) on the ball of radius 1 (Wu et al., Section 4.2).
+
+    The rule is for rows and targets of size at most 1 and output perturbation under pure DP, whose error it balances
+    against that of the regularisation. For other notions ε stands for a number of the same size: under ZCDP for the
+    greatest pure epsilon that costs no more, under ApproxDP for the epsilon of the budget.
+
+    Parameters
+    ----------
+    n_samples : int
+        Public number of records.
+    n_params : int
+        Number of parameters d, the intercept included.
+    budget : PureDP, ZCDP or ApproxDP
+        What the fit will spend.
+
+    Returns
+    -------
+    dict
+        "l2_strength" and "radius", keywords of :func:`dpci.fit`. Nothing is spent.
+
+    Raises
+    ------
+    InvalidInput
+        For arguments out of range, and an epsilon at which λ is not a finite number.
+    """
+    n = check_count("n_samples", n_samples)
+    d = check_count("n_params", n_params)
+    budget = check_budget(budget)
+    pure = budget.pure_within() if isinstance(budget, ZCDP) else budget
+    square = d / n / pure.epsilon
+    if not 0.0 < square < math.inf:
+        raise InvalidInput(
+            f"epsilon must give a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
+        )
+    return {"l2_strength": math.sqrt(square), "radius": 1.0}
+
+
+def tune_by_rule(
+    X: Table,
+    y: ArrayLike,
+    payment: Payment,
+    options: dict[str, Any],
+    *,
+    prepare: Prepare | None,
+    persons: ArrayLike | str | None,
+    weights: ArrayLike | str | None,
+    stacklevel: int,
+) -> TuneResult:
+    """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`; warnings point ``stacklevel`` frames up."""
+    budget = payment.charged
+    for name in ("l2_strength", "radius"):
+        if name in options:
+            raise InvalidInput(
+                f"{name} must not be given with method='public_rule', which sets it, got {name}={options[name]!r}"
+            )
+    # Any λ will do to validate the others.
+    settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
+    if not are_rows_given(options):
+        settings = with_default_rows(settings)
+
+    def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
+        params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
+        chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
+        return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
+
+    check_in_memory(X, persons, weights)
+    with payment.release(X, y, settings, resolve, persons=persons is not None) as till:
+        counts = counts_beside(X, persons=persons, weights=weights)
+        if prepare is not None:
+            X, y = prepare(X, y)
+        rows, (params, chosen, spec) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
+        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
+    fitted.announce(stacklevel + 1)
+    found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
+    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
+    return found

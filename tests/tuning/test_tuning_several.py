@@ -1,0 +1,238 @@
+"""Tuning of models of three or more classes: its law, its score, persons and weights, payment, and what is refused."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import dpci
+from dpci import _core, tuning
+from dpci.budgets import core_budget
+from dpci.multinomial.release import multinomial_settings
+
+N, CLASSES = 2400, ("a", "b", "c")
+rng = np.random.default_rng(5)
+X = rng.uniform(-0.7, 0.7, (N, 2))
+Y = np.array(CLASSES)[(np.column_stack([np.zeros(N), 3 * X]) + rng.gumbel(size=(N, 3))).argmax(axis=1)]
+GRID = [{"l2_strength": 0.01}, {"l2_strength": 1.0}]
+ASKED = {"candidates": GRID, "validation_radius": 6.0, "classes": CLASSES}
+UNITS = {
+    "rows": {},
+    "persons": {"persons": np.arange(N) // 3},
+    "max_rows": {"persons": np.arange(N) // 3, "max_rows": 2},
+    "weights": {"weights": rng.uniform(0.0, 2.0, N), "weight_bound": 2.0},
+    "both": {"persons": np.arange(N) // 3, "weights": rng.uniform(0.0, 2.0, N), "weight_bound": 2.0},
+}
+
+
+def spec_of(n, grid, budget, method, *, n_classes=3, radius=2.0, expected_runs=6.0, n_columns=1, **keywords):
+    """The specification as ``dpci.tuning.tune`` makes it, without an intercept."""
+    keywords = {"fit_intercept": False, "moments": "none", "mechanism": "output", **keywords}
+    settings = [multinomial_settings(n_classes, budget=budget, **{**keywords, **candidate}) for candidate in grid]
+    return _core.TuningSpec(
+        [s.spec(n, n_columns) for s in settings],
+        loss=settings[0].core_loss,
+        validation_radius=radius,
+        method=method,
+        shape=1.0,
+        expected_runs=expected_runs,
+        budget=core_budget(budget),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("method", ["repeat", "chunks"])
+def test_without_noise_the_better_penalty_wins_and_is_fitted(method, unit):
+    limit = {"budget": dpci.PureDP(1e7), "seed": 1, **UNITS[unit]}
+    found = tuning.tune(X, Y, method=method, **ASKED, **limit)
+    assert found.params == GRID[0]
+    expected = dpci.multinomial.fit(X, Y, classes=CLASSES, **GRID[0], **limit)
+    assert isinstance(found.result, dpci.multinomial.MultinomialFit)
+    assert found.result.names == expected.names
+    assert found.result.n_samples == expected.n_samples
+    np.testing.assert_allclose(found.result.params, expected.params, atol=1e-5)
+    np.testing.assert_allclose(found.result.std_errors, expected.std_errors, rtol=1e-4)
+    np.testing.assert_allclose(found.result.predict_proba(X[:5]), expected.predict_proba(X[:5]), atol=1e-5)
+
+
+def model_again(minimiser, scale, radius, n, draw):
+    """Spherical Laplace noise on two parameters, moved into the ball: shape (n, 2)."""
+    angle = draw.uniform(0.0, 2 * np.pi, n)
+    models = minimiser + (scale * draw.gamma(2.0, size=n)) * np.array([np.cos(angle), np.sin(angle)])
+    return models.T * np.minimum(1.0, radius / np.linalg.norm(models, axis=0))[:, None]
+
+
+def loss_at(models):
+    """Of a row 1 of class 1, whose linear predictors are the parameters."""
+    return np.log1p(np.exp(models).sum(axis=-1)) - models[..., 0]
+
+
+@pytest.mark.parametrize("method", ["chunks", "repeat"])
+def test_choices_and_models_have_the_law_of_a_second_implementation(method):
+    """All records are the same, so that parts do not differ."""
+    n, radius, n_runs = 60, 1.0, 6000
+    epsilon = 8.0 if method == "repeat" else 1.0
+    grid = [{"l2_strength": strength} for strength in (0.7, 3.0, 30.0)]
+    spec = spec_of(n, grid, dpci.PureDP(epsilon), method, radius=radius)
+    rows = _core.simulate(spec, np.ones((n, 1)), np.ones(n), n_runs=n_runs, seed=1, n_threads=None)
+    draw = np.random.default_rng(2)
+
+    def risk(strength):
+        return optimize.minimize(lambda t: loss_at(t) + 0.5 * strength * t @ t, np.zeros(2), tol=1e-12).x
+
+    minimisers = [risk(candidate["l2_strength"])[:, None] for candidate in grid]
+    greatest = max(np.log1p(np.exp(u).sum()) - u[0] for u in radius * circle())
+    least = min(np.log1p(np.exp(u).sum()) - u[0] for u in radius * circle())
+    if method == "chunks":
+        scales = [2 * np.sqrt(2) / (n / 4 * c["l2_strength"]) / epsilon for c in grid]
+        parts = zip(minimisers, scales, strict=True)
+        models = np.stack([model_again(m, s, radius, n_runs, draw) for m, s in parts])
+        exponents = -epsilon * loss_at(models) * (n / 4) / (2 * (greatest - least))
+        chosen = (exponents + draw.gumbel(size=exponents.shape)).argmax(axis=0)
+        params = models[chosen, np.arange(n_runs)]
+    else:
+        run = epsilon / 3
+        scales = [2 * np.sqrt(2) / (n * c["l2_strength"]) / (0.75 * run) for c in grid]
+        chosen, params = np.empty(n_runs, int), np.empty((n_runs, 2))
+        for i in range(n_runs):
+            while (k := draw.geometric(1 / 6.0)) > 120:
+                pass
+            which = draw.integers(3, size=k)
+            models = np.concatenate([model_again(minimisers[j], scales[j], radius, 1, draw) for j in which])
+            scores = loss_at(models) + draw.laplace(scale=(greatest - least) / n / (0.25 * run), size=k)
+            chosen[i], params[i] = which[scores.argmin()], models[scores.argmin()]
+    counts = [np.bincount(found, minlength=3) for found in (rows[:, 0].astype(int), chosen)]
+    assert np.min(counts) > 100
+    tests = [stats.chi2_contingency(counts).pvalue]
+    tests += [stats.ks_2samp(rows[:, 1 + k], params[:, k]).pvalue for k in range(2)]
+    assert min(tests) > 1e-6 / 3
+
+
+def circle():
+    """Directions of two predictors."""
+    angle = np.linspace(0.0, 2 * np.pi, 2001)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 6])
+@pytest.mark.parametrize("counts", [{}, {"contribution": "mean"}, {"max_rows": 3}, {"weight_bound": 2.0}])
+@pytest.mark.parametrize("radius", [0.5, 4.0])
+def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(n_classes, counts, radius):
+    """Whole persons of three rows at one point of the ball; weights may leave almost nothing of a record."""
+    n, row_norm = 50, 2.0
+    spec = spec_of(
+        n,
+        [{"l2_strength": 1.0}],
+        dpci.PureDP(1.0),
+        "repeat",
+        n_classes=n_classes,
+        radius=radius,
+        row_norm=row_norm,
+        **counts,
+    )
+    paid = spec.facts()["score_sensitivity"]
+    draw = np.random.default_rng(n_classes)
+    n_rows = 3 if counts.keys() & {"contribution", "max_rows"} else 1
+    least_share = 0.0 if counts.keys() & {"max_rows", "weight_bound"} else 1.0
+
+    def person(theta, rows, labels):
+        u = np.column_stack([np.zeros(n_rows), rows @ theta.T])
+        return np.mean(np.logaddexp.reduce(u, axis=1) - u[np.arange(n_rows), labels])
+
+    def moved(z, labels, others, share):
+        theta, rows = z[: 2 * (n_classes - 1)].reshape(-1, 2), z[2 * (n_classes - 1) :].reshape(2, n_rows, 2)
+        theta = theta * radius / np.linalg.norm(theta)
+        rows = rows * row_norm / np.linalg.norm(rows, axis=2, keepdims=True)
+        return (person(theta, rows[0], labels) - share * person(theta, rows[1], others)) / n
+
+    greatest = 0.0
+    size = 2 * (n_classes - 1) + 4 * n_rows
+    for _ in range(300):
+        labels, others = draw.integers(n_classes, size=(2, n_rows))
+        assert abs(moved(draw.normal(size=size), labels, others, draw.uniform(least_share, 1.0))) <= paid
+    for _ in range(8):
+        # One class in each person: the worst persons have rows that are all alike.
+        labels, others = np.ones(n_rows, int), np.full(n_rows, draw.integers(1, n_classes))
+        start = draw.normal(size=size)
+        found = optimize.minimize(lambda z: -moved(z, labels, others, least_share), start)  # noqa: B023  # used at once
+        greatest = max(greatest, -found.fun)
+    assert 0.95 * paid <= greatest <= paid
+
+
+def test_a_tuning_of_persons_pays_once_and_survives_files():
+    ledger = dpci.Ledger(dpci.PureDP(5.0))
+    found = tuning.tune(X, Y, budget=dpci.PureDP(4.0), ledger=ledger, **ASKED, **UNITS["persons"])
+    assert ledger.remaining == dpci.PureDP(1.0)
+    (entry,) = ledger.history
+    assert (entry.unit, entry.model) == ("person", found.digest)
+    assert found.privacy["fit"]["unit"] == "person"
+    assert found.privacy["fit"]["classes"] == list(CLASSES)
+    for again in (tuning.TuneResult.from_json(found.to_json()), pickle.loads(pickle.dumps(found))):
+        assert again.to_json() == found.to_json()
+        assert again.result.classes == CLASSES
+        np.testing.assert_array_equal(again.result.predict(X[:4]), found.result.predict(X[:4]))
+    # The model alone says what it is a part of, and so does its file.
+    alone = dpci.multinomial.MultinomialFit.from_json(found.result.to_json())
+    assert alone.digest == found.result.digest
+    assert "the choice among 2 candidates and the fit" in found.result.summary()
+    assert "log odds of 'b', 'c' against 'a'" in found.summary()
+    document = found.officer_report(ledger=ledger)
+    assert "a, b, c" in document
+    damaged = json.loads(found.to_json())
+    damaged["fit"]["classes"] = ["a", "b", "d"]
+    with pytest.raises(dpci.InvalidInput):
+        tuning.TuneResult.from_json(json.dumps(damaged))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "public_rule", "candidates": None, "validation_radius": None}, "public rule is for one linear"),
+        ({"selection_share": 1.0}, "selection_share must be below 1 with three or more classes"),
+        ({"validation_loss": "logistic"}, "validation_loss must be None with three or more classes"),
+        ({"radius": 1.0}, "radius must not be given with three or more classes"),
+        ({"candidates": [{"l2_strength": 1.0, "radius": 2.0}]}, "must differ only in l2_strength, mechanism"),
+        ({"candidates": [{"mechanism": "output"}]}, "every candidate must have an l2_strength"),
+        ({"validation_radius": None}, "validation_radius must be given"),
+        ({"neighbors": "add_remove", "n_public": N}, "private tuning requires neighbors"),
+        ({"classes": ("a", "b", "b")}, "classes"),
+        ({"loss": "logistic"}, "loss must not be given with three or more classes"),
+    ],
+)
+def test_refused(change, message):
+    ledger = dpci.Ledger(dpci.PureDP(5.0), neighbors=change.get("neighbors", "replace_one"))
+    with pytest.raises(dpci.InvalidInput, match=message):
+        tuning.tune(X, Y, **{"budget": dpci.PureDP(4.0), "ledger": ledger, **ASKED, **change})
+    assert ledger.history == ()
+
+
+def test_a_schema_has_the_classes():
+    schema = dpci.schema.Schema(
+        columns=tuple(dpci.schema.NumericColumn(name=name, lower=-1, upper=1) for name in ("one", "two")),
+        target=dpci.schema.CategoricalTarget(column="c", classes=(("a",), ("b",), ("c",))),
+    )
+    table = {"one": X[:, 0], "two": X[:, 1], "c": Y}
+    found = tuning.tune(table, schema=schema, budget=dpci.PureDP(20.0), candidates=GRID, validation_radius=6.0)
+    assert found.result.classes == CLASSES
+    assert found.result.in_units().names[0].startswith("b:")
+
+
+def test_the_search_of_an_estimator():
+    sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
+    model = sklearn.PrivateMultinomialRegression(epsilon=40.0, classes=("c", "a", "b"), weight_bound=2.0)
+    grid = {"l2_strength": [0.01, 1.0], "mechanism": ["objective", "output"]}
+    search = sklearn.PrivateGridSearch(model, grid, validation_radius=6.0)
+    search.fit(X, Y, UNITS["weights"]["weights"], persons=UNITS["persons"]["persons"])
+    assert search.result_.result.n_samples == N // 3
+    assert search.best_params_["l2_strength"] == 0.01
+    assert search.classes_.tolist() == ["a", "b", "c"]
+    assert search.best_estimator_.coef_.shape == (3, 2)
+    np.testing.assert_allclose(search.predict_proba(X[:7]).sum(axis=1), 1.0)
+    assert (search.predict(X) == Y).mean() > 0.5
+    with pytest.raises(dpci.InvalidInput, match="classes of the estimator must be given"):
+        sklearn.PrivateGridSearch(sklearn.PrivateMultinomialRegression(), grid, validation_radius=6.0).fit(X, Y)
+    with pytest.raises(dpci.InvalidInput, match="candidates must differ only in"):
+        sklearn.PrivateGridSearch(model, {"radius": [1.0]}, validation_radius=6.0).fit(X, Y)
