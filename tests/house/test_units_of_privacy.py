@@ -175,13 +175,6 @@ def test_what_is_said_is_what_happens(name, what, said):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{what}'"):
             call(X, Y, **given)
         return
-    if said == "one row each":
-        ledger = dpci.Ledger(dpci.PureDP(9.0))
-        with pytest.raises(InvalidInput, match="persons must have one row each"):
-            call(X, Y, **given, ledger=ledger)
-        assert ledger.history == ()
-        assert n_records(call(X, Y, persons=ALONE)) == N
-        return
     expected = {"persons": PERSONS, "weights": N}[what] // (2 if name in HALVES else 1)
     # Under add/remove the number is public, whatever the records are.
     assert n_records(call(X, Y, **given)) in {None, STRATA["n_public"] if name == "dpci.fit_strata" else expected}

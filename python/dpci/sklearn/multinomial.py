@@ -281,7 +281,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         keywords = self.get_params(deep=False)
         for name in ("ledger", "weight_bound", "weight_total"):
             del keywords[name]
-        return {**keywords, "budget": budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))}
+        budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
+        return {**keywords, "budget": budget}
 
     def _take(self, result: MultinomialFit) -> Self:  # type: ignore[override]  # of its own kind
         """Set the fitted attributes from what was released."""

@@ -105,6 +105,7 @@ fn counts_and_the_regression_on_them() {
                     loss: &loss,
                     l2_strength,
                     intercept,
+                    has_shares: false,
                 };
                 fit_histogram(spec.grid(), counts, &regression, exec)
             };

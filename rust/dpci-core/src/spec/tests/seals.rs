@@ -4,8 +4,9 @@ use super::*;
 use crate::loss::gradient_rounding;
 use crate::privacy::Cost;
 use crate::privacy::Perturbation::{Objective, Output};
-use crate::spec::distances::{mean_rounding, noise_rounding, share_seal};
+use crate::spec::distances::{noise_rounding, share_seal, unit_mean_rounding};
 use crate::spec::seal::{Part, Seal, lattice_below};
+use crate::unit::Unit;
 
 fn message(dim: usize, distance: f64, cost: Cost) -> String {
     Seal::new(Part::Values, dim, distance, cost)
@@ -111,18 +112,18 @@ fn seals_share_what_was_split_off() {
 fn roundings_of_means() {
     // A made-up rounding that tells how many rows it was asked for.
     let rows = |n: usize| n as f64;
-    let one = mean_rounding(rows, 1000.0, Neighbors::ReplaceOne);
+    let one = unit_mean_rounding(rows, 1000.0, Neighbors::ReplaceOne, Unit::Row);
     assert!(one > 1000.0 - 1e-9 && one < 1000.0 + 1e-9);
-    let none = mean_rounding(|_| 0.0, 1000.0, Neighbors::ReplaceOne);
+    let none = unit_mean_rounding(|_| 0.0, 1000.0, Neighbors::ReplaceOne, Unit::Row);
     assert_near(none, f64::EPSILON, 0.0);
     // Sixteen times the records, each a sixteenth part of n more.
     assert_near(
-        mean_rounding(rows, 1000.0, Neighbors::AddRemove),
+        unit_mean_rounding(rows, 1000.0, Neighbors::AddRemove, Unit::Row),
         16.0 * 16_000.0,
         1e-12,
     );
     assert_near(
-        mean_rounding(|_| 0.0, 1000.0, Neighbors::AddRemove),
+        unit_mean_rounding(|_| 0.0, 1000.0, Neighbors::AddRemove, Unit::Row),
         16.0 * f64::EPSILON,
         0.0,
     );
