@@ -203,6 +203,25 @@ def test_other_commands_name_the_loss(files):
     assert "a multinomial fit" in run("compare", folder / "model.json", folder / "model.json", code=2)
 
 
+def test_tune_chooses_among_models_of_several_classes(files):
+    folder, _ = files
+    out = folder / "tuned.json"
+    candidates = ("--candidate", "l2_strength=0.02", "--candidate", "l2_strength=0.5,mechanism=output")
+    asked = ("tune", folder / "table.csv", "--schema", folder / "schema.toml", "--epsilon", 20, "--loss", "multinomial")
+    run("ledger", "create", folder / "tune.db", "--epsilon", 30)
+    paid = ("--ledger", folder / "tune.db", "--output", out)
+    printed = json.loads(run(*asked, *candidates, "--validation-radius", 3, *paid, "--json", "--quiet"))
+    assert printed["classes"] == CLASSES
+    assert printed["chosen"]["l2_strength"] in {0.02, 0.5}
+    found = dpci.tuning.TuneResult.from_json(out.read_text(encoding="utf-8"))
+    assert found.result.classes == tuple(CLASSES)
+    assert dpci.Ledger.open(folder / "tune.db").remaining == dpci.PureDP(10.0)
+    assert "log odds" in run("report", out)
+    assert "nothing differs" in run("verify", out, "--ledger", folder / "tune.db", "--schema", folder / "schema.toml")
+    refused = run(*asked, *candidates, "--validation-radius", 3, "--radius", 2, code=1)
+    assert "--radius must not be given with --loss multinomial" in refused
+
+
 def test_chunks_and_private_errors(files):
     folder, _ = files
     run("ledger", "create", folder / "private.db", "--rho", "3", "--errors", "private")

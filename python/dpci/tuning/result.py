@@ -19,7 +19,7 @@ from dpci.base.tables import format_facts, number_format
 from dpci.base.validation import broken
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
-from dpci.losses import describe
+from dpci.losses import SEVERAL, describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial import record as multinomial_record
 from dpci.multinomial.result import MultinomialFit, fit_of
@@ -344,6 +344,9 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
             raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
     if selected and (selection is None or selection.budget != budget or fit.budget != budget):
         raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {fit.budget}")
+    own = _record_of(fit).loss
+    if selection is not None and SEVERAL in {selection.loss["name"], own["name"]} and selection.loss != own:
+        raise InvalidInput(f"validation_loss must be the loss of the model, got {selection.loss!r} with {own!r}")
     params = values["params"]
     if not isinstance(params, dict):
         raise broken("params", "an object", params)

@@ -10,7 +10,8 @@ from dpci.accounting.seals import seals_from
 from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
-from dpci.losses import Loss, declaration, from_declaration
+from dpci.losses import SEVERAL, Loss, declaration, from_declaration
+from dpci.multinomial.loss import check_declared
 from dpci.released.rules import Rule, check_seals, one_of
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
@@ -84,9 +85,13 @@ class Selection:
         index = check_count("index", values["index"], least=0)
         if index >= n_candidates:
             raise InvalidInput(f"index must be below n_candidates={n_candidates}, got index={index}")
-        loss = from_declaration(values["validation_loss"])
-        if loss is None or declaration(loss, loss.to_core()) != values["validation_loss"]:
-            raise InvalidInput(f"validation_loss must be that of a built-in loss, got {values['validation_loss']!r}")
+        declared = values["validation_loss"]
+        if declared["name"] == SEVERAL:
+            check_declared(declared, 1 + int(declared["target_bounds"][1]))
+        else:
+            loss = from_declaration(declared)
+            if loss is None or declaration(loss, loss.to_core()) != declared:
+                raise InvalidInput(f"validation_loss must be that of a built-in loss, got {declared!r}")
         rules = {**_RULES, **_RULES_OF[chosen]}
         facts = {name: rule(name, values[name]) for name, rule in rules.items()}
         n_parts = len(facts.get("chunk_sizes", ())) or n_candidates + 1
@@ -96,7 +101,7 @@ class Selection:
             raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
         budget = budget_from_parameters(notion, values["budget"])
         listed = _check_candidates(values["candidates"], n_candidates) if "candidates" in values else None
-        return cls(chosen, index, n_candidates, budget, dict(values["validation_loss"]), facts, listed)
+        return cls(chosen, index, n_candidates, budget, dict(declared), facts, listed)
 
 
 def _check_candidates(value: object, n_candidates: int) -> tuple[dict[str, Any], ...]:
