@@ -78,7 +78,6 @@ SITES = {
         "_encoded": (1, ("persons",)),
     },
     "baselines/choices": {
-        "check_one_row_each": (1, ("parts_persons",)),
         "polynomial_loss": (1, ()),
         "unbounded_loss": (1, ()),
     },

@@ -149,10 +149,6 @@ def test_damaged_files_are_refused(fitted):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (
-            {"whole": Whole("tuning", 2, "replace_one", dpci.ZCDP(0.6), {"rho": 0.1}).to_dict()},
-            "part of another release",
-        ),
         ({"whole": Whole("disjoint_groups", 2, "replace_one", BUDGET).to_dict()}, "part of another release"),
         ({"projection": "floor"}, "projection"),
         ({"projection": "cautious"}, "projection"),

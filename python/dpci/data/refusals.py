@@ -24,8 +24,7 @@ OF_PYTHON = {
     ),
     "index": Refusal("the index of y differs from the index of X", "before", "two labels, row"),
     "parts_persons": Refusal(
-        "a person with rows in several parts or disjoint groups, or several rows in a baseline; ids of other types in "
-        "another part or group",
+        "a person with rows in several parts or disjoint groups; ids of other types in another part or group",
         "before",
         "types, the number of rows, no id",
         remains=True,

@@ -19,7 +19,7 @@ from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
-from dpci.tuning.candidates import candidate_settings
+from dpci.tuning.candidates import candidate_settings, check_share
 
 _FREE = ("l2_strength", "mechanism", "split", "moments")
 _COMMON = ("fit_intercept", "intercept_scale", "row_norm", "on_violation", "neighbors", "n_public", "n_threads", "seed")
@@ -82,7 +82,7 @@ class Several(Single):
             raise broken(
                 "validation_loss", f"None {rule}, which are compared by their own loss", given["validation_loss"]
             )
-        if given["selection_share"] == 1:
+        if check_share(given["selection_share"]) == 1:
             raise broken("selection_share", f"below 1 {rule}, whose chosen model is fitted again", 1)
         for name, value in keywords.items():
             if name not in _KEYWORDS:

@@ -22,7 +22,6 @@ from dpci.tuning.selection import METHODS
 _EXAMPLES = """\
 dpci tune people.csv --schema people.toml --rho 1 --radius 3 --candidate l2_strength=.1 --candidate l2_strength=.5
 dpci tune people.csv --schema people.toml --epsilon 2 --candidate l2_strength=.1,radius=2 --json
-dpci tune people.csv --schema people.toml --rho 1 --loss multinomial --validation-radius 3 --candidate l2_strength=.1
 """
 
 _TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
