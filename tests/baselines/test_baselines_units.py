@@ -216,7 +216,7 @@ def test_records_and_ledgers_say_whom_they_protect():
         assert found.privacy["unit"] == "person"
         assert found.privacy["constants"]["persons"] == {"max_rows": None}
         assert found.privacy["constants"]["weights"]["bound"] == 3.0
-        assert "replace one person" in found.summary()
+        assert "one person replaced" in found.summary()
         assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
         plain = release(budget=dpci.PureDP(2.0))
         # Files of rows are those of earlier versions.

@@ -223,7 +223,7 @@ def test_a_schema_has_the_classes():
 
 def test_the_search_of_an_estimator():
     sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
-    model = sklearn.PrivateMultinomialRegression(epsilon=40.0, classes=("c", "a", "b"), weight_bound=2.0)
+    model = sklearn.PrivateMultinomialRegression(epsilon=1e4, classes=("c", "a", "b"), weight_bound=2.0)
     grid = {"l2_strength": [0.01, 1.0], "mechanism": ["objective", "output"]}
     search = sklearn.PrivateGridSearch(model, grid, validation_radius=6.0)
     search.fit(X, Y, UNITS["weights"]["weights"], persons=UNITS["persons"]["persons"])

@@ -330,13 +330,9 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     selection = None if saved is None else Selection.from_dict(saved, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
     text = json.dumps(values["model"] if selected else values["fit"])
-    fit: PrivateFit | MultinomialFit | SelectedFit
-    if selected:
-        fit = SelectedFit(read_record(text, selected=True))
-    elif values["fit"].get("schema") == multinomial_record.SCHEMA:
-        fit = MultinomialFit.from_json(text)
-    else:
-        fit = PrivateFit.from_json(text)
+    is_several = not selected and values["fit"].get("schema") == multinomial_record.SCHEMA
+    reader: type[PrivateFit | MultinomialFit] = MultinomialFit if is_several else PrivateFit
+    fit = SelectedFit(read_record(text, selected=True)) if selected else reader.from_json(text)
     parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
     for name, whole in budget.parameters().items():
         total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
