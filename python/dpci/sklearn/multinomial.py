@@ -207,7 +207,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         warn_of_fitting()
         check_unit_columns(None, X, persons=persons, weights=sample_weight)
         keywords = self._fit_keywords()
-        weights = self._weights(sample_weight, keywords)
+        self._weights(sample_weight, keywords)
         keywords.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         known = keywords.pop("classes")
         recommended = keywords["l2_strength"] is None
@@ -242,7 +242,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 multinomial_settings(len(classes), **keywords),
                 payment=payment,
                 persons=persons,
-                weights=weights,
+                weights=sample_weight,
                 inferred=known is None,
                 recommended=recommended,
                 stacklevel=level + 1,

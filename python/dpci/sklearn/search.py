@@ -213,7 +213,7 @@ class PrivateGridSearch(BaseEstimator):
         best.set_params(**self.best_params_, **_budget_params(tuned.result.budget), ledger=None)
         if self.selection_share == 1:  # the fits that were compared are without moments, whatever a candidate says
             best.set_params(moments="none", split=None)
-        self.best_estimator_ = best._take(tuned.result)  # type: ignore[arg-type]  # noqa: SLF001  # of the estimator's own kind
+        self.best_estimator_ = best._take(tuned.result)  # noqa: SLF001  # of the estimator's own kind
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
             self.__dict__.pop(name, None)  # an earlier fit may have had names
             if hasattr(best, name):
