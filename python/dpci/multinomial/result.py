@@ -1,6 +1,7 @@
 """The result of a multinomial fit: coefficients of each class, intervals, probabilities, and what was spent."""
 
 import json
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpci.approval.facts import Approval
+    from dpci.report.html.elements import Html
 
 
 class MultinomialFit(Approvable):
@@ -269,13 +271,8 @@ class MultinomialFit(Approvable):
         title : str, optional
             Heading of the page; None: the classes, and which is the reference.
         """
-        from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
-
-        kind = "A private model" if self.private else "A model with seeded noise"
-        outcome = "" if self.schema is None else f" of {self.schema.target.column}"
-        heading = f"{kind}{outcome}: {self._odds}" if title is None else title
         view = View(level=level, simultaneous=simultaneous, units=units)
-        page = html_report(self._fit, view, title=heading, digest=self.digest)
+        page = page_of_classes(self, view, title=title)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -325,3 +322,15 @@ class MultinomialFit(Approvable):
 def fit_of(result: MultinomialFit) -> PrivateFit:
     """Return the fit of all parameters, for the rooms that show it; its predictions are not those of classes."""
     return result._fit  # noqa: SLF001  # of this module's own class
+
+
+def page_of_classes(
+    result: MultinomialFit, view: View, *, title: str | None, digest: str | None = None, before: "Sequence[Html]" = ()
+) -> str:
+    """Return a page on the result, as :func:`dpci.report.html.page.html_report` does; for the rooms that show it."""
+    from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+
+    kind = "A private model" if result.private else "A model with seeded noise"
+    outcome = "" if result.schema is None else f" of {result.schema.target.column}"
+    heading = f"{kind}{outcome}: {result._odds}" if title is None else title  # noqa: SLF001  # of this module's class
+    return html_report(fit_of(result), view, title=heading, digest=digest or result.digest, before=before)

@@ -22,7 +22,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial import record as multinomial_record
-from dpci.multinomial.result import MultinomialFit, fit_of
+from dpci.multinomial.result import MultinomialFit, fit_of, page_of_classes
 from dpci.released.facts import conditions, constants
 from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
@@ -225,7 +225,11 @@ class TuneResult(Approvable):
         if self.selection is not None and self.selection.candidates is not None:
             rows[1:1] = [["candidates", "; ".join(map(params_text, self.selection.candidates))]]
         choice = section("choice", "The choice", data_table("How the settings were chosen", ["what", "value"], rows))
-        page = html_report(self.result, View(level=level), title=title, digest=self.digest, before=[choice])
+        view = View(level=level)
+        if isinstance(self.result, MultinomialFit):
+            page = page_of_classes(self.result, view, title=title, digest=self.digest, before=[choice])
+        else:
+            page = html_report(self.result, view, title=title, digest=self.digest, before=[choice])
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
