@@ -14,8 +14,6 @@ pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "docs" / "evidence"
 FIGURES = [*sorted(EVIDENCE.glob("*.svg")), ROOT / "docs" / "first_result.svg"]
-# What does not keep the style yet, because it is timed on an idle machine.
-OLD = {"replicates_cost"}
 SHOWN = re.compile(r"^!\[([^\]]*)\]\(([\w/]+\.svg)\)\n\n(.*)$", re.MULTILINE)
 
 
@@ -59,8 +57,7 @@ def drawn(tmp_path, *, letters=LETTERS, width=WIDTH, title="A title of at least 
 
 @pytest.mark.parametrize("path", FIGURES, ids=[path.stem for path in FIGURES])
 def test_a_figure_of_the_evidence_keeps_the_style(path):
-    if path.stem not in OLD:
-        assert faults(path.read_text("utf-8")) == []
+    assert faults(path.read_text("utf-8")) == []
 
 
 def test_faults_are_found(tmp_path):
@@ -97,10 +94,9 @@ def test_a_figure_has_alternative_text_and_a_caption(page):
     assert set(re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)) == set(shown)
     for name, (alternative, below) in shown.items():
         assert (page.parent / name).is_file()
-        if Path(name).stem not in OLD:
-            assert len(alternative.split()) >= 10, name
-            assert below.startswith("*"), name
-            assert len(below.split()) >= 15, name
+        assert len(alternative.split()) >= 10, name
+        assert below.startswith("*"), name
+        assert len(below.split()) >= 15, name
 
 
 def test_every_figure_of_the_evidence_is_shown():
