@@ -35,9 +35,9 @@ _F64 = NDArray[np.float64]
 class Report(SavedReport):
     """A released model with bounds on what it costs a given record; made by :func:`dpci.per_instance.report`.
 
-    Call it with records. It holds released and public values only, so it may be published. **Its values at private
-    records may not**: they read these records, and a list or a plot of them over the training data is a new release,
-    without any noise. See docs/per_instance.md.
+    Call it with records. It holds released and public values only, so it may be published. Its values at private
+    records may not be published: they read these records, and a list or a plot of them over the training data is a
+    new release, without any noise. See docs/per_instance.md.
     """
 
     __slots__ = ("_bounds", "_loss")

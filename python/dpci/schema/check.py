@@ -54,7 +54,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class SchemaCheck:
-    """What a schema would do to a table, made by ``Schema.check``. **Not private**: it is for the holder of the data.
+    """What a schema would do to a table, made by ``Schema.check``. Not private: it is for the holder of the data.
 
     Attributes
     ----------

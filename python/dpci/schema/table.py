@@ -247,7 +247,7 @@ class Schema:
     def check(self, table: Table) -> SchemaCheck:
         """Return what the schema would do to a table: what it moves or refuses, and categories that no row has.
 
-        **Not private**: it counts rows, and is for the holder of the data, before anything is spent. The target is
+        Not private: it counts rows, and is for the holder of the data, before anything is spent. The target is
         looked at where the table has it.
 
         Raises
