@@ -129,7 +129,7 @@ def test_the_help_of_the_program(monkeypatch, capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]
-    assert lines[:4] == ["check", "plan", "fit", "tune"]
+    assert lines[:4] == ["check", "plan", "ledger", "fit"]
     assert set(lines) == {words[0] for words in COMMANDS}
     for code in (0, 1, 2, 3, 70, 74, 129, 130, 141, 143):
         assert f"\n  {code} " in text

@@ -55,6 +55,7 @@ NO_RESULT = {
         for name in ("in_units", "marginal_effects")
     },
     "regression.in_units": "no schema",
+    **{f"{fit}.rate_ratios": "no loss of counts" for fit in ("pure", "other", "approx", "ball", "no moments")},
     **{f"ball.{name}": "the radius binds" for name in NEEDS_INTERVALS},
     **{f"{fit}.{name}": "intervals need moments" for fit in ("no moments", "selected") for name in NEEDS_INTERVALS},
     "selected.to_html": "a page is that of the whole tuning",

@@ -215,10 +215,8 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert joint.pvalue == auto.pvalue_joint
     assert result.wald_test("x0").method == "joint"
     assert "Moment noise: the noise in the released matrices may be" in result.summary().replace("\n", " ")
-    # The page says it to readers of single intervals.
-    counted = matrix == "covariance"
-    said = "each single interval allows for this" if counted else "The intervals do not account for it."
-    assert said in result.to_html()
+    # The page has single intervals only, and says where they leave this noise out.
+    assert ("The intervals do not account for it." in result.to_html()) == (matrix == "Hessian")
 
 
 def test_noise_over_nothing_is_infinite(rows):

@@ -50,7 +50,7 @@ def test_every_home_of_a_release_pays_before_it():
                     assert call in paid, f"{file.name}, line {call.lineno}"
     assert releases == 9
     assert homes == {
-        *("release_fit", "release_tuned", "_tune_by_rule", "report"),  # the first also of several classes
+        *("release_fit", "release_tuned", "tune_by_rule", "report"),  # the first also of several classes
         *("functional_mechanism", "projected_histogram", "release_matrix"),
     }
 

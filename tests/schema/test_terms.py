@@ -233,7 +233,7 @@ def test_it_is_the_difference_of_predictors_there(formula, at) -> None:
 
 def test_products_that_are_not_in_a_model_do_not_matter() -> None:
     schema = Schema.from_formula("age*sex", BASE)
-    assert schema.units_of([True, True, False])[:2] == ("per year", "against F")
+    assert schema._units_of([True, True, False])[:2] == ("per year", "against F")
 
 
 def test_the_target_of_a_formula() -> None:

@@ -272,7 +272,7 @@ class MultinomialFit(Approvable):
             Heading of the page; None: the classes, and which is the reference.
         """
         view = View(level=level, simultaneous=simultaneous, units=units)
-        page = page_of_classes(self, view, title=title)
+        page = page_of(self, view, title=title)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -324,12 +324,19 @@ def fit_of(result: MultinomialFit) -> PrivateFit:
     return result._fit  # noqa: SLF001  # of this module's own class
 
 
-def page_of_classes(
-    result: MultinomialFit, view: View, *, title: str | None, digest: str | None = None, before: "Sequence[Html]" = ()
+def page_of(
+    result: PrivateFit | MultinomialFit,
+    view: View,
+    *,
+    title: str | None,
+    digest: str | None = None,
+    before: "Sequence[Html]" = (),
 ) -> str:
-    """Return a page on the result, as :func:`dpci.report.html.page.html_report` does; for the rooms that show it."""
+    """Return a page on a fit, as :func:`dpci.report.html.page.html_report` does; for the rooms that show it."""
     from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
 
+    if isinstance(result, PrivateFit):
+        return html_report(result, view, title=title, digest=digest, before=before)
     kind = "A private model" if result.private else "A model with seeded noise"
     outcome = "" if result.schema is None else f" of {result.schema.target.column}"
     heading = f"{kind}{outcome}: {result._odds}" if title is None else title  # noqa: SLF001  # of this module's class

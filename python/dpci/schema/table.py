@@ -273,9 +273,9 @@ class Schema:
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the parameters, one for each column of the matrix: "per year", "against F", "per year, for F"."""
-        return self.units_of([True] * len(self.names))
+        return self._units_of([True] * len(self.names))
 
-    def units_of(self, used: Sequence[bool]) -> tuple[str, ...]:
+    def _units_of(self, used: Sequence[bool]) -> tuple[str, ...]:
         """Units of the parameters of a model with some of the columns: products that are not in it do not matter."""
         return tuple(coefficient_units(self._parts, self._by_name, used))
 

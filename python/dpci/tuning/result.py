@@ -22,7 +22,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial import record as multinomial_record
-from dpci.multinomial.result import MultinomialFit, fit_of, page_of_classes
+from dpci.multinomial.result import MultinomialFit, fit_of, page_of
 from dpci.released.facts import conditions, constants
 from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
@@ -217,7 +217,6 @@ class TuneResult(Approvable):
             If the file cannot be written.
         """
         from dpci.report.html.elements import data_table, section  # noqa: PLC0415  # most programs write no page
-        from dpci.report.html.page import html_report  # noqa: PLC0415  # likewise
 
         if isinstance(self.result, SelectedFit):
             raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
@@ -225,11 +224,7 @@ class TuneResult(Approvable):
         if self.selection is not None and self.selection.candidates is not None:
             rows[1:1] = [["candidates", "; ".join(map(params_text, self.selection.candidates))]]
         choice = section("choice", "The choice", data_table("How the settings were chosen", ["what", "value"], rows))
-        view = View(level=level)
-        if isinstance(self.result, MultinomialFit):
-            page = page_of_classes(self.result, view, title=title, digest=self.digest, before=[choice])
-        else:
-            page = html_report(self.result, view, title=title, digest=self.digest, before=[choice])
+        page = page_of(self.result, View(level=level), title=title, digest=self.digest, before=[choice])
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

@@ -71,7 +71,7 @@ def unit_estimates(
     kept = matrix.any(axis=1) | np.array([name in model.features for name in record.columns] + [model.fit_intercept])
     kept[k] |= shift[k] != 0.0
     names = [name for name, used in zip((*record.columns, "intercept"), kept, strict=True) if used]
-    units = schema.units_of(kept[:k].tolist())
+    units = schema._units_of(kept[:k].tolist())  # noqa: SLF001  # of this package
     per = [unit for unit, used in zip((*units, "at 0"), kept, strict=True) if used]
     estimates = LinearEstimates.of(solution).mapped(matrix[kept], shift[kept])
     return estimates, tuple(names), tuple(per)
