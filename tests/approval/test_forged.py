@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "igno
 
 
 # What decides the noise, or says how much there is; a place in the file and its other values.
-FACTORS = (0.5, 0.999, 1.001, 2.0)
+FACTORS = (0.1, 0.5, 0.999, 1.001, 2.0, 10.0)
 OF_FIT = (
     *("n_samples", "row_norm", "slope_bound", "curvature_bound", "intercept_scale", "l2_strength"),
     *("noise_scale", "noise_spectral_radius"),

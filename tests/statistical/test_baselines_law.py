@@ -7,7 +7,7 @@ from scipy import stats
 import dpci
 from dpci import _core, baselines
 
-EPSILON, N_RUNS = 1.0, 2500
+EPSILON, N_RUNS = 1.0, 6000
 SCALE = 4.0 / EPSILON  # one parameter: the linear coefficient moves by 4 where y changes sign
 RIDGE = 4.0 * np.sqrt(2.0) * SCALE
 ROWS = np.full((12, 1), 1.0)
