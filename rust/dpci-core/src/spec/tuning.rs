@@ -381,8 +381,8 @@ fn scoring_radii(candidates: &[Choices], otherwise: Option<f64>) -> Result<Vec<f
     let radii: Option<Vec<f64>> = candidates.iter().map(|c| c.radius.or(otherwise)).collect();
     radii.ok_or_else(|| {
         Error::Unsupported(
-            "every candidate must have a radius, or validation_radius must be given, because it bounds the validation loss, got \
-            a candidate without either".into(),
+            "every candidate must have a radius, or validation_radius must be given (the latter with three or more classes), because \
+            it bounds the validation loss, got a candidate without either".into(),
         )
     })
 }
