@@ -74,6 +74,7 @@ pub fn run(input: Input) {
             perturbation,
             law,
             is_likelihood: input.output,
+            may_be_flat: !input.output,
         };
         if let Ok(error_law) = ErrorLaw::noise_aware(&matrices, &draws) {
             let _ = error_law.components(&plain(&input.contrast));

@@ -78,6 +78,7 @@ class Loss:
     """Greatest predictor for which the bounds hold; None: all."""
     kinked: bool
     is_likelihood: bool
+    may_be_flat: bool
     def gradient_diameter(self, row_norm: float, radius: float) -> float:
         """Greatest distance between the gradients of two records at one point with predictors up to radius."""
     def value_range(self, radius: float) -> float:
@@ -403,6 +404,7 @@ class NoisyMatrices:
         hessian_noise: tuple[str, float] | None,
         gradient_cov_noise: tuple[str, float],
         is_likelihood: bool,
+        may_be_flat: bool,
         rows: RowDomain | None = ...,
     ) -> NoisyMatrices:
         """rows: those with the intercept, for noise in their shape."""

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise, may_be_flat
 from dpci.losses import describe
 from dpci.released.record import FitRecord
 
@@ -54,12 +54,8 @@ def shown(room: float) -> str:
 
 
 def has_flat_part(record: FitRecord) -> bool:
-    """Return whether the loss has almost no curvature around margin 0, where rows without any signal lie."""
-    name = record.loss["name"]
-    if name == "huber_hinge":
-        return float(record.loss["h"]) < 1.0
-    # With a greater s the curvature at margin 0 is at least 4/10 of the greatest.
-    return name == "smooth_hinge" and float(record.loss["s"]) < 0.5
+    """Return whether a built-in loss has almost no curvature around margin 0, where rows without any signal lie."""
+    return record.loss["name"] != "custom" and may_be_flat(record)
 
 
 def validity_notes(record: FitRecord, room: float | None) -> list[str]:

@@ -277,6 +277,7 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         noise,
         # Neither the gradients of persons, whose rows are dependent, nor weighted ones are those of a likelihood.
         is_likelihood(record) and record.persons is None and record.weights is None,
+        may_be_flat(record),
         noise_blocks(record),
     )
 
@@ -333,6 +334,12 @@ def is_likelihood(record: FitRecord) -> bool:
     """Return whether the loss is the negative logarithm of a likelihood; of a custom loss nothing is known."""
     loss = from_declaration(record.loss)
     return loss is not None and loss.to_core().is_likelihood
+
+
+def may_be_flat(record: FitRecord) -> bool:
+    """Return whether rows may have slopes but almost no curvature at margins near 0; a custom loss may."""
+    loss = from_declaration(record.loss)
+    return loss.to_core().may_be_flat if loss is not None else record.loss["name"] == "custom"
 
 
 def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:

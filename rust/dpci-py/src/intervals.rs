@@ -61,6 +61,7 @@ pub(crate) struct NoisyMatrices {
     hessian_noise: Option<MatrixLaw>,
     gradient_cov_noise: MatrixLaw,
     is_likelihood: bool,
+    may_be_flat: bool,
 }
 
 #[pymethods]
@@ -68,11 +69,8 @@ impl NoisyMatrices {
     /// `rows` are those with the intercept, for noise in their shape.
     #[new]
     #[pyo3(signature = (hessian, gradient_cov, n_samples, mechanism, noise_law, noise_scale, l2_strength, strong_convexity, hessian_noise,
-        gradient_cov_noise, is_likelihood, rows=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "two matrices, and the public values that say what noise is in them"
-    )]
+        gradient_cov_noise, is_likelihood, may_be_flat, rows=None))]
+    #[expect(clippy::too_many_arguments, reason = "what noise is in two matrices")]
     fn new(
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
@@ -85,6 +83,7 @@ impl NoisyMatrices {
         hessian_noise: Option<(String, f64)>,
         gradient_cov_noise: (String, f64),
         is_likelihood: bool,
+        may_be_flat: bool,
         rows: Option<PyRef<'_, RowDomain>>,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
@@ -105,6 +104,7 @@ impl NoisyMatrices {
                 .map_err(to_python)?,
             gradient_cov_noise: of_matrix(gradient_cov_noise).map_err(to_python)?,
             is_likelihood,
+            may_be_flat,
         })
     }
 
@@ -142,6 +142,7 @@ impl NoisyMatrices {
             perturbation: self.perturbation,
             law: self.law.clone(),
             is_likelihood: self.is_likelihood,
+            may_be_flat: self.may_be_flat,
         }
     }
 

@@ -264,6 +264,11 @@ impl Loss {
     }
 
     #[getter]
+    fn may_be_flat(&self) -> bool {
+        self.inner.may_be_flat()
+    }
+
+    #[getter]
     fn kinked(&self) -> bool {
         self.inner.kinked()
     }

@@ -48,6 +48,8 @@ pub struct NoisyMatrices<'a> {
     pub law: NoiseLaw,
     /// Whether the loss is the negative logarithm of a likelihood: Σ is then a multiple of the Hessian's data part if the model holds.
     pub is_likelihood: bool,
+    /// Whether the data part of the Hessian may vanish where Σ does not ([`crate::loss::Loss::may_be_flat`]).
+    pub may_be_flat: bool,
 }
 
 /// The estimated law, in the coordinates of the data: matrices are row-major and symmetric.
@@ -167,7 +169,7 @@ impl NoisyMatrices<'_> {
         let noise = self
             .hessian_noise
             .map_or(0.0, |law| law.isometric_std_dev(dim));
-        let spectrum = Spectrum::new(&released.values, noise, draws)?;
+        let spectrum = Spectrum::new(&released.values, noise, self.may_be_flat, draws)?;
         Ok((released, spectrum))
     }
 

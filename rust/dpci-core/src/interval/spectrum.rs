@@ -42,8 +42,14 @@ pub(super) struct Simulated<'a> {
 }
 
 impl<'a> Spectrum<'a> {
-    /// From the released eigenvalues; `noise`: standard deviation of an isometric coordinate.
-    pub(super) fn new(released: &[f64], noise: f64, draws: &'a MatrixDraws) -> Result<Self> {
+    /// From the released eigenvalues; `noise`: standard deviation of an isometric coordinate; `may_be_flat`: the gradients' covariance says
+    /// nothing of the eigenvalues.
+    pub(super) fn new(
+        released: &[f64],
+        noise: f64,
+        may_be_flat: bool,
+        draws: &'a MatrixDraws,
+    ) -> Result<Self> {
         // A first estimate, corrected by what noise does to eigenvalues on average.
         let first = onto_simplex(released);
         let corrected: Vec<f64> = mean_shift(&first, &simulate(&first, noise, draws)?)
@@ -51,7 +57,7 @@ impl<'a> Spectrum<'a> {
             .zip(released)
             .map(|(shift, l)| l - shift)
             .collect();
-        let eigenvalues = estimated(&corrected, noise);
+        let eigenvalues = estimated(&corrected, noise, may_be_flat);
         let releases = simulate(&eigenvalues.unequal, noise, draws)?;
         let shift = mean_shift(&eigenvalues.unequal, &releases);
         let dim = released.len();
@@ -72,7 +78,7 @@ impl<'a> Spectrum<'a> {
                     .map(|(l, s)| l - s)
                     .collect();
                 Simulated {
-                    eigenvalues: estimated(&corrected, noise),
+                    eigenvalues: estimated(&corrected, noise, may_be_flat),
                     vectors: release.vectors,
                     draw,
                 }
@@ -120,8 +126,9 @@ fn mean_shift(eigenvalues: &[f64], releases: &[Eigen]) -> Vec<f64> {
 /// The noise of k of them has a spectrum that ends near `s√(2k)`; hidden are the k least, for the greatest k with all below half of that.
 /// Both guesses err to the long side of an interval: unequal eigenvalues, with a sum that is shrunk, make the inverse great that multiplies the noise of
 /// the coefficients; equal ones, with a sum that is not, make the sampling variance great, as `h/(λ+h)²` is concave up to 2λ. Beyond that
-/// unequal ones can have more.
-fn estimated(corrected: &[f64], noise: f64) -> Eigenvalues {
+/// unequal ones can have more. If the gradients' covariance does not vanish with the eigenvalues (`may_be_flat`), the sampling variance falls in
+/// them as the noise does, and the same ones serve both.
+fn estimated(corrected: &[f64], noise: f64, may_be_flat: bool) -> Eigenvalues {
     let mut unequal = onto_simplex(corrected);
     unequal.sort_unstable_by(f64::total_cmp);
     let edge = |k: usize| 0.5 * noise * (2.0 * k as f64).sqrt();
@@ -136,21 +143,22 @@ fn estimated(corrected: &[f64], noise: f64) -> Eigenvalues {
     }
     let found: f64 = unequal[..k].iter().sum();
     let variance = noise * noise * k as f64;
-    let mut equal = unequal.clone();
-    equal[..k].fill(mean_of_positive(found, variance.sqrt()) / k as f64);
-    if !(found > 0.0) {
-        return Eigenvalues { unequal, equal };
+    if found > 0.0 {
+        // As James and Stein shrink a mean: a sum within its noise counts as nothing.
+        let sum = found * (1.0 - SHRINKAGE * variance / (found * found)).max(0.0);
+        let [most, least, over_all] = FALL;
+        let fall = (over_all / (k as f64 - 1.0)).clamp(least, most);
+        // A greater one would not be hidden: the sequence is flatter where the sum is near what all could have.
+        let fall = flattest(fall, |fall| sum * greatest_share(fall, k) <= edge(k));
+        let sequence: Vec<f64> = (0..k).map(|i| (fall * i as f64).exp2()).collect();
+        let total: f64 = sequence.iter().sum();
+        for (h, term) in unequal.iter_mut().zip(sequence) {
+            *h = sum * (term / total);
+        }
     }
-    // As James and Stein shrink a mean: a sum within its noise counts as nothing.
-    let sum = found * (1.0 - SHRINKAGE * variance / (found * found)).max(0.0);
-    let [most, least, over_all] = FALL;
-    let fall = (over_all / (k as f64 - 1.0)).clamp(least, most);
-    // A greater one would not be hidden: the sequence is flatter where the sum is near what all could have.
-    let fall = flattest(fall, |fall| sum * greatest_share(fall, k) <= edge(k));
-    let sequence: Vec<f64> = (0..k).map(|i| (fall * i as f64).exp2()).collect();
-    let total: f64 = sequence.iter().sum();
-    for (h, term) in unequal.iter_mut().zip(sequence) {
-        *h = sum * (term / total);
+    let mut equal = unequal.clone();
+    if !may_be_flat {
+        equal[..k].fill(mean_of_positive(found, variance.sqrt()) / k as f64);
     }
     Eigenvalues { unequal, equal }
 }
@@ -266,12 +274,12 @@ mod tests {
     #[test]
     fn hidden_eigenvalues_halve_and_keep_their_shrunk_sum() {
         // Edges ½s√(2k): .71, 1, 1.22, 1.41 for s = 1; three are hidden, with the sum 1.5 - .1·3/1.5.
-        let Eigenvalues { unequal, equal } = estimated(&[0.2, 0.3, 1.0, 9.0], 1.0);
+        let Eigenvalues { unequal, equal } = estimated(&[0.2, 0.3, 1.0, 9.0], 1.0, false);
         assert_near(&unequal, &[1.3 / 7.0, 2.6 / 7.0, 5.2 / 7.0, 9.0]);
         let mean = mean_of_positive(1.5, 3.0_f64.sqrt()) / 3.0;
         assert_near(&equal, &[mean, mean, mean, 9.0]);
         // None is above the edge: then they are nearer to each other.
-        let Eigenvalues { unequal, .. } = estimated(&[0.7, 0.9, 1.2, 9.0], 1.0);
+        let Eigenvalues { unequal, .. } = estimated(&[0.7, 0.9, 1.2, 9.0], 1.0, false);
         assert_near(
             &[unequal[..3].iter().sum(), unequal[2]],
             &[2.8 - 0.3 / 2.8, 1.5_f64.sqrt()],
@@ -279,26 +287,36 @@ mod tests {
         assert_near(&[unequal[1] / unequal[0]], &[unequal[2] / unequal[1]]);
         assert!(unequal[0] > 0.6);
         // A sum within its noise counts as nothing, but not in the sampling variance: there it is that of a normal number's size.
-        let Eigenvalues { unequal, equal } = estimated(&[0.05, 0.1, 9.0], 1.0);
+        let Eigenvalues { unequal, equal } = estimated(&[0.05, 0.1, 9.0], 1.0, false);
         assert_near(&unequal, &[0.0, 0.0, 9.0]);
         assert!(equal[0] > 0.5 && equal[0] < 0.7, "{equal:?}");
-        let equal = estimated(&[0.0, 0.0, 9.0], 1.0).equal;
+        let equal = estimated(&[0.0, 0.0, 9.0], 1.0, false).equal;
         assert_near(&equal, &[PI.sqrt().recip(), PI.sqrt().recip(), 9.0]);
+        // Slopes without curvature: nothing speaks for a greater sum.
+        for values in [
+            [0.2, 0.3, 1.0, 9.0],
+            [0.0, 0.0, 0.1, 9.0],
+            [0.0, 0.0, 0.0, 9.0],
+        ] {
+            let Eigenvalues { unequal, equal } = estimated(&values, 1.0, true);
+            assert_near(&unequal, &estimated(&values, 1.0, false).unequal);
+            assert_near(&equal, &unequal);
+        }
         // Without noise nothing is hidden, and one alone is known.
         for (values, noise) in [([0.7, 0.9, 9.0], 0.0), ([0.5, 2.0, 9.0], 1.0)] {
-            let Eigenvalues { unequal, equal } = estimated(&values, noise);
+            let Eigenvalues { unequal, equal } = estimated(&values, noise, false);
             assert_near(&unequal, &values);
             assert_near(&equal, &values);
         }
         // Over many the sequence falls by 2^-12, over very many by a fourth root of 2 each.
         for (k, ratio) in [(25_usize, 0.5), (49, 0.25), (97, 0.25)] {
-            let Eigenvalues { unequal, .. } = estimated(&vec![0.1; k], 1.0);
+            let Eigenvalues { unequal, .. } = estimated(&vec![0.1; k], 1.0, false);
             for pair in unequal.windows(2) {
                 assert!((pair[1] / pair[0] - f64::exp2(ratio)).abs() < 1e-9, "{k}");
             }
         }
         // Where they fill the room below the edge they are nearly equal.
-        for h in estimated(&[3.9; 32], 1.0).unequal {
+        for h in estimated(&[3.9; 32], 1.0, false).unequal {
             assert!((h - 3.9).abs() <= 0.11, "{h}");
         }
     }
@@ -307,7 +325,7 @@ mod tests {
     fn without_noise_the_spectrum_is_the_released_one() {
         let law = MatrixLaw::Gaussian { std_dev: 1.0 };
         let draws = MatrixDraws::new(3, Some(law), law).unwrap();
-        let spectrum = Spectrum::new(&[0.1, 0.5, 2.0], 0.0, &draws).unwrap();
+        let spectrum = Spectrum::new(&[0.1, 0.5, 2.0], 0.0, false, &draws).unwrap();
         assert_near(&spectrum.eigenvalues.unequal, &[0.1, 0.5, 2.0]);
         assert_near(&spectrum.eigenvalues.equal, &[0.1, 0.5, 2.0]);
         assert_near(
@@ -323,7 +341,7 @@ mod tests {
     fn overlaps_are_doubly_stochastic_and_mix_where_noise_is_great() {
         let law = MatrixLaw::MatrixLaplace { rate: 1.0 };
         let draws = MatrixDraws::new(4, Some(law), law).unwrap();
-        let spectrum = Spectrum::new(&[0.0, 0.1, 0.2, 50.0], 1.0, &draws).unwrap();
+        let spectrum = Spectrum::new(&[0.0, 0.1, 0.2, 50.0], 1.0, false, &draws).unwrap();
         let overlaps = &spectrum.overlaps;
         for i in 0..4 {
             let row: f64 = overlaps[4 * i..4 * i + 4].iter().sum();

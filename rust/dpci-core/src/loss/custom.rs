@@ -289,6 +289,10 @@ impl Loss for Custom {
         "custom"
     }
 
+    fn may_be_flat(&self) -> bool {
+        true
+    }
+
     fn targets(&self) -> Targets {
         self.declared.targets
     }

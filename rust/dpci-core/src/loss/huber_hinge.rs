@@ -87,6 +87,10 @@ impl Loss for HuberHinge {
         "huber_hinge"
     }
 
+    fn may_be_flat(&self) -> bool {
+        self.h < 1.0
+    }
+
     fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
         Some((self.name(), vec![self.h]))
     }

@@ -226,6 +226,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether rows may have slopes but almost no curvature at predictors near 0: then the gradients' covariance says nothing of the Hessian's
+    /// data part, which may vanish.
+    fn may_be_flat(&self) -> bool {
+        false
+    }
+
     /// Whether l' jumps, so that l'' does not exist everywhere: then `curvature` is 0 and there is no Hessian to speak of.
     fn kinked(&self) -> bool {
         false

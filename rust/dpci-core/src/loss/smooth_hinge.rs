@@ -41,6 +41,11 @@ impl Loss for SmoothHinge {
         "smooth_hinge"
     }
 
+    /// With a greater s the curvature at margin 0 is at least .4 of the greatest.
+    fn may_be_flat(&self) -> bool {
+        self.s < 0.5
+    }
+
     fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
         Some((self.name(), vec![self.s]))
     }

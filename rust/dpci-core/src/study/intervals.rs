@@ -70,6 +70,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 perturbation: choices.perturbation,
                 law: spec.law().clone(),
                 is_likelihood: choices.is_likelihood(),
+                may_be_flat: choices.loss.may_be_flat(),
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

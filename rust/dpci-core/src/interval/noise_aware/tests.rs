@@ -21,6 +21,7 @@ fn matrices<'a>(hessian: &'a [f64], gradient_cov: &'a [f64], noise: f64) -> Nois
         perturbation: Perturbation::Objective,
         law: NoiseLaw::Gaussian { std_dev: 1.0 },
         is_likelihood: true,
+        may_be_flat: false,
     }
 }
 
