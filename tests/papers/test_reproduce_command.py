@@ -171,13 +171,11 @@ def test_tables_of_ipums(table: int, option: str, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.usefixtures("sample")
-@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_figure_on_the_command_line(
-    suffix: str, begin: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / f"figure.{suffix}"
+def test_figure_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # As SVG here, as PNG and PDF where one experiment is drawn.
+    path = tmp_path / "figure.svg"
     assert main(["tables", "--figure", "3", *SHORT, "--variability", "20", "--output", str(path)]) == 0
-    assert path.read_bytes().startswith(begin)
+    assert path.read_bytes().startswith(b"<?xml")
     captured = capsys.readouterr()
     assert "Omitted without --us or --br: panels f, g, h." in captured.out
     assert f"wrote {path}" in captured.err
