@@ -5,6 +5,7 @@ docs/proofs/linear_regression.md has the bound and its proof.
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class Case:
     budget: GaussianBudget
     """Of the payment."""
 
-    @property
+    @cached_property
     def spec(self) -> _core.MomentMatrixSpec:
         """The calibrated specification."""
         return self.choices.spec(self.n_samples, len(self.columns), self.budget, self.columns)
