@@ -152,7 +152,8 @@ def test_add_remove_with_another_public_number():
     np.testing.assert_allclose(robust.std_errors, released().fit(covariance="robust").std_errors, rtol=1e-3)
 
 
-@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5), dpci.ApproxDP(4.0, 1e-6)], ids=str)
+# One notion for each law of the noise.
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5)], ids=str)
 @pytest.mark.parametrize("robust", [False, True])
 def test_standard_errors_are_the_spread_of_releases(budget, robust):
     """Of the same data: the noise alone, whose part of the variance each fit states."""
