@@ -51,10 +51,10 @@ def test_without_noise_they_are_those_of_the_sample(relation):
     np.testing.assert_allclose(np.tanh(np.arctanh(found.estimate[2]) + 1.96 / np.sqrt(N)), found.upper[2], atol=2e-3)
 
 
+# Both laws of the noise and both relations.
 @pytest.mark.parametrize(
     ("budget", "relation"),
     [
-        (dpci.GDP(2.0), {}),
         (dpci.GDP(1.0), {"neighbors": "add_remove", "n_public": N}),
         (dpci.PureDP(10.0), {}),
     ],
