@@ -1,5 +1,7 @@
 """The experiments of Li et al., repeated: real losses against SciPy, predictions against refits, the command line."""
 
+import dataclasses
+import functools
 import json
 import math
 import re
@@ -16,8 +18,7 @@ from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.papers import catalogue
 from dpci.papers.catalogue import EXPERIMENTS
-from dpci.papers.finding import Repeats
-from dpci.papers.li import experiments as utility
+from dpci.papers.finding import Finding, Repeats
 from dpci.papers.li import measure as utility_measure
 from dpci.papers.li.measure import LOSSES, Case, Span, measure
 from dpci.papers.rows import DataSet, wide_classes
@@ -32,6 +33,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning"
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink_utility(monkeypatch)
+
+
+@functools.cache
+def few(name: str) -> Finding:
+    """The finding of an experiment in small, made once."""
+    return EXPERIMENTS["S4"][name](Sources(), FEW)
 
 
 # Rows.
@@ -145,7 +152,7 @@ def test_two_steps_have_a_twentieth_of_the_first_order_error(monkeypatch: pytest
 
 @pytest.mark.usefixtures("small")
 def test_curves_hold_what_was_measured() -> None:
-    finding = utility.curves(Sources(), FEW)
+    finding = few("curves")
     cells = finding.report.data["cells"]
     assert len(cells) == 3 * 2 * 2 * 2
     assert len(finding.report.rows) == 3 * len(cells)
@@ -169,13 +176,13 @@ def test_curves_hold_what_was_measured() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_measuring_points_and_sizes_are_laid_out_by_line() -> None:
-    finding = utility.measuring_points(Sources(), FEW)
+    finding = few("measuring_points")
     n_epsilons = sum(len(span.epsilons) for span in utility_measure.SPANS.values())
     assert len(finding.report.rows) == 2 * n_epsilons
     assert finding.report.header[3::2] == ["Adult-LR", "Adult-SVM", "KDD-LR", "KDD-SVM"]
     cell = finding.report.data["cells"][0]
     assert finding.report.rows[0][3] == f"{cell['predicted'][0]['mean_error']:.1e}"
-    finding_sizes = utility.sizes(Sources(), FEW)
+    finding_sizes = few("sizes")
     assert [row[2] for row in finding_sizes.report.rows] == ["150", "300"] * 4
     for found in (finding, finding_sizes):
         assert len(found.draw().axes) == 4
@@ -185,11 +192,11 @@ def test_measuring_points_and_sizes_are_laid_out_by_line() -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", EXPERIMENTS["S4"])
 def test_reports_repeat_and_say_what_they_are(name: str) -> None:
-    experiment = EXPERIMENTS["S4"][name]
-    one = Repeats(n_repeats=1, n_threads=1)
-    first = experiment(Sources(), one).report
-    again = experiment(Sources(), Repeats(n_repeats=1, n_threads=2)).report
-    other = experiment(Sources(), Repeats(n_repeats=1, n_threads=1, seed=1)).report
+    first = few(name).report
+    again, other = (
+        EXPERIMENTS["S4"][name](Sources(), dataclasses.replace(FEW, **change)).report
+        for change in ({"n_threads": 2}, {"seed": 1})
+    )
     assert first.data["cells"] == again.data["cells"]
     assert first.data["cells"] != other.data["cells"]
     text = render(first, "text")
