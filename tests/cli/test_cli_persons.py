@@ -9,7 +9,7 @@ import pytest
 import dpci
 from dpci.cli.commands import fit
 from dpci.cli.main import main
-from dpci.schema import ClassTarget, NumericColumn, Schema
+from dpci.schema import CategoricalTarget, ClassTarget, NumericColumn, Schema
 
 COLUMNS = (NumericColumn(name="a", lower=-1, upper=1), NumericColumn(name="b", lower=-1, upper=1))
 TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes",))
@@ -28,6 +28,8 @@ def files(tmp_path):
     schema = Schema(columns=COLUMNS, target=TARGET)
     (tmp_path / "visits.json").write_text(json.dumps(schema.to_dict()))
     (tmp_path / "named.json").write_text(json.dumps(schema.to_dict() | {"persons": "who"}))
+    several = Schema(columns=COLUMNS, target=CategoricalTarget(column="ill", classes=("no", "yes", "unknown")))
+    (tmp_path / "modes.json").write_text(json.dumps(several.to_dict() | {"persons": "who"}))
     return tmp_path
 
 
@@ -148,7 +150,7 @@ def test_a_line_without_an_id_is_refused(files, capsys):
     (files / "visits.csv").write_text("\n".join(text) + "\n")
     assert command(files, "--persons", "who") != 0
     error = capsys.readouterr().err
-    assert "missing ids" in error
+    assert "persons must have an id in every row" in error
     assert "secret" not in error
 
 
@@ -169,5 +171,33 @@ def test_a_plan_is_for_persons(files, capsys):
     assert (weighted["unit"], weighted["weights"]) == ("row", {"bound": 2.0, "total": 9000.0})
     assert json.loads(planned("--persons", "who", "--json"))["unit"] == "person"
     assert main(["plan", "--n-samples", "5000", "--n-features", "2", "--epsilon", "1", "--l2-strength", "0.05",
-                 "--max-rows", "3"]) != 0  # fmt: skip
-    assert "persons" in capsys.readouterr().err
+                 "--max-rows", "3"]) == 2  # fmt: skip
+    assert "--max-rows must go with --persons" in capsys.readouterr().err
+    for loss in ([], ["--loss", "multinomial"]):
+        schema = ["--schema", str(files / ("named.json" if not loss else "modes.json"))]
+        asked = ["plan", "--n-samples", "5000", *schema, "--epsilon", "1", "--l2-strength", "0.05", *loss]
+        assert main([*asked, "--persons", "patient"]) == 2
+        assert "must be the column of persons that the schema names, 'who'" in capsys.readouterr().err
+        assert main([*asked, "--max-rows", "3"]) == 0
+        assert "the first 3 rows of each person" in capsys.readouterr().out
+
+
+def test_a_check_finds_what_the_fit_refuses_of_ids(files, capsys):
+    """Rows without an id, as the fit counts them, and a table without the column."""
+    asked = ["check", str(files / "visits.csv"), "--schema", str(files / "named.json")]
+    assert main(asked) == 0
+    capsys.readouterr()
+    lines = (files / "visits.csv").read_text().splitlines()
+    where = lines[0].split(",").index("who")
+    for row, cell in ((5, ""), (9, "NA"), (11, " nan ")):
+        cells = lines[row].split(",")
+        lines[row] = ",".join([*cells[:where], cell, *cells[where + 1 :]])
+    (files / "visits.csv").write_text("\n".join(lines) + "\n")
+    assert main([*asked, "--json"]) == 1
+    printed = capsys.readouterr().out
+    (found,) = (f for f in json.loads(printed)["findings"] if f["column"] == "who")
+    assert (found["what"], found["n_rows"], found["examples"]) == ("without an id: refused", 3, [])
+    assert "secret" not in printed
+    (files / "visits.csv").write_text("\n".join(line.replace("who", "whom") for line in lines) + "\n")
+    assert main(asked) == 2
+    assert "the table must have the column 'who'" in capsys.readouterr().err

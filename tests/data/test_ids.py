@@ -1,5 +1,9 @@
 """Ids of persons: which are one person, in memory and in parts, and which are none."""
 
+import datetime as dt
+import traceback
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -9,12 +13,58 @@ from dpci.errors import InvalidInput
 
 
 def test_ids_of_two_types_are_refused():
-    for bad in ([1, "1"], [1, True], [1, 1.0], ["a", None], [b"a", "a"]):
+    for bad in ([1, "1"], [1, True], [1, 1.0], [b"a", "a"]):
         with pytest.raises(InvalidInput, match="ids of one type"):
             numbered(bad, 2)
+    with pytest.raises(InvalidInput, match=r"whose values tell them apart, .* got the type tuple"):
+        numbered([(1,), (2,)], 2)
     with pytest.raises(InvalidInput, match="can be hashed"):
         numbered([np.zeros(2), np.ones(2)], 2)
     assert numbered(np.array([5, 2**62, 5]), 3).tolist() == [0, 1, 0]
+
+
+class _Id:
+    """An id of another library, which fails where it is compared, hashed or stripped."""
+
+    def __init__(self, name, fails):
+        self.name, self.fails = name, fails
+
+    def __eq__(self, other):
+        if self.fails == "equal":
+            raise RuntimeError(self.name)
+        return self.name == other.name
+
+    def __hash__(self):
+        if self.fails == "hash":
+            raise KeyError(self.name)
+        return hash(self.name)
+
+
+@pytest.mark.parametrize("fails", ["equal", "hash"])
+def test_what_ids_of_another_library_raise_names_no_id(fails):
+    ids = [_Id(f"secret {k}", fails) for k in range(3)]
+    for find in (lambda: numbered(ids, 3), lambda: tagged(ids, 3, None, bytes(32))):
+        with pytest.raises(InvalidInput, match="which raises") as caught:
+            find()
+        assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_text_of_another_class_is_a_text():
+    class Text(str):
+        __slots__ = ()
+
+        def strip(self, *_):
+            raise RuntimeError(str(self))
+
+    assert numbered([Text("a "), Text("a"), Text("b")], 3).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), np.float64("nan"), np.datetime64("NaT"), Decimal("sNaN")])
+@pytest.mark.parametrize("known", ["a", 7, dt.date(2020, 1, 1)])
+def test_a_gap_in_a_column_of_objects_is_told_from_ids_of_two_types(gap, known):
+    for ids in ([known, gap], [gap, gap]):
+        with pytest.raises(InvalidInput, match=r"an id in every row, .* \(leave such rows out\)"):
+            numbered(ids, 2)
 
 
 TEXTS = ["p1", "p1 ", " p1", "7", "7.0", "-0", "0", "P1", "07"]

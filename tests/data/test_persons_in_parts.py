@@ -80,7 +80,7 @@ REFUSED = {
         lambda: [(x, y, {"id": b["id"].astype(f"f{4 + 4 * (k == 3)}")}) for k, (x, y, b) in enumerate(chunks())],
         "ids of one type in all parts",
     ),
-    "tuples": (lambda: chunks([(int(i),) for i in IDS]), "ids of one type|integers, texts"),
+    "tuples": (lambda: chunks([(int(i),) for i in IDS]), "whose values tell them apart"),
     "too few": (lambda: [(x, y, {"id": b["id"][1:]}) for x, y, b in chunks()], "one id for each"),
     "no column": (lambda: [(x, y) for x, y, _ in chunks()], "must have the column 'id'"),
     "another column": (lambda: [(x, y, {**b, "w": b["id"]}) for x, y, b in chunks()], "must be named by"),

@@ -68,7 +68,8 @@ SITES = {
         "_check_rows": (1, ()),
         "checked_ids": (5, ("persons",)),
         "_as_compared": (1, ("persons",)),
-        "_told_apart": (3, ("persons",)),
+        "_told_apart": (2, ("persons",)),
+        "_compared": (3, ("persons",)),
         "_cells": (1, ("persons",)),
     },
     "data/tags": {
@@ -127,10 +128,11 @@ SITES = {
         "_tables": (1, ("file",)),
         "TableRows.__post_init__": (1, ()),
         "TableRows._chunks": (1, ("schema_value",)),
-        "Counts.check": (2, ()),
+        "Counts.check": (1, ()),
+        "_check_max_rows": (1, ()),
     },
     "schema/cells": {
-        "as_cells": (1, ("table_columns",)),
+        "as_cells": (2, ("table_columns",)),
         "label_of": (1, ("schema_value",)),
         "check_rows": (1, ("schema_value",)),
         "column_of": (3, ("table_columns",)),

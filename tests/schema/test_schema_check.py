@@ -1,9 +1,12 @@
 """``Schema.check`` counts what the schema does, and agrees with what encoding then does."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from dpci.data.persons import numbered
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 
@@ -99,3 +102,48 @@ def test_tables_and_numeric_targets():
         SCHEMA.check({"age": [30]})
     with pytest.raises(InvalidInput, match="all columns must have equal length"):
         SCHEMA.check({**GOOD, "sex": ["F"]})
+
+
+@pytest.mark.parametrize(
+    ("ids", "gaps"),
+    [
+        (["a", "b"], 0),
+        (["a", None], 1),
+        (["a", " "], 1),
+        ([1.0, float("nan")], 1),
+        (pd.array([1, None], dtype="Int64"), 1),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[ns]"), 1),
+        ([1, 2], 0),
+    ],
+)
+def test_rows_without_an_id_are_found_as_fits_find_them(ids, gaps):
+    named = dataclasses.replace(SCHEMA, persons="who")
+    table = {**{name: [cells[0], cells[0]] for name, cells in GOOD.items()}, "who": ids}
+    found = [f for f in named.check(table).findings if f.column == "who"]
+    assert [f.n_rows for f in found] == [gaps] * bool(gaps)
+    assert all(f.refused and not f.examples for f in found)
+    if gaps:
+        with pytest.raises(InvalidInput, match="id in every row"):
+            numbered(ids, 2)
+    else:
+        numbered(ids, 2)
+    # Where the table has none, as it may lack the target.
+    assert not [f for f in named.check({name: [cells[0]] for name, cells in GOOD.items()}).findings if f.refused]
+
+
+class _Failing:
+    """A column of another library whose conversion fails."""
+
+    def __array__(self, *_, **__):
+        raise KeyError("boom")
+
+
+@pytest.mark.parametrize("name", ["age", "ward", "ill"])
+def test_columns_of_any_library_are_read_or_refused(name):
+    cells = {"age": [30, 30], "ward": [1, 2], "ill": ["no", "yes"]}[name]
+    for column in (pd.array(cells), pd.Series(cells).array):
+        assert SCHEMA.transform({**GOOD, name: column}).X.tolist() == SCHEMA.transform({**GOOD, name: cells}).X.tolist()
+    gap = pd.array([*cells[:-1], None], dtype="string" if name == "ill" else "Int64")
+    for broken, message in ((gap, "<NA>|nan|None|missing"), (_Failing(), "whose conversion raises KeyError")):
+        with pytest.raises(InvalidInput, match=message):
+            SCHEMA.transform({**GOOD, name: broken})

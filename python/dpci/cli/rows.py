@@ -7,14 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
 from dpci.data.arrays import NamedRows
-from dpci.data.persons import check_columns_of_counts
+from dpci.data.persons import check_columns_of_counts, person_rule
 from dpci.data.weights import check_weighted, weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.schema.table import Schema
@@ -115,9 +115,11 @@ class TableRows:
         return self._chunks(self.schema.features, kept, exact=kept)
 
     def columns(self) -> Columns:
-        """Return the columns that the schema names, of all files, as they are written."""
-        parts = [table for table, _ in self._chunks(lambda _: None, (self.schema.target.column,))]
-        return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+        """Return the columns that the schema names, of all files, as they are written; ids as a fit has them."""
+        ids = [self.schema.persons] if self.schema.persons else []
+        parts = [table for table, _ in self._chunks(lambda _: None, (self.schema.target.column, *ids), exact=ids)]
+        found = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+        return {**found, **{name: given_cells(found[name]) for name in ids}}
 
     def beside(self, counts: "Counts") -> Iterator[Chunk]:
         """Yield rows and targets of each chunk with the columns that say how much they count.
@@ -173,6 +175,28 @@ def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = 
     return np.concatenate([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
 
 
+def planned_rule(persons: str | None, max_rows: int | None, schema: Schema | None) -> Literal["mean"] | None:
+    """Return how the rows of persons count in a plan, whose records are persons also where the schema names them.
+
+    Raises
+    ------
+    InvalidInput
+        For another column of persons than that of the schema, and rows of persons without persons.
+    """
+    named = "" if schema is None else schema.persons
+    if persons is not None:
+        check_columns_of_counts(named, persons, None)
+    whose = persons or named or None
+    _check_max_rows(whose, max_rows)
+    return person_rule(whose, None, max_rows)
+
+
+def _check_max_rows(persons: str | None, max_rows: int | None) -> None:
+    if persons is None and max_rows is not None:
+        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
+        raise InvalidInput(msg)
+
+
 @dataclasses.dataclass(frozen=True)
 class Counts:
     """The options that say whose the rows are and how much they count."""
@@ -203,9 +227,7 @@ class Counts:
             )
             raise InvalidInput(msg)
         check_columns_of_counts(schema.persons, self.persons, self.weights)
-        if self.persons is None and self.max_rows is not None:
-            msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
-            raise InvalidInput(msg)
+        _check_max_rows(self.persons, self.max_rows)
         check_weighted(self.weights, self.weight_bound, self.weight_total)
 
     def read(self, rows: TableRows, most_bytes: float, *, progress: bool) -> tuple[Any, Any, dict[str, Any]]:

@@ -111,7 +111,7 @@ def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
 
 def text_of(text: str) -> str:
     """Return a text as categories and ids are compared: without the space around it, a whole number by its digits."""
-    text = text.strip()
+    text = str.strip(text)
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text) if "." in text else None
     text = whole[1] if whole else text

@@ -16,6 +16,8 @@ _I64 = NDArray[np.int64]
 # Integers over at most so many times as many values as there are rows are counted instead of hashed.
 _SPREAD = 8
 
+_NOT_IDS = (tuple, dict, list, set)
+
 
 @dataclass(frozen=True)
 class Persons:
@@ -257,22 +259,37 @@ def _counted(offsets: NDArray[Any]) -> _I64:
 
 
 def _told_apart(cells: list[Any]) -> _I64:
-    kinds = set(map(type, cells))
-    # What is equal only to itself, as most objects are, would make two persons of two copies of an id.
-    by_identity = any(issubclass(kind, tuple) or vars(object)["__eq__"] is kind.__eq__ for kind in kinds)
-    if len(kinds) > 1 or by_identity or not kinds.isdisjoint({type(None), dict, list, set}):
-        raise InvalidInput(
-            "persons must have no missing ids and ids of one type, because a person's ids of two types would be two "
-            f"persons, got the types {sorted(kind.__name__ for kind in kinds)}"
-        )
-    if any(map(is_nan, cells)) or (kinds == {float} and not all(map(np.isfinite, cells))):
-        raise _missing()
-    known: dict[Any, int] = {}
+    kinds = sorted(set(map(type, cells)), key=lambda kind: kind.__name__)
     try:
-        return np.fromiter((known.setdefault(cell, len(known)) for cell in cells), np.int64, len(cells))
-    except TypeError:
-        pass
-    raise InvalidInput(f"persons must have ids that can be hashed, got the type {next(iter(kinds)).__name__}")
+        return _compared(cells, kinds)
+    except InvalidInput:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever ids of another library raise when they are compared
+        failed = type(error).__name__
+    # Outside of the clause: what the library says may show an id.
+    raise InvalidInput(
+        f"persons must have ids that can be hashed and compared, got the type {kinds[0].__name__}, which raises "
+        f"{failed}"
+    )
+
+
+def _compared(cells: list[Any], kinds: list[type]) -> _I64:
+    # In a column of objects a gap is None, NaN or a library's own, whatever the type of the ids.
+    if any(cell is None or is_nan(cell) for cell in cells) or (kinds == [float] and not all(map(np.isfinite, cells))):
+        raise _missing()
+    if len(kinds) > 1:
+        raise InvalidInput(
+            "persons must have ids of one type, because a person's ids of two types would be two persons, got the "
+            f"types {[kind.__name__ for kind in kinds]}"
+        )
+    # What is equal only to itself, as most objects are, would make two persons of two copies of an id.
+    if any(issubclass(kind, _NOT_IDS) or vars(object)["__eq__"] is kind.__eq__ for kind in kinds):
+        raise InvalidInput(
+            "persons must have ids whose values tell them apart, such as integers, texts and dates, got the type "
+            f"{kinds[0].__name__}"
+        )
+    known: dict[Any, int] = {}
+    return np.fromiter((known.setdefault(cell, len(known)) for cell in cells), np.int64, len(cells))
 
 
 def _missing() -> InvalidInput:

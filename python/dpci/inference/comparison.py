@@ -17,6 +17,8 @@ from dpci.base.tables import (
     printable,
 )
 from dpci.base.validation import check_choice, check_flag, check_fraction
+from dpci.data.persons import Persons
+from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
@@ -204,10 +206,11 @@ def compare(
 ) -> Comparison:
     """Compare two released models, parameter by parameter: differences with intervals and p-values.
 
-    Both must have comparable targets: equal names, loss, regularisation, classes and intercept, and the same public
-    bound if rows were clipped to it. With ``target="unregularised"`` λ may differ. Under add/remove targets are
-    comparable only if ``n_public`` over the private number of records is the same in both fits, which no release can
-    show (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
+    Both must have comparable targets: equal names, loss, regularisation, classes, intercept and ``max_rows``, and the
+    same public bounds if rows or weights were clipped to them. With ``target="unregularised"`` λ may differ. Under
+    add/remove targets are comparable only if ``n_public`` over the private number of records is the same in both fits,
+    and with weights only if ``weight_total`` over the private sum of the weights is. No release can show these ratios
+    (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
     with two spherical Laplace noises a normal law with two mixing variables. (Unless the projection is "floor" or
@@ -317,8 +320,21 @@ def _(result: Inference) -> ComparedFacts:
         "classes": record.classes,
         "intercept_scale": record.intercept_scale,
         "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
+        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation == "clip"),
     }
     return ComparedFacts(facts, result.params, result.schema, private_n_samples=record.neighbors == "add_remove")
+
+
+def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped: bool) -> dict[str, object]:
+    """Return what two targets must have in common of how much records count.
+
+    A row of its own is a person with one row, so that means over the rows of persons and over rows are comparable. The
+    first m rows with weight 1/m each are another sum for each m.
+    """
+    return {
+        "max_rows": None if persons is None else persons.max_rows,
+        "weight_bound, to which weights were lowered,": weights.bound if weights is not None and clipped else None,
+    }
 
 
 @singledispatch

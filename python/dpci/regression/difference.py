@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
-from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law
+from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law, facts_of_counts
 from dpci.regression.law import ErrorParts
 from dpci.regression.result import LinearFit, model_of, record_of, solution_of
 from dpci.regression.shown.show import target_name
@@ -24,6 +24,7 @@ def _facts(result: LinearFit) -> ComparedFacts:
         "l2_strength": result.l2_strength,
         "units of l2_strength": result.l2_rule if result.l2_strength else None,
         "bounds, to which numbers were clipped,": moved if record.on_violation == "clip" else None,
+        **facts_of_counts(record.persons, record.weights, clipped=record.on_violation == "clip"),
     }
     return ComparedFacts(facts, record.matrix, record.table, private_n_samples=record.neighbors == "add_remove")
 

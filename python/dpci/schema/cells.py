@@ -44,12 +44,20 @@ def as_cells(values: object) -> NDArray[Any]:
             "a column must have no masked cells, because the values behind the mask would be read: pass None or NaN "
             "for missing values, got a column with masked cells"
         )
-    values = decoded(values)
-    cells = np.asarray(values)
+    try:
+        values = decoded(values)
+        cells = np.asarray(values)
+    except Exception as error:  # whatever the conversion of another library's object raises
+        raise InvalidInput(
+            f"a column must be an array, got {type(values).__name__}, whose conversion raises "
+            f"{type(error).__name__} ({error})"
+        ) from error
     kind = getattr(values, "type", getattr(values, "dtype", ""))
     if cells.dtype.kind == "f" and "int" in str(kind).lower():
         column: Any = values
-        listed = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        # Of pyarrow, of series, and of pandas' own arrays.
+        name = next(name for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
+        listed = getattr(column, name)()
         cells = np.array([cell if isinstance(cell, int | float) else math.nan for cell in listed], dtype=object)
     return cells
 

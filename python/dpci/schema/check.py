@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpci.base.tables import format_table, printable
 from dpci.data.arrays import as_floats
-from dpci.schema.cells import as_cells, label_of, missing_cells
+from dpci.data.frames import is_nan
+from dpci.schema.cells import as_cells, check_length, column_of, label_of, missing_cells, names_of
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -116,6 +117,21 @@ def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
     which = "neither" if isinstance(target, ClassTarget) else "no"
     yield from _some(target.column, f"of {which} class: refused", unknown, refused=True)
     yield from _absent(target, labels)
+
+
+def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # tables of any library
+    """Yield the rows without an id, where the table has the column of persons; no id is shown."""
+    if not name or name not in names_of(table):
+        return
+    ids = column_of(table, name)
+    check_length(name, ids, n_rows)
+    if ids.dtype.kind in "mM":
+        gaps = int(np.isnat(ids).sum())
+    else:
+        blank = (cell is None or is_nan(cell) or (isinstance(cell, str) and not cell.strip()) for cell in ids.tolist())
+        gaps = sum(blank)
+    if gaps:
+        yield Finding(name, "without an id: refused", gaps, refused=True)
 
 
 def _absent(part: CategoricalColumn | ClassTarget | CategoricalTarget, labels: Counter[str]) -> Iterator[Finding]:

@@ -18,14 +18,8 @@ from dpci.data.interchange import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, names_of
-from dpci.schema.check import Finding, SchemaCheck, check_column, check_products, check_target
-from dpci.schema.columns import (
-    CategoricalColumn,
-    ClassTarget,
-    Column,
-    NumericColumn,
-    Target,
-)
+from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
     Part,
@@ -247,8 +241,8 @@ class Schema:
     def check(self, table: Table) -> SchemaCheck:
         """Return what the schema would do to a table: what it moves or refuses, and categories that no row has.
 
-        Not private: it counts rows, and is for the holder of the data, before anything is spent. The target is
-        looked at where the table has it.
+        Not private: it counts rows, and is for the holder of the data, before anything is spent. The target and the
+        ids of persons are looked at where the table has them.
 
         Raises
         ------
@@ -266,6 +260,7 @@ class Schema:
             targets = column_of(table, self.target.column)
             check_length(self.target.column, targets, n_rows)
             found += check_target(self.target, targets)
+        found += check_ids(self.persons, table, n_rows)
         if self.terms and not any(finding.refused for finding in found):
             found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))

@@ -9,9 +9,9 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows
+from dpci.cli.rows import planned_rule
 from dpci.cli.saved import read_earlier, read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
-from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.model import plan as planning
 from dpci.model.plan import Plan
@@ -106,19 +106,20 @@ def plan(
             **assumed,
             "without_ridge": without_ridge or None,
         }
+        described = None if schema is None else several_schema(schema, None, formula, classes)
         several = plan_several(
             several_keywords(
                 model,
                 unused,
                 neighbors=neighbors,
-                contribution=person_rule(persons, None, max_rows),
+                contribution=planned_rule(persons, max_rows, described),
                 max_rows=max_rows,
                 weight_bound=weight_bound,
                 weight_total=weight_total,
             ),
             n_samples=n_samples,
             n_features=n_features,
-            schema=None if schema is None else several_schema(schema, None, formula, classes),
+            schema=described,
             classes=classes,
             like=None if like is None else read_saved_result(like),
         )
@@ -137,8 +138,7 @@ def plan(
     keywords: dict[str, Any] = {**model.keywords(domain, neighbors=neighbors)}
     if description is not None:
         keywords.pop("classes", None)
-    named = None if description is None else description.persons
-    rule = person_rule(persons or named or None, None, max_rows)
+    rule = planned_rule(persons, max_rows, description)
     earlier: Any = None if like is None else read_earlier(like)
     found: Plan | MomentPlan = planning.plan(
         n_samples=n_samples,

@@ -1,0 +1,63 @@
+"""Comparisons of fits whose records are persons or have weights: which targets are the same, and which are not."""
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.errors import InvalidInput
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
+
+
+def sample(seed, n=600):
+    """Rows of persons of whom those with many rows are others than those with few."""
+    rng = np.random.default_rng(seed)
+    counts = rng.choice([1, 8], n)
+    ids = np.repeat(np.arange(n), counts)
+    X = rng.uniform(-0.6, 0.6, (len(ids), 2))
+    slope = np.where(counts == 1, 4.0, -4.0)[ids]
+    return X, np.where(slope * X[:, 0] + rng.logistic(size=len(ids)) > 0, 1, -1), ids
+
+
+def fit(seed, *, rows=False, **keywords):
+    X, y, ids = sample(seed)
+    whose = {} if rows else {"persons": ids}
+    given = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": seed, **whose, **keywords}
+    return dpci.fit(X, y, **given)
+
+
+def release(seed, **keywords):
+    X, y, ids = sample(seed)
+    return dpci.regression.release(
+        X, 1.0 * y, persons=ids, budget=dpci.ZCDP(1e6), robust=True, seed=seed, **keywords
+    ).fit()
+
+
+@pytest.mark.parametrize("make", [fit, release])
+def test_other_sums_over_the_rows_of_a_person_are_other_targets(make):
+    equal = dpci.compare(make(1), make(2))
+    assert (equal.pvalues > 1e-6).all()
+    for first, second in ((None, 8), (4, 8), (1, 8)):
+        with pytest.raises(InvalidInput, match=f"must have the same max_rows to be compared, got {first} and {second}"):
+            dpci.compare(make(1, max_rows=first), make(2, max_rows=second))
+    assert dpci.compare(make(1, max_rows=3), make(2, max_rows=3)).private is False
+
+
+def test_rows_are_persons_of_one_row():
+    X, y, ids = sample(3)
+    first = np.unique(ids, return_index=True)[1]
+    keywords = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1)}
+    alone = dpci.fit(X[first], y[first], seed=3, **keywords)
+    persons = dpci.fit(X[first], y[first], seed=4, persons=ids[first], **keywords)
+    assert np.abs(dpci.compare(alone, persons).difference).max() < 1e-3
+
+
+@pytest.mark.parametrize("make", [fit, release])
+def test_weights_that_were_lowered_to_two_bounds_are_refused(make):
+    weights = np.random.default_rng(5).uniform(0.0, 3.0, len(sample(1)[1])), np.ones(len(sample(2)[1]))
+    clipped = {"on_violation": "clip"}
+    low, high = (make(1, weights=weights[0], weight_bound=bound, **clipped) for bound in (1.0, 3.0))
+    with pytest.raises(InvalidInput, match=r"weight_bound, to which weights were lowered, .* got 1\.0 and 3\.0"):
+        dpci.compare(low, high)
+    same = make(2, weights=weights[1], weight_bound=3.0, **clipped)
+    assert np.isfinite(dpci.compare(high, same).std_errors).all()
