@@ -68,7 +68,7 @@ SITES = {
         "_check_rows": (1, ()),
         "checked_ids": (5, ("persons",)),
         "_as_compared": (1, ("persons",)),
-        "_told_apart": (2, ("persons",)),
+        "_told_apart": (1, ("persons",)),
         "_compared": (3, ("persons",)),
         "_cells": (1, ("persons",)),
     },
