@@ -334,7 +334,10 @@ def _groups(
         of_person = np.zeros(int(people.max()) + 1, dtype=np.intp)
         of_person[people] = whose
         if np.any(of_person[people] != whose):
-            raise InvalidInput("all rows of a person must be in one stratum, got a person in several")
+            raise InvalidInput(
+                "all rows of a person must be in one stratum, got a person in several (give all rows of a person the "
+                "stratum of one of them, such as the first)"
+            )
     groups = {}
     for code, name in enumerate(column.categories):
         inside = np.flatnonzero(whose == code)
