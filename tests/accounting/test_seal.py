@@ -324,7 +324,7 @@ def test_more_records_than_the_public_number_stay_within_the_distance():
     greatest = 16 / l2_strength
     plan = dpci.plan(n_samples=n_public, n_features=1, **keywords)
     assert seal["distance"] - plan.tolerance > np.finfo(float).eps / 2 * greatest
-    with pytest.raises(InvalidInput, match="n_public must be at least a sixteenth of the number of rows"):
+    with pytest.raises(InvalidInput, match="n_public must be at least a sixteenth of the number of records"):
         dpci.fit(np.ones((rows + 1, 1)), np.ones(rows + 1), classes=(0, 1), **keywords)
 
 

@@ -187,3 +187,18 @@ def test_integers_of_all_widths_are_one_kind():
         tagged([7], 1, None, bytes(32))
     ]
     assert len({(found.kind, *found.tags[0].tolist()) for found in each}) == 1
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_the_records_of_which_there_are_too_many_are_persons(in_parts):
+    persons = len(np.unique(IDS))
+    settings = {**SETTINGS, "l2_strength": 3.0, "neighbors": "add_remove"}
+
+    def fit(n_public):
+        if in_parts:
+            return dpci.fit(dpci.Chunks(chunks()), persons="id", n_public=n_public, **settings)
+        return dpci.fit(X, Y, persons=IDS, n_public=n_public, **settings)
+
+    assert fit(-(-persons // 16)).n_samples == -(-persons // 16)
+    with pytest.raises(InvalidInput, match=rf"of the number of records, got n_public=10 for {persons} records"):
+        fit(10)

@@ -35,7 +35,7 @@ RELEASES = {
 @pytest.mark.parametrize("name", RELEASES)
 def test_more_rows_than_the_core_takes_cost_nothing(name):
     ledger = dpci.Ledger(dpci.ApproxDP(1.0, 1e-6), "add_remove")
-    rule = r"n_public must be at least a sixteenth of the number of rows, got n_public=10 for 161 rows"
+    rule = r"n_public must be at least a sixteenth of the number of records, got n_public=10 for 161 records"
     with pytest.raises(InvalidInput, match=rule):
         RELEASES[name](X, Y, ledger=ledger)
     assert ledger.history == ()

@@ -164,8 +164,8 @@ pub enum Error {
     RowsChanged(String),
     /// There are more records than the rounding of sums was bounded for (add/remove).
     #[error(
-        "n_public must be at least a sixteenth of the number of rows, got n_public={n_public} for {n_records} rows (pass a \
-        greater n_public)"
+        "n_public must be at least a sixteenth of the number of records, got n_public={n_public} for {n_records} records (pass \
+        a greater n_public)"
     )]
     TooManyRecords {
         /// The public number.
