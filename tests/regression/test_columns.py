@@ -1,11 +1,14 @@
 """Means, variances and correlations from a moment matrix: their numbers, their coverage, and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import special
 
 import dpci
 from dpci import regression
+from dpci.regression.columns import Columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
@@ -80,6 +83,39 @@ def test_noise_is_counted(budget, relation):
         assert np.all(np.abs(np.log(spread / moved)) < 0.3), (name, spread, moved)
         gap = np.mean(found[name], axis=0) - getattr(exact, name)(columns).estimate
         assert np.all(np.abs(gap) < 0.35 * moved), name
+
+
+@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": N}], ids=["replace", "add"])
+def test_gradients_in_the_matrix_are_those_of_finite_differences(relation):
+    """What noise does to a variance and to a correlation: the eigenvalues of their gradients, all but two of them 0."""
+    record = released(**relation)._record
+
+    def slope(value):
+        k, step = len(record.matrix), 1e-6
+        gradient = np.zeros((k, k))
+        for i, j in np.ndindex(k, k):
+            change = np.zeros((k, k))
+            change[i, j] += step / 2
+            change[j, i] += step / 2
+            ends = [
+                value(Columns(dataclasses.replace(record, matrix=record.matrix + sign * change))) for sign in (1, -1)
+            ]
+            gradient[i, j] = (ends[0] - ends[1]) / (2 * step)
+        return np.linalg.eigvalsh(gradient)
+
+    def columns(of):
+        return of._column("x0"), of._column("y")
+
+    here = Columns(record)
+    high, low = columns(here)[0].gradient
+    # But for the 1/n of n/(n - 1), which the noise moves as well.
+    near = {"rtol": 2e-3, "atol": 1e-3}
+    np.testing.assert_allclose(slope(lambda of: columns(of)[0].variance)[[0, -1]], [low, high], **near)
+    r, high, low = here._correlation(*columns(here))
+    assert abs(r) > 0.5
+    found = slope(lambda of: of._correlation(*columns(of))[0])
+    np.testing.assert_allclose(found[[0, -1]], [low, high], **near)
+    np.testing.assert_allclose(found[1:-1], 0.0, atol=1e-3)
 
 
 def test_columns_that_noise_hides_have_no_correlation():
