@@ -178,7 +178,7 @@ def test_no_person_moves_the_sums_more_and_some_move_the_gradient_that_much(name
     case = Case(name, rule, neighbors)
     rng = np.random.default_rng(11)
     others = [case.person(rng) for _ in range(N - 1)]
-    for _ in range(150):
+    for _ in range(60):
         pair = [case.person(rng), case.person(rng) if neighbors == "replace_one" else None]
         parts = case.parts(case.params(rng), pair, others, rng)
         assert max(parts.values()) <= ROUNDING, parts
