@@ -5,6 +5,7 @@ use pulp::{Simd, WithSimd};
 use super::compensated::CompensatedSum;
 use super::doubled::two_sum;
 use super::lanes::index;
+use super::number::Number;
 use super::packed::{LEFT, PackedBlock, RIGHT};
 use super::symmetric::mirror_lower;
 use crate::exec::{BLOCK, Executor, matrix_chunks};
@@ -243,7 +244,8 @@ impl AddBlock<'_> {
                     }
                     let left = self.left.columns_from(LEFT * p);
                     let right = self.right.columns_from(right);
-                    let sums = tile_kernel::<S, VECTORS>(simd, left, right, stride);
+                    let sums =
+                        tile_kernel::<S, f64, VECTORS>(simd, (left, stride), (right, stride));
                     let factor = simd.splat_f64s(self.factor);
                     for (i, sums) in sums.into_iter().enumerate() {
                         let target = &mut tile[i * RIGHT + column..][..width];
@@ -258,22 +260,24 @@ impl AddBlock<'_> {
     }
 }
 
-/// `leftᵀ · right`: the first [`LEFT`] columns of the left rows and `VECTORS` registers of the right ones.
+/// `leftᵀ · right`: the first [`LEFT`] columns of the left rows and `VECTORS` registers of the right ones; rows with their distances.
 #[inline(always)]
-fn tile_kernel<S: Simd, const VECTORS: usize>(
+pub(super) fn tile_kernel<S: Simd, T: Number, const VECTORS: usize>(
     simd: S,
-    left: &[f64],
-    right: &[f64],
-    stride: usize,
-) -> [[S::f64s; VECTORS]; LEFT] {
-    let mut sums = [[simd.splat_f64s(0.0); VECTORS]; LEFT];
-    let rows = left.chunks_exact(stride).zip(right.chunks_exact(stride));
+    (left, left_stride): (&[T], usize),
+    (right, right_stride): (&[T], usize),
+) -> [[T::Vector<S>; VECTORS]; LEFT] {
+    let width = VECTORS * (size_of::<T::Vector<S>>() / size_of::<T>());
+    let mut sums = [[T::splat(simd, T::default()); VECTORS]; LEFT];
+    let rows = left
+        .chunks_exact(left_stride)
+        .zip(right.chunks_exact(right_stride));
     for (l, r) in rows {
-        let (r, _) = S::as_simd_f64s(&r[..VECTORS * S::F64_LANES]);
+        let r = T::vectors::<S>(&r[..width]);
         for (sums, &value) in sums.iter_mut().zip(&l[..LEFT]) {
-            let value = simd.splat_f64s(value);
+            let value = T::splat(simd, value);
             for (sum, &r) in sums.iter_mut().zip(r) {
-                *sum = simd.mul_add_f64s(value, r, *sum);
+                *sum = T::multiply_add(simd, value, r, *sum);
             }
         }
     }

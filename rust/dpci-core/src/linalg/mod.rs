@@ -13,6 +13,7 @@ mod doubled_exp;
 mod doubled_rows;
 mod gram;
 mod lane_series;
+mod lane_tiles;
 mod lanes;
 mod multi_gram;
 mod number;

@@ -6,14 +6,12 @@ use pulp::{Simd, WithSimd};
 pub(super) const LEFT: usize = 6;
 /// Columns that are loaded side by side.
 pub(super) const RIGHT: usize = 16;
-/// Numbers of a cache line.
-const LINE: usize = 8;
 /// Bytes of a cache line.
-const LINE_BYTES: usize = LINE * size_of::<f64>();
+const LINE_BYTES: usize = 64;
 
 /// A block of rows. Tiles may go past the last column, to the beginning of the next row: behind the last row there is room for that.
 #[derive(Debug, Clone)]
-pub struct PackedBlock {
+pub struct PackedBlock<T = f64> {
     pub(super) dim: usize,
     pub(super) n_rows: usize,
     /// Distance of two rows: room for a tile, and more than two cache lines only in an odd number, so that equal columns of all rows lie in
@@ -22,35 +20,38 @@ pub struct PackedBlock {
     pub(super) capacity: usize,
     /// Where the first cache line begins.
     start: usize,
-    numbers: Vec<f64>,
+    numbers: Vec<T>,
 }
 
-impl PackedBlock {
+impl<T: Copy + Default> PackedBlock<T> {
     /// Room for `capacity` rows of `dim` entries.
     #[must_use]
     pub fn new(dim: usize, capacity: usize) -> Self {
-        let lines = dim.max(RIGHT).div_ceil(LINE);
-        let stride = if lines > 2 { lines | 1 } else { lines } * LINE;
-        let numbers = vec![0.0; (capacity + 1) * stride + LINE];
+        let line = LINE_BYTES / size_of::<T>();
+        let lines = dim.max(RIGHT).div_ceil(line);
+        let stride = if lines > 2 { lines | 1 } else { lines } * line;
+        let numbers = vec![T::default(); (capacity + 1) * stride + line];
         Self {
             dim,
             n_rows: 0,
             stride,
             capacity,
-            start: numbers.as_ptr().align_offset(LINE_BYTES).min(LINE),
+            start: numbers.as_ptr().align_offset(LINE_BYTES).min(line),
             numbers,
         }
     }
 
     /// The rows from a column on: as many numbers of each as they are apart.
-    pub(super) fn columns_from(&self, first: usize) -> &[f64] {
+    pub(super) fn columns_from(&self, first: usize) -> &[T] {
         &self.numbers[self.start + first..][..self.n_rows * self.stride]
     }
 
-    fn rows_mut(&mut self) -> &mut [f64] {
+    pub(super) fn rows_mut(&mut self) -> &mut [T] {
         &mut self.numbers[self.start..][..self.n_rows * self.stride]
     }
+}
 
+impl PackedBlock {
     /// Replaces the content by `n_rows` contiguous rows, row `i` times `scales[i]`, each followed by `last` (an intercept)
     /// where it is given.
     ///

@@ -290,12 +290,12 @@ impl WeightedLanes<'_> {
 
     /// For moments of rows like these: those of many are good to about 10⁻⁸ in single precision.
     fn new_gram(&self) -> MultiGram {
-        let precision = if self.design.n_rows() < MANY_ROWS {
-            Precision::Double
-        } else {
-            Precision::Single
-        };
-        MultiGram::new(self.design.n_params(), precision)
+        let dim = self.design.n_params();
+        match self.design.multiplicities() {
+            _ if self.design.n_rows() < MANY_ROWS => MultiGram::new(dim, Precision::Double),
+            Some(_) => MultiGram::new(dim, Precision::Single),
+            None => MultiGram::of_samples(dim),
+        }
     }
 
     /// Adds a block's part of the moments; its slopes and curvatures are overwritten.

@@ -17,7 +17,7 @@ use crate::study::weights::LARGE;
 pub(super) const MANY_ROWS: usize = 1 << 15;
 
 /// Most passes in single precision.
-const MAX_ROUGH: i32 = 2;
+const MAX_ROUGH: i32 = 4;
 
 /// What the error of a gradient in single precision is times √n, as a share of a sample's gradient at the full-data minimiser: some
 /// roundings of 2⁻²⁴, which average out over the rows as the gradient does.
