@@ -94,7 +94,7 @@ pub(crate) fn release_functional_mechanism<'py>(
     let spec = spec.get();
     let params = task::run_over(py, &data, n_threads, |exec| {
         let c = spec.inner.choices();
-        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting)?;
+        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting, exec)?;
         match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;
@@ -223,7 +223,7 @@ pub(crate) fn release_histogram<'py>(
     let loss = &*spec.loss.inner;
     let (counts, params) = task::run_over(py, &data, n_threads, |exec| {
         let (unit, weighting) = spec.inner.records();
-        let design = shares.of(spec.design(&data, exec)?, unit, weighting)?;
+        let design = shares.of(spec.design(&data, exec)?, unit, weighting, exec)?;
         let counts = match seed {
             None => {
                 let mut generator = ReleaseGenerator::new()?;

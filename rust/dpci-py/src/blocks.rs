@@ -198,7 +198,7 @@ pub(crate) fn minimize_erm<'py>(
     };
     let minimum = task::run_over(py, &data, n_threads, |exec| {
         let design = unbounded(&data, loss, intercept, exec)?;
-        let design = counts.of(design, unit, weighting)?;
+        let design = counts.of(design, unit, weighting, exec)?;
         let objective = Objective {
             records: &design,
             weights: None,

@@ -203,7 +203,7 @@ impl<'a> Counts<'a> {
         choices: &Choices,
         exec: &Executor<'_>,
     ) -> Result<Design<'d>> {
-        self.of(design, choices.unit, choices.weighting)?
+        self.of(design, choices.unit, choices.weighting, exec)?
             .compacted(exec)
     }
 
@@ -213,9 +213,10 @@ impl<'a> Counts<'a> {
         mut design: Design<'d>,
         unit: Unit,
         weighting: Option<Weighting>,
+        exec: &Executor<'_>,
     ) -> Result<Design<'d>> {
         if let Some(numbers) = self.persons {
-            design = design.of_persons(Persons::new(numbers, unit)?)?;
+            design = design.of_persons(Persons::new(numbers, unit, exec)?)?;
         }
         match (self.weights, weighting) {
             (Some(weights), Some(weighting)) => design.weighted(weights, weighting),

@@ -140,7 +140,7 @@ impl RecordBounds {
     ) -> Result<Design<'a>> {
         let (rows, targets) = (data.rows(), data.targets());
         let design = Design::new(rows, targets, self.intercept, &self.row_bounds, exec)?;
-        counts.of(design, self.unit, self.weighting)
+        counts.of(design, self.unit, self.weighting, exec)
     }
 }
 

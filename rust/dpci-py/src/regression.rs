@@ -260,7 +260,7 @@ pub(crate) fn release_moment_matrix<'py>(
     let spec = spec.get();
     let release = task::run_over(py, &data, n_threads, |exec| {
         let c = spec.inner.choices();
-        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting)?;
+        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting, exec)?;
         spec.release(&design, seed, exec)
     })?;
     spec.to_dict(py, release, seed.is_none())

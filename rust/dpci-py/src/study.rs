@@ -48,7 +48,7 @@ impl Study {
         let inner = task::run_over(py, &data, n_threads, |exec| {
             let design = data.design(first, clip, exec)?;
             let choices = first.inner.choices();
-            let design = counts.of(design, choices.unit, choices.weighting)?;
+            let design = counts.of(design, choices.unit, choices.weighting, exec)?;
             let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
             core::Study::new(&design, &inner, exec)
         })?;

@@ -133,7 +133,7 @@ pub(crate) fn release_tuning<'py>(
     let selected = task::run_over(py, &data, n_threads, |exec| {
         let design = data.design(&spec.first, clip, exec)?;
         let c = spec.first.inner.choices();
-        let design = counts.of(design, c.unit, c.weighting)?;
+        let design = counts.of(design, c.unit, c.weighting, exec)?;
         match seed {
             None => release(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
             Some(seed) => release(

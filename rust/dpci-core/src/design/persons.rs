@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use super::{Design, Rows};
 use crate::error::check_length;
+use crate::exec::{Executor, row_chunks};
 use crate::linalg::vector;
 use crate::unit::Unit;
 use crate::{Error, Result};
@@ -15,6 +16,8 @@ pub struct Persons {
     unit: Unit,
     /// The person of each row of the table.
     owners: Vec<u32>,
+    /// Whether all rows count and lie in the table person by person.
+    in_order: bool,
     /// How many rows of each person count.
     kept: Vec<usize>,
     /// How much each row of the table counts; 0 for those beyond `max_rows`.
@@ -35,8 +38,8 @@ impl Persons {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a unit without persons, for numbers that are no such ones, and for 2³² persons or more; no message
-    /// shows a number.
-    pub fn new(persons: &[i64], unit: Unit) -> Result<Self> {
+    /// shows a number. [`Error::Interrupted`].
+    pub fn new(persons: &[i64], unit: Unit, exec: &Executor<'_>) -> Result<Self> {
         if unit == Unit::Row {
             return Err(Error::Unsupported(
                 "persons must be given only to a fit that protects persons, got persons for a fit that protects rows".into(),
@@ -48,41 +51,69 @@ impl Persons {
             )
         };
         // The greatest number is below the number of rows, where none is left out.
-        let greatest = persons.iter().max().map_or(-1, |greatest| *greatest);
-        if greatest >= i64::try_from(persons.len()).unwrap_or(i64::MAX) {
-            return Err(malformed());
-        }
-        let mut counts = vec![0_usize; usize::try_from(greatest + 1).map_err(|_| malformed())?];
-        let mut owners = Vec::with_capacity(persons.len());
-        for person in persons {
-            let owner = u32::try_from(*person).map_err(|_| malformed())?;
-            counts[owner as usize] += 1;
-            owners.push(owner);
+        let bounds = persons.iter().fold((0, -1), |(least, greatest), &person| {
+            (person.min(least), person.max(greatest))
+        });
+        let greatest = u32::try_from(bounds.1 + i64::from(bounds.1 < 0)).ok();
+        let greatest = greatest
+            .filter(|greatest| bounds.0 == 0 && (*greatest as usize) < persons.len().max(1));
+        let greatest = greatest.ok_or_else(malformed)?;
+        let chunks = if persons.is_empty() {
+            Vec::new()
+        } else {
+            row_chunks(persons.len(), 1)
+        };
+        // Memory that is new is slow to write to: all threads do.
+        let mut owners = vec![0; persons.len()];
+        exec.map_into(&chunks, &mut owners, |c, owners| {
+            for (owner, person) in owners.iter_mut().zip(&persons[chunks[c].clone()]) {
+                *owner = u32::try_from(*person).unwrap_or_default();
+            }
+            Ok(())
+        })?;
+        let n_persons = if persons.is_empty() {
+            0
+        } else {
+            greatest as usize + 1
+        };
+        let mut counts = vec![0_usize; n_persons];
+        for owner in &owners {
+            counts[*owner as usize] += 1;
         }
         if counts.contains(&0) {
             return Err(malformed());
         }
-        let (mut each, mut kept) = (Vec::new(), Vec::new());
+        let mut each = Vec::with_capacity(counts.len());
+        let mut kept = Vec::with_capacity(counts.len());
         // Where persons have equally many rows, a division for all.
         for counts in counts.chunk_by(|a, b| a == b) {
             let (share, n_kept) = unit.share(counts[0]);
             each.resize(each.len() + counts.len(), share);
             kept.resize(kept.len() + counts.len(), n_kept);
         }
-        let shares = if kept == counts {
-            owners.iter().map(|owner| each[*owner as usize]).collect()
+        let mut shares = vec![0.0; persons.len()];
+        let all_count = kept == counts;
+        if all_count {
+            exec.map_into(&chunks, &mut shares, |c, shares| {
+                for (share, owner) in shares.iter_mut().zip(&owners[chunks[c].clone()]) {
+                    *share = each[*owner as usize];
+                }
+                Ok(())
+            })?;
         } else {
-            let mut left = kept.clone();
-            let share = |owner: &u32| {
+            let mut left = counts;
+            left.copy_from_slice(&kept);
+            for (share, owner) in shares.iter_mut().zip(&owners) {
                 let left = &mut left[*owner as usize];
-                let counts = *left > 0;
-                *left -= usize::from(counts);
-                if counts { each[*owner as usize] } else { 0.0 }
-            };
-            owners.iter().map(share).collect()
-        };
+                if *left > 0 {
+                    *left -= 1;
+                    *share = each[*owner as usize];
+                }
+            }
+        }
         Ok(Self {
             unit,
+            in_order: all_count && owners.is_sorted(),
             owners,
             kept,
             shares,
@@ -118,6 +149,12 @@ impl Persons {
     #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
+    }
+
+    /// Whether all rows count and lie in the table person by person.
+    #[must_use]
+    pub fn in_order(&self) -> bool {
+        self.in_order
     }
 
     /// The rows of a person that count.
@@ -163,6 +200,7 @@ impl Persons {
         let subset = Self {
             unit: self.unit,
             owners,
+            in_order: true,
             kept,
             shares: rows.iter().map(|&i| self.shares[i]).collect(),
             grouped: OnceLock::new(),
@@ -250,10 +288,29 @@ impl Design<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn persons(of: &[i64], max_rows: Option<u32>) -> Result<Persons> {
-        Persons::new(of, Unit::persons(max_rows)?)
+        let cancel = AtomicBool::new(false);
+        Persons::new(of, Unit::persons(max_rows)?, &Executor::sequential(&cancel))
+    }
+
+    #[test]
+    fn the_order_of_the_table_is_known() {
+        let in_order = |of: &[i64], max_rows| persons(of, max_rows).unwrap().in_order();
+        assert!(in_order(&[0, 0, 1, 2, 2, 2], None));
+        assert!(!in_order(&[0, 1, 0, 2, 2, 2], None));
+        // A row that does not count lies between those that do.
+        assert!(!in_order(&[0, 0, 1, 2, 2, 2], Some(2)));
+        assert!(
+            persons(&[1, 0, 1, 0], None)
+                .unwrap()
+                .subset(&[1, 0])
+                .1
+                .in_order()
+        );
     }
 
     #[test]
@@ -292,7 +349,9 @@ mod tests {
             let message = persons(bad, None).unwrap_err().to_string();
             assert!(message.ends_with("got other numbers"), "{message}");
         }
-        assert!(Persons::new(&[0], Unit::Row).is_err());
+        let flag = AtomicBool::new(false);
+        let exec = Executor::sequential(&flag);
+        assert!(Persons::new(&[0], Unit::Row, &exec).is_err());
         assert!(persons(&[0], Some(0)).is_err());
         assert!(persons(&[], None).unwrap().is_empty());
     }

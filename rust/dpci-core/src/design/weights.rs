@@ -160,7 +160,9 @@ mod tests {
 
     #[test]
     fn rows_of_persons_weigh_less_by_their_weights() {
-        let persons = Persons::new(&[1, 0, 1, 1], Unit::persons(None).unwrap()).unwrap();
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
+        let persons = Persons::new(&[1, 0, 1, 1], Unit::persons(None).unwrap(), &exec).unwrap();
         let found = design(OnViolation::Error).of_persons(persons).unwrap();
         let found = found
             .weighted(&[4.0, 2.0, 1.0, 0.0], weighting(4.0))

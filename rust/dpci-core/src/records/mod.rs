@@ -7,6 +7,7 @@ mod fingerprint;
 mod kernels;
 mod parts;
 mod person_moments;
+mod person_pass;
 mod residuals;
 mod several;
 mod sums;

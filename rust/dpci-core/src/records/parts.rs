@@ -252,7 +252,7 @@ pub fn part_sums(
     let mut design = Design::new(part.rows, part.targets, intercept, bounds, exec)?;
     if let Some(persons) = part.persons {
         check_length("the tags of persons", design.n_rows(), persons.tags.len())?;
-        design = design.of_persons(Persons::new(persons.numbers, persons.unit)?)?;
+        design = design.of_persons(Persons::new(persons.numbers, persons.unit, exec)?)?;
     }
     if let Some((weights, weighting)) = part.weights {
         design = design.weighted(weights, weighting)?;

@@ -1,4 +1,4 @@
-//! The moments of persons: the Hessian is a sum over rows, the gradient covariance one over persons, each with the gradient of its rows.
+//! The moments of persons whose rows are anywhere in the table, and their gradient covariance from any slopes.
 //!
 //! One pass in the order of the table keeps the slope of every row; then the gradients of a group of persons are summed, again in the order of the
 //! table. Beside the table this takes a number a row.
@@ -14,8 +14,8 @@ use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
 use crate::loss::Batch;
 
 impl Pass<'_> {
-    /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one; each as often as it is drawn.
-    pub(super) fn moments_of_persons(
+    /// The sums of [`Self::moments_of_persons`], whatever the order of the rows.
+    pub(super) fn moments_of_scattered(
         &self,
         chunks: &[Range<usize>],
         params: &[f64],

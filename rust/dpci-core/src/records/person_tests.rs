@@ -53,6 +53,8 @@ fn numbered(ids: &[i64]) -> Vec<i64> {
 fn check(n: usize, max_rows: Option<u32>, loss: &dyn Loss) {
     let (x, y, ids) = panel(n);
     let ids = numbered(&ids);
+    let mut in_order = ids.clone();
+    in_order.sort_unstable();
     let unit = Unit::persons(max_rows).unwrap();
     let bounds = RowBounds {
         rows: RowDomain::Ball(1.0),
@@ -62,11 +64,16 @@ fn check(n: usize, max_rows: Option<u32>, loss: &dyn Loss) {
     let cancel = AtomicBool::new(false);
     for threads in [1, 2] {
         let exec = Executor::new(Some(threads), usize::MAX, &cancel).unwrap();
-        for rows in [Rows::dense(&x, WIDTH), sparse(&x)] {
+        for (rows, ids) in [
+            (Rows::dense(&x, WIDTH), &ids),
+            (Rows::dense(&x, WIDTH), &in_order),
+            (sparse(&x), &ids),
+            (sparse(&x), &in_order),
+        ] {
             let design = Design::new(rows, &y, Some(INTERCEPT), &bounds, &exec).unwrap();
-            let persons = Persons::new(&ids, unit).unwrap();
+            let persons = Persons::new(ids, unit, &exec).unwrap();
             let design = design.of_persons(persons).unwrap();
-            check_sums(&design, &ids, max_rows, loss, &exec);
+            check_sums(&design, ids, max_rows, loss, &exec);
         }
     }
 }

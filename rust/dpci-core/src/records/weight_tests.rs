@@ -162,7 +162,7 @@ fn persons_with_weights_are_persons_whose_rows_count_less() {
     let moments = |weights: Option<Vec<f64>>| {
         let mut found = None;
         with_design(n, None, |design, exec| {
-            let persons = Persons::new(&ids, Unit::persons(None).unwrap()).unwrap();
+            let persons = Persons::new(&ids, Unit::persons(None).unwrap(), exec).unwrap();
             let mut design = design.of_persons(persons).unwrap();
             if let Some(weights) = &weights {
                 let weighting = Weighting::new(BOUND, 1000.0).unwrap();

@@ -39,7 +39,7 @@ impl Sample {
         let rows = Rows::dense(&self.x, WIDTH);
         let mut design = Design::new(rows, &self.y, Some(0.5), &BOUNDS, exec).unwrap();
         if counting.unit != Unit::Row {
-            let persons = Persons::new(&self.persons, counting.unit).unwrap();
+            let persons = Persons::new(&self.persons, counting.unit, exec).unwrap();
             design = design.of_persons(persons).unwrap();
         }
         match counting.weighting {
