@@ -29,8 +29,10 @@ def test_odd_arguments(rng):
 
 
 def test_odd_arguments_of_every_target():
+    # Seed 4 makes a panel of so many rows that it takes half a minute until it can be interrupted.
+    seeds = (0, 1, 2, 3, 5, 6, 7)
     outcomes = {
-        target.name: {fuzzing.run_case(random.Random(seed), target) for seed in range(3)}
+        target.name: {fuzzing.run_case(random.Random(seed), target) for seed in seeds}
         for target in fuzz_targets.targets()
     }
     assert len(outcomes) > 100
