@@ -211,7 +211,7 @@ def test_moments_are_bounded_at_the_released_params(name, relation, kind):
     loss, rng = LOSSES[name], np.random.default_rng(21)
     data = random_records(rng, loss, N)
     sizes = []
-    for l2_strength in (0.05, 0.5, 5.0):
+    for l2_strength in (0.05, 5.0):
         spec = make_spec(loss, relation, l2_strength=l2_strength, **MOMENTS[kind])
         fit = _core.fit(spec, data.x, data.y, clip=False, n_threads=1, seed=22)
         params, steps = fit["params"], fit["steps"][1:]
@@ -220,7 +220,7 @@ def test_moments_are_bounded_at_the_released_params(name, relation, kind):
             share = lambda old, new, i=index: shares_of_moments(kind, steps, loss, params, old, new)[i]  # noqa: B023, E731
             reached = climb(rng, *pairs(rng, loss, relation, 500), share)
             assert reached.max() <= ROUNDING
-    assert sizes[0] > 5.0 * sizes[2]
+    assert sizes[0] > 5.0 * sizes[1]
 
 
 @by_loss
