@@ -46,7 +46,7 @@ impl LaneTiles {
 
     /// Adds contiguous rows, each followed by `last` (an intercept) where it is given.
     pub(super) fn add(&mut self, rows: &[f64], last: Option<f64>, weights: [&[Lane]; SETS]) {
-        let width = (self.rows.dim - usize::from(last.is_some())).max(1);
+        let width = self.rows.dim - usize::from(last.is_some());
         let n = weights[0].len();
         for start in (0..n).step_by(BLOCK) {
             let range = start..(start + BLOCK).min(n);
@@ -147,7 +147,8 @@ impl WithSimd for Hold<'_> {
         rows.n_rows = held.len();
         let stride = rows.stride;
         let places = rows.rows_mut()[first * stride..].chunks_exact_mut(stride);
-        for (row, place) in self.rows.chunks_exact(self.width).zip(places) {
+        for (i, place) in places.enumerate() {
+            let row = &self.rows[i * self.width..][..self.width];
             for (out, value) in place.iter_mut().zip(row) {
                 *out = f32::of(*value);
             }
