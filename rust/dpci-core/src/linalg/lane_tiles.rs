@@ -73,7 +73,7 @@ impl LaneTiles {
             for (i, weights) in self.weights.iter().enumerate() {
                 // Without a branch, which nobody could predict.
                 drawn[n_drawn] = i;
-                n_drawn += usize::from(weights[lane] != [0.0; SETS]);
+                n_drawn += usize::from(weights[lane].map(f32::to_bits) != [0; SETS]);
             }
             // Blocks of about equal size.
             let size = n_drawn.div_ceil(n_drawn.div_ceil(BLOCK).max(1)).max(1);

@@ -291,10 +291,10 @@ impl WeightedLanes<'_> {
     /// For moments of rows like these: those of many are good to about 10⁻⁸ in single precision.
     fn new_gram(&self) -> MultiGram {
         let dim = self.design.n_params();
-        match self.design.multiplicities() {
+        match (self.design.rows(), self.design.multiplicities()) {
             _ if self.design.n_rows() < MANY_ROWS => MultiGram::new(dim, Precision::Double),
-            Some(_) => MultiGram::new(dim, Precision::Single),
-            None => MultiGram::of_samples(dim),
+            (Rows::Dense(_), None) => MultiGram::of_samples(dim),
+            _ => MultiGram::new(dim, Precision::Single),
         }
     }
 
