@@ -266,13 +266,29 @@ impl Pass<'_> {
         Ok([self.loss.sup_slope(reach), self.loss.sup_curvature(reach)])
     }
 
-    /// Second moments of slopes, and curvatures, over a chunk.
-    fn moments(
+    /// Predictors, slopes and curvatures of a block of rows, the last two within their suprema, whatever rounding did.
+    pub(super) fn bounded_derivatives(
         &self,
-        chunk: Range<usize>,
+        range: &Range<usize>,
         params: &[f64],
         [steepest, most_curved]: [f64; 2],
-    ) -> Result<Sums> {
+        [u, slope, curvature]: [&mut [f64]; 3],
+    ) -> Result<()> {
+        self.design.linear_predictor(range.clone(), params, u);
+        let out = Batch {
+            slope: Some(&mut *slope),
+            curvature: Some(&mut *curvature),
+            ..Batch::default()
+        };
+        self.loss
+            .evaluate(u, self.design.targets(range.clone()), out)?;
+        vector::clamp(curvature, 0.0, most_curved);
+        vector::clamp(slope, -steepest, steepest);
+        Ok(())
+    }
+
+    /// Second moments of slopes, and curvatures, over a chunk.
+    fn moments(&self, chunk: Range<usize>, params: &[f64], limits: [f64; 2]) -> Result<Sums> {
         let dim = params.len();
         let mut grams = [GramAccumulator::new(dim), GramAccumulator::new(dim)];
         let mut packed = PackedBlock::new(dim, BLOCK);
@@ -282,16 +298,7 @@ impl Pass<'_> {
             let n = range.len();
             let [u, slope, curvature, multiplicity] = &mut buffers;
             let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
-            self.design.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                curvature: Some(&mut *curvature),
-                ..Batch::default()
-            };
-            self.loss
-                .evaluate(u, self.design.targets(range.clone()), out)?;
-            vector::clamp(curvature, 0.0, most_curved);
-            vector::clamp(slope, -steepest, steepest);
+            self.bounded_derivatives(&range, params, limits, [u, slope, curvature])?;
             // The gradient of a weighted record is squared with its weight; equal records add up.
             if let Some(shares) = self.weights.shares_of(&range) {
                 vector::multiply(slope, shares);

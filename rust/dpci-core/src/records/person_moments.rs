@@ -11,7 +11,6 @@ use crate::Result;
 use crate::design::{Design, Persons};
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
-use crate::loss::Batch;
 
 impl Pass<'_> {
     /// The sums of [`Self::moments_of_persons`], whatever the order of the rows.
@@ -49,7 +48,7 @@ impl Pass<'_> {
         &self,
         chunk: Range<usize>,
         params: &[f64],
-        [steepest, most_curved]: [f64; 2],
+        limits: [f64; 2],
         shares: &[f64],
         slopes: &mut [f64],
     ) -> Result<GramAccumulator> {
@@ -64,16 +63,7 @@ impl Pass<'_> {
             let [u, curvature] = &mut buffers;
             let (u, curvature) = (&mut u[..n], &mut curvature[..n]);
             let slope = &mut slopes[range.start - first..][..n];
-            self.design.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                curvature: Some(&mut *curvature),
-                ..Batch::default()
-            };
-            self.loss
-                .evaluate(u, self.design.targets(range.clone()), out)?;
-            vector::clamp(curvature, 0.0, most_curved);
-            vector::clamp(slope, -steepest, steepest);
+            self.bounded_derivatives(&range, params, limits, [u, slope, curvature])?;
             vector::multiply(slope, &shares[range.clone()]);
             self.weights.multiply(&range, curvature);
             self.design

@@ -11,7 +11,6 @@ use crate::Result;
 use crate::design::Persons;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
-use crate::loss::Batch;
 
 impl Pass<'_> {
     /// `Σ ω l'' x xᵀ` over the rows and `Σ ḡḡᵀ` over the persons, `ḡ = Σ ω l' x` the mean gradient of one; each as often as it is drawn.
@@ -50,7 +49,7 @@ impl Pass<'_> {
         range: Range<usize>,
         persons: &Persons,
         params: &[f64],
-        [steepest, most_curved]: [f64; 2],
+        limits: [f64; 2],
         moments: &mut PersonMoments,
     ) -> Result<()> {
         self.exec.check()?;
@@ -58,16 +57,7 @@ impl Pass<'_> {
         let mut buffers = [[0.0; BLOCK]; 3];
         let [u, slope, curvature] = &mut buffers;
         let (u, slope, curvature) = (&mut u[..n], &mut slope[..n], &mut curvature[..n]);
-        self.design.linear_predictor(range.clone(), params, u);
-        let out = Batch {
-            slope: Some(&mut *slope),
-            curvature: Some(&mut *curvature),
-            ..Batch::default()
-        };
-        self.loss
-            .evaluate(u, self.design.targets(range.clone()), out)?;
-        vector::clamp(curvature, 0.0, most_curved);
-        vector::clamp(slope, -steepest, steepest);
+        self.bounded_derivatives(&range, params, limits, [u, slope, curvature])?;
         vector::multiply(slope, &persons.shares()[range.clone()]);
         self.weights.multiply(&range, curvature);
         let mut places = [(0, 0); BLOCK];
