@@ -104,27 +104,42 @@ def test_chunks_without_the_columns_of_those_before(n_threads):
     assert refusal.value.__notes__ == ["in chunk 5, whose rows are counted from 0"]
 
 
+class Numbered:
+    """A chunk that is counted while it is in memory."""
+
+    alive = 0
+
+    def __init__(self, number):
+        self.number = number
+        Numbered.alive += 1
+
+    def __del__(self):
+        Numbered.alive -= 1
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 3])
-def test_no_more_chunks_are_worked_on_than_asked_for(at_once):
-    lock, running, most, ahead = threading.Lock(), [], [0], [0]
+@pytest.mark.parametrize("slow", [0, 5, 19])
+def test_no_more_chunks_are_worked_on_or_held_than_asked_for(at_once, slow):
+    lock, running, most, held, threads = threading.Lock(), [], [0], [0], set()
 
     def work(number, chunk):
         with lock:
             running.append(number)
             most[0] = max(most[0], len(running))
-        time.sleep(0.002 * (chunk % 3))  # later ones may be done earlier
+        time.sleep(0.03 if number == slow else 0.001 * (number % 3))  # later ones may be done earlier
         with lock:
             running.remove(number)
-        return number, chunk
-
-    taken = []
+        threads.add(threading.current_thread())
+        return number, chunk.number
 
     def chunks():
         for k in range(20):
-            ahead[0] = max(ahead[0], k - len(taken))
-            yield 10 * k
+            yield Numbered(10 * k)
+            held[0] = max(held[0], Numbered.alive)
 
-    taken.extend(outcomes(chunks(), work, at_once=at_once, held=True))
-    assert taken == [(k, 10 * k) for k in range(20)]
-    assert most[0] == at_once
-    assert ahead[0] <= at_once
+    assert list(outcomes(chunks(), work, at_once=at_once, held=True)) == [(k, 10 * k) for k in range(20)]
+    assert most[0] == at_once == len(threads)
+    assert threading.main_thread() in threads
+    # One that the caller has, and for each other thread one that it works on and one that waits.
+    assert held[0] <= 2 * at_once - 1
+    assert Numbered.alive == 0

@@ -30,7 +30,7 @@ __all__ = ["Chunks"]
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
 _AT_ONCE = 2
-"""Chunks that are summed at once, where there are threads for it: each more is one more in memory."""
+"""Chunks that are summed at once, where there are threads for it: each more is two more in memory."""
 
 
 class Chunks:
@@ -40,8 +40,8 @@ class Chunks:
     against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
     order of rows may differ.
 
-    One chunk is in memory at a time. With two threads or more there are three: two are summed while the next is read,
-    on the thread that called ``fit``.
+    One chunk is in memory at a time. With two threads or more there are up to three: the thread that called ``fit``
+    reads all chunks and sums over some of them, and another thread sums over the others.
 
     Chunks of 10⁵ to 10⁷ numbers are sensible. Each chunk costs about 50 µs in every pass whatever its size, so many
     small ones are slow; larger ones gain nothing.
