@@ -89,6 +89,29 @@ def test_weights_of_any_ratio_are_between_their_bounds():
         assert (tails >= special.chdtrc(1, q) * (1 - 1e-9)).all()
         assert (tails <= special.chdtrc(6, q) * (1 + 1e-9)).all()
     np.testing.assert_array_equal(chi2_sum_tail(np.zeros((2, 3)), 1.0), 0.0)
+    # Next to 0, where the other tail is no float or one with few digits.
+    for q in (5e-324, 1e-200, 1e-60, 1e-34, 1e-32, 1e-20):
+        for m in (1, 20, 31, 300):
+            np.testing.assert_array_equal(chi2_sum_tail(np.full((1, m), 0.5), q), special.chdtrc(m, 2.0 * q))
+
+
+def test_many_weights_are_those_of_an_independent_sum_of_logarithms():
+    """The argument of a product passes pi again and again: one logarithm for each weight has no such turns."""
+    rng = np.random.default_rng(8)
+    for m in (6, 7, 12, 40):
+        weights = rng.uniform(0.0, 1.0, (5, m)) ** 4
+        q = 1.3 * float(weights.sum(axis=1).mean())
+        expected = [imhof_of_many(row, q) for row in weights]
+        np.testing.assert_allclose(chi2_sum_tail(weights, q), expected, rtol=0.0, atol=1e-8)
+
+
+def imhof_of_many(weights, q):
+    """Return Imhof's integral by the trapezoid rule in the logarithm of u, with a real angle for each weight."""
+    log_u = np.linspace(-40.0, 12.0, 200_001)
+    u = np.exp(log_u)
+    angle = 0.5 * (np.arctan(weights[:, None] * u).sum(axis=0) - q * u)
+    values = np.sin(angle) * np.exp(-0.25 * np.log1p((weights[:, None] * u) ** 2).sum(axis=0))
+    return 0.5 + values.sum() * (log_u[1] - log_u[0]) / math.pi
 
 
 @pytest.mark.parametrize("dim", [1, 2, 9, 60])

@@ -32,6 +32,12 @@ TOLERANCE = 1e-10
 _DECAY = 42.0
 _FIRST_NODES, _MOST_NODES = 96, 6144
 _BISECTIONS = 30
+# Factors that are multiplied before a logarithm is taken: their product is far within the range of floats.
+_FACTORS = 6
+# A chi-square with one degree of freedom is below it with probability 3e-17, which rounding hides in a tail near 1.
+_LEAST = 1e-33
+# Floats below it have fewer digits than the tolerance.
+_TINY = 1e-297
 # Complex numbers that are held at once.
 _BLOCK = 2**20
 
@@ -45,9 +51,9 @@ def chi2_sum_tail(weights: _F64, q: float) -> _F64:
         If the integral does not converge, which no weights are known to cause.
     """
     greatest = weights.max(axis=1)
-    tails = np.zeros(len(weights))
     # A sum of no weight is 0, and one that is far below q never reaches it: exp(-745) is no float.
-    reachable = np.flatnonzero(greatest > q / 1e5)
+    tails = np.where(greatest > q / _LEAST, 1.0, 0.0)
+    reachable = np.flatnonzero((greatest > q / 1e5) & (tails == 0.0))
     size = max(1, _BLOCK // (2 * _FIRST_NODES * weights.shape[1]))
     for start in range(0, len(reachable), size):
         rows = reachable[start : start + size]
@@ -57,14 +63,17 @@ def chi2_sum_tail(weights: _F64, q: float) -> _F64:
 
 def _unit_tails(weights: _F64, q: _F64) -> _F64:
     upper = q > weights.sum(axis=1)
-    crossing = _crossing(weights, q, upper)
+    contour = _Contour(weights, q, _crossing(weights, q, upper))
     n_nodes = _FIRST_NODES
-    before = _trapezoid(weights, q, crossing, upper, n_nodes)
+    total = contour.sums(np.arange(n_nodes + 1) / n_nodes)
+    before = total / n_nodes
     while n_nodes < _MOST_NODES:
+        # Twice the nodes: those of before, and the ones between.
+        total = total + contour.sums((np.arange(n_nodes) + 0.5) / n_nodes)
         n_nodes *= 2
-        after = _trapezoid(weights, q, crossing, upper, n_nodes)
-        if np.all(np.abs(after - before) <= TOLERANCE * np.abs(after)):
-            return np.asarray(np.clip(np.where(upper, after, 1.0 - after), 0.0, 1.0))
+        after = total / n_nodes
+        if np.all(np.abs(after - before) <= TOLERANCE * np.maximum(np.abs(after), _TINY)):
+            return np.asarray(np.clip(np.where(upper, -after, 1.0 - after), 0.0, 1.0))
         before = after
     message = f"the tail of a quadratic form must converge within {_MOST_NODES} nodes, got one that does not"
     raise DpciError(message, code=NotConverged.code)
@@ -84,19 +93,40 @@ def _crossing(weights: _F64, q: _F64, upper: NDArray[np.bool_]) -> _F64:
     return np.asarray(np.where(upper, np.minimum(saddle, 0.5 - room), np.maximum(saddle, 0.5 + room)))
 
 
-def _trapezoid(weights: _F64, q: _F64, x: _F64, upper: NDArray[np.bool_], n_nodes: int) -> _F64:
-    end = np.sqrt(_DECAY / (q * x))
-    u = end[:, None] * (np.arange(n_nodes + 1) / n_nodes)
-    ray = 1.0 + 1j * u
-    shift = x[:, None] * ray * ray  # p + 1/2
-    log_value = (shift - 0.5) * q[:, None]
+class _Contour:
+    """The integrand along the contours of several quadratic forms, whose weights are the rows of ``weights``."""
+
+    def __init__(self, weights: _F64, q: _F64, x: _F64) -> None:
+        self.weights, self.q, self.x = weights, q, x
+        self.end = np.sqrt(_DECAY / (q * x))
+
+    def sums(self, at: _F64) -> _F64:
+        """Return the sum of the integrand at these shares of the way to the end, the crossing at 0 for a half."""
+        x, q = self.x[:, None], self.q[:, None]
+        ray = 1.0 + 1j * (self.end[:, None] * at)
+        shift = x * ray * ray  # p + 1/2
+        log_value = (shift - 0.5) * q
+        for first in range(0, self.weights.shape[1], _FACTORS):
+            log_value -= 0.5 * _log_product(self.weights[:, first : first + _FACTORS], shift)
+        with np.errstate(under="ignore"):
+            values = (np.exp(log_value) * ray / (shift - 0.5)).real
+        values[:, at == 0.0] *= 0.5
+        return np.asarray(values.sum(axis=1) * self.end * (2.0 * self.x / math.pi))
+
+
+def _log_product(weights: _F64, shift: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the sum of the logarithms of 1 - l + 2 l shift over the columns l of ``weights``.
+
+    One logarithm of the product is far quicker. The factors are in the upper half plane, so the argument of the
+    product grows by less than pi with each, and passes pi where the product leaves the upper half plane.
+    """
+    product = np.ones_like(shift)
+    turns = np.zeros(shift.shape)
     for column in weights.T:
-        log_value -= 0.5 * np.log((1.0 - column)[:, None] + 2.0 * column[:, None] * shift)
-    with np.errstate(under="ignore"):
-        values = (np.exp(log_value) * ray / (shift - 0.5)).real
-    values[:, 0] *= 0.5
-    sums = values.sum(axis=1) * (end / n_nodes) * (2.0 * x / math.pi)
-    return np.asarray(np.where(upper, -sums, sums))
+        above = product.imag >= 0.0
+        product *= (1.0 - column)[:, None] + 2.0 * column[:, None] * shift
+        turns += above & (product.imag < 0.0)
+    return np.asarray(np.log(product) + 2j * math.pi * turns)
 
 
 def mixture_tail(distance: _F64, std_devs: _F64, weights: _F64) -> _F64:
