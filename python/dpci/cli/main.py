@@ -96,10 +96,10 @@ def _run(arguments: list[str], report: "_Report") -> int:
         print(f"dpci {__version__}", flush=True)
         return 0
     with optional("typer", extra="cli", what="the command line"):
-        from dpci.cli.commands.all import WrongUsage, app  # noqa: PLC0415  # optional
+        from dpci.cli.commands.all import WrongUsage, command  # noqa: PLC0415  # optional
     _startup.hand_over()
     try:
-        code = app(args=arguments, prog_name="dpci", standalone_mode=False)
+        code = command()(args=arguments, prog_name="dpci", standalone_mode=False)
         # What is still in the buffer would otherwise break the pipe when the process ends.
         sys.stdout.flush()
     except WrongUsage as error:

@@ -1,5 +1,10 @@
 """Brings all commands together in one application."""
 
+import functools
+from typing import Any
+
+from typer.main import get_command
+
 from dpci.cli.app import WrongUsage, app
 
 # Each module adds its commands when it is imported.
@@ -18,4 +23,10 @@ from dpci.cli.commands import (
     verify,  # noqa: F401
 )
 
-__all__ = ["WrongUsage", "app"]
+__all__ = ["WrongUsage", "app", "command"]
+
+
+@functools.cache
+def command() -> Any:  # noqa: ANN401  # of a class that typer does not export
+    """Return all commands as one, which is made of their signatures once in a process."""
+    return get_command(app)
