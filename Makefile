@@ -109,7 +109,7 @@ fuzz: ## Fuzz the core, guided by coverage (needs nightly Rust and cargo-fuzz; s
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --offline check licenses bans sources; \
 		else echo "cargo-deny is not installed: tests/house/test_dependencies.py checks the same licences and bans"; fi
 
-lint: lint-rust lint-python ## Check format, lints and types; a warning is an error (with -j2 both languages at the same time).
+lint: lint-rust lint-python ## Check format, lints, types and the site; a warning is an error (with -j2 both languages at the same time).
 
 lint-rust:
 	cargo fmt --all --check
@@ -122,6 +122,8 @@ lint-python: build
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest dpci._core --allowlist tests/stubtest_allowlist.txt
+	# Builds the site of the documentation in strict mode.
+	$(BIN)/python -m pytest --quiet -m lint tests/house/test_site.py
 
 format: build ## Format Rust and Python.
 	cargo fmt --all

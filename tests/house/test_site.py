@@ -99,6 +99,7 @@ def test_no_page_is_longer_than_250_lines():
     assert {name: length for name, length in lengths.items() if length > 250} == {}
 
 
+@pytest.mark.lint
 def test_every_public_name_is_on_some_page(site):
     from mkdocstrings import Inventory  # noqa: PLC0415  # the fixture skips without it
 
@@ -110,6 +111,7 @@ def test_every_public_name_is_on_some_page(site):
     assert [name for name in IN_WORDS if f"`{name}`" not in text] == []
 
 
+@pytest.mark.lint
 def test_every_public_member_is_described(site):
     # mkdocstrings leaves out what has no docstring.
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
@@ -158,6 +160,7 @@ InvalidInput, LedgerError
     assert lines[16:] == ["InvalidInput, LedgerError", r"    For a \* b."]
 
 
+@pytest.mark.lint
 def test_nothing_comes_from_another_host(site):
     loads = re.compile(
         r"""<(?:script|img|iframe|source)[^>]*src="(?:https?:)?//[^"]*|<link[^>]*rel="stylesheet"[^>]*//[^"]*"""
@@ -168,6 +171,7 @@ def test_nothing_comes_from_another_host(site):
         assert not re.search(r"url\(['\"]?(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
 
 
+@pytest.mark.lint
 def test_formulas_and_docstrings_are_converted(site):
     for page in site.rglob("*.html"):
         text = re.sub(r"<(code|pre|script|math)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -182,12 +186,14 @@ def test_formulas_and_docstrings_are_converted(site):
             assert "\\" not in formula, f"{page.name}: {formula}"
 
 
+@pytest.mark.lint
 def test_the_commands_are_described(site):
     text = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
     for command in ("fit", "coverage", "tables", "data", "audit", "ledger", "ledger create"):
         assert f"Usage: dpci {command}" in text, command
 
 
+@pytest.mark.lint
 def test_the_list_of_logs_has_every_log(site):
     text = (site / "evidence" / "index.html").read_text(encoding="utf-8").partition("<article")[2]
     logs = {log.stem for log in (ROOT / "docs" / "evidence").glob("*.md")} - {"index"}
