@@ -357,7 +357,7 @@ def noise_of(taken: Iterable[Step], matrix: Literal["hessian", "gradient_cov"]) 
     return None if scale is None else (step.noise, scale)
 
 
-def mixing_nodes(law: str, dim: int, *, far: Literal[1, 2, 4] = 2) -> tuple[_F64, _F64]:
+def mixing_nodes(law: str, dim: int, *, far: float = 2.0) -> tuple[_F64, _F64]:
     """Return nodes and weights of Omega over its mean: one node for Gaussian noise.
 
     The trapezoid rule in log W, in which the density of W ~ Gamma(k, rate k), k = (dim + 1)/2, is analytic and the rule
