@@ -50,7 +50,8 @@ class _BuiltIn:
         return core
 
     def _parameters(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(cast("Any", self))}
+        # The names of the fields, faster than dataclasses.fields gives them.
+        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}
 
 
 @dataclass(frozen=True, slots=True)

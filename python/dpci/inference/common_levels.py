@@ -7,7 +7,7 @@ uses released and public values only, so it is post-processing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,15 +54,15 @@ class CommonLevels:
     coverage: float
 
 
-def common_levels(record: FitRecord, law: ErrorLaw, names: Sequence[str]) -> CommonLevels | None:
+def common_levels(record: FitRecord, error_law: Callable[[], ErrorLaw], names: Sequence[str]) -> CommonLevels | None:
     """Return the parameters and columns whose single intervals the release does not support; None if there are none.
 
     Parameters
     ----------
     record : FitRecord
         Record of a fit. Without noise in the shape of blocks, an intercept and matrices with their noise there is none.
-    law : ErrorLaw
-        Law of the errors of its parameters.
+    error_law : callable
+        Returns the law of the errors of its parameters. It takes as long as a small fit; most fits do not need it.
     names : sequence of str
         Names of the parameters, the intercept last.
     """
@@ -78,7 +78,7 @@ def common_levels(record: FitRecord, law: ErrorLaw, names: Sequence[str]) -> Com
         or len(blocks.members) != len(hessian)
     ):
         return None
-    bounds = np.array(blocks.bounds)[blocks.members]
+    law, bounds = error_law(), np.array(blocks.bounds)[blocks.members]
     greatest = math.inf if record.curvature_bound is None else record.curvature_bound * scale**2
     deviation = isometric_std_dev(*noise, len(hessian))
     # Saved records may hold any numbers; those beyond the range of floats show nothing.

@@ -89,7 +89,8 @@ class Inference(Coefficients):
         Hessian shows to be common, its ``columns`` those whose levels the noise hides, its ``coverage`` the least
         coverage of a 95% interval of these (docs/proofs/intervals.md, "Common levels").
         """
-        return common_levels(self._record, self._error_law(), self.names)
+        self._moments()  # refused without intervals
+        return common_levels(self._record, self._error_law, self.names)
 
     @property
     def privacy(self) -> dict[str, Any]:
