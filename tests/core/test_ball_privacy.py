@@ -8,6 +8,7 @@ over both, and the hockey-stick divergence, are compared with the claim.
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit as sigmoid
 
 from dpci import _core
 from dpci.losses import Custom
@@ -28,10 +29,6 @@ LOSSES = {
         predictor_bound=1.0,
     ).to_core(),
 }
-
-
-def sigmoid(u):
-    return 1.0 / (1.0 + np.exp(-u))
 
 
 # Slope and curvature by (predictor, target), not those of the core.
@@ -59,14 +56,10 @@ def law(spec, loss, radius, x, y):
     theta = np.linspace(-radius, radius, GRID)
     slope, curvature = DERIVATIVES[loss.name](np.outer(x, theta), y[:, None])
     noise = -(x @ slope + N * spec.l2_strength * theta)
-    family = (
-        stats.laplace(scale=spec.noise_scale)
-        if spec.noise_law == "spherical_laplace"
-        else stats.norm(scale=spec.noise_scale)
-    )
-    density = family.pdf(noise) * ((x**2) @ curvature + N * spec.l2_strength)
+    family, scale = stats.laplace if spec.noise_law == "spherical_laplace" else stats.norm, spec.noise_scale
+    density = family.pdf(noise, scale=scale) * ((x**2) @ curvature + N * spec.l2_strength)
     # The parameter falls as the noise grows.
-    return theta, density, np.array([family.sf(noise[0]), family.cdf(noise[-1])])
+    return theta, density, np.array([family.sf(noise[0], scale=scale), family.cdf(noise[-1], scale=scale)])
 
 
 def pairs(loss, relation, rng, count=40):
