@@ -1,5 +1,7 @@
 """The functional mechanism in NumPy, the worst pairs of records for it, and small data for the baselines."""
 
+import functools
+
 import numpy as np
 
 import dpci
@@ -74,12 +76,17 @@ def recover_noise(models, *, loss, std_dev, row_norm=1.0, target_bound=1.0):
 
 
 def coefficient_distance(x, y, z, w, loss):
-    """L1 distance of the coefficients of two records, and L2 distance of their sums in isometric coordinates."""
+    """L1 distance of the coefficients of two records, and L2 distance of their sums in isometric coordinates.
+
+    Rows (..., d) and targets (..., 1), or numbers, give arrays of distances.
+    """
     q, k = WEIGHTS[loss]
-    gram, cross = np.outer(x, x) - np.outer(z, z), y * x - w * z
-    return q * np.abs(gram).sum() + k * np.abs(cross).sum(), np.hypot(np.linalg.norm(gram), np.linalg.norm(cross))
+    gram, cross = x[..., :, None] * x[..., None, :] - z[..., :, None] * z[..., None, :], y * x - w * z
+    l1 = q * np.abs(gram).sum(axis=(-2, -1)) + k * np.abs(cross).sum(axis=-1)
+    return l1, np.sqrt((gram**2).sum(axis=(-2, -1)) + (cross**2).sum(axis=-1))
 
 
+@functools.cache
 def worst_pair(d, loss, *, n_starts=40, seed=0):
     """The greatest L1 distance that alternating maximisation over pairs of records finds, targets 1 and -1.
 
