@@ -3,6 +3,7 @@
 Persons have one to five rows anywhere in the table and weights up to a bound. Constructed ones come near the claims.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -47,6 +48,10 @@ def test_no_loss_is_left_out():
     assert tested == {*losses.NAMES} - {"hinge"}
 
 
+def targets_of(core):
+    return np.array([-1.0, 1.0]) if core.target_bounds is None else np.linspace(*core.target_bounds, 5)
+
+
 class Case:
     """The sums of a loss for persons or weighted rows, and what a plan claims of their sensitivities."""
 
@@ -54,9 +59,7 @@ class Case:
         self.loss, self.radius = LOSSES[name]
         self.core = self.loss.to_core()
         self.is_persons, self.max_rows = RULES[rule]
-        self.targets = (
-            np.array([-1.0, 1.0]) if self.core.target_bounds is None else np.linspace(*self.core.target_bounds, 5)
-        )
+        self.targets = targets_of(self.core)
         counts = {"contribution": "mean"} if rule == "mean" else {"max_rows": self.max_rows}
         self.keywords = {
             "l2_strength": 3.0,
@@ -151,24 +154,30 @@ class Case:
         norm = np.linalg.norm(theta)
         return theta if self.radius is None or norm <= self.radius else theta * (self.radius / norm)
 
-    def worst(self, relation):
-        """Pairs of rows, and parameters, at which single rows come near the claim of the gradient, by a search."""
-        angles = np.linspace(0.0, np.pi, 91)
-        lengths = [0.0, 1.0, 100.0, 1e4] if self.radius is None else np.linspace(0.0, self.radius, 9)
-        best, found = 0.0, None
-        for length, targets in itertools.product(lengths, itertools.product(self.targets, repeat=2)):
-            # Two rows at two angles to the parameters, on both sides of them.
-            u = ROW_NORM * length * np.cos(angles)
-            slopes = [self.core.evaluate(u, np.full(len(u), y))[1] for y in targets]
-            for side in (1.0, -1.0):
-                x = ROW_NORM * np.column_stack([np.cos(angles), np.sin(angles), 0.0 * angles])
-                z = x * [1.0, side, 1.0]
-                g, h = slopes[0][:, None] * x, slopes[1][:, None] * z
-                gaps = np.linalg.norm(g[:, None] - (h[None] if relation == "replace_one" else 0.0), axis=2)
-                i, j = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
-                if gaps[i, j] > best:
-                    best, found = gaps[i, j], (np.array([length, 0.0, 0.0]), (x[i], targets[0]), (z[j], targets[1]))
-        return found
+
+@functools.cache
+def worst(name, relation):
+    """Pairs of rows, and parameters, at which single rows come near the claim of the gradient, by a search."""
+    (loss, radius), angles = LOSSES[name], np.linspace(0.0, np.pi, 91)
+    core = loss.to_core()
+    lengths = [0.0, 1.0, 100.0, 1e4] if radius is None else np.linspace(0.0, radius, 9)
+    best, found = 0.0, None
+    for length, targets in itertools.product(lengths, itertools.product(targets_of(core), repeat=2)):
+        # Two rows at two angles to the parameters, on both sides of them.
+        u = ROW_NORM * length * np.cos(angles)
+        slopes = [core.evaluate(u, np.full(len(u), y))[1] for y in targets]
+        for side in (1.0, -1.0):
+            x = ROW_NORM * np.column_stack([np.cos(angles), np.sin(angles), 0.0 * angles])
+            z = x * [1.0, side, 1.0]
+            g, h = slopes[0][:, None] * x, slopes[1][:, None] * z
+            if relation == "add_remove":
+                h = 0.0 * h
+            # Squared distances of the gradients.
+            gaps = (g**2).sum(axis=1)[:, None] + (h**2).sum(axis=1) - 2.0 * g @ h.T
+            i, j = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
+            if gaps[i, j] > best:
+                best, found = gaps[i, j], (np.array([length, 0.0, 0.0]), (x[i], targets[0]), (z[j], targets[1]))
+    return found
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
@@ -183,7 +192,7 @@ def test_no_person_moves_the_sums_more_and_some_move_the_gradient_that_much(name
         parts = case.parts(case.params(rng), pair, others, rng)
         assert max(parts.values()) <= ROUNDING, parts
     # As many rows as count, all alike, with the greatest weight.
-    params, *rows = case.worst(neighbors)
+    params, *rows = worst(name, neighbors)
     m = 3 if case.is_persons else 1
     pair = [(np.tile(x, (m, 1)), np.full(m, y), np.full(m, BOUND)) for x, y in rows]
     if neighbors == "add_remove":
