@@ -173,8 +173,8 @@ def exact_delta_of_two_parameters(name, ridge, std_dev, pair, centre):
     for rows in pair:
         slopes, curvatures = rows.sums(name, theta)
         noise = (slopes @ rows.x + ridge * theta) / std_dev
-        hessian = np.einsum("km,mi,mj->kij", curvatures, rows.x, rows.x) + ridge * np.eye(2)
-        density = np.linalg.det(hessian) * np.exp(-(noise**2).sum(axis=1) / 2.0) / (2.0 * np.pi * std_dev**2)
+        (a, c), b = ridge + (curvatures @ rows.x**2).T, curvatures @ rows.x.prod(axis=1)
+        density = (a * c - b**2) * np.exp(-(noise**2).sum(axis=1) / 2.0) / (2.0 * np.pi * std_dev**2)
         densities.append(density * (half_width / 100.0) ** 2)
     assert np.sum(densities, axis=1) == pytest.approx(1.0, abs=0.01)
     return exact_delta(densities, EPSILON)
