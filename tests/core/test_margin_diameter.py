@@ -4,6 +4,8 @@ The gradient of a class, or of a soft label, is a slope times a row. Two records
 margins below zero, so their rows lean the same way, and their gradients cannot be opposite.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -45,21 +47,28 @@ def sensitivity(name, radius, **keywords):
 
 def distance(name, theta, a, b):
     """Between the gradients of records with y x = a and y x = b."""
-    gradients = [SLOPES[name]((row * theta).sum(axis=-1))[..., None] * row for row in (a, b)]
-    return np.linalg.norm(gradients[0] - gradients[1], axis=-1)
+    of_a, of_b = (SLOPES[name]((row * theta).sum(axis=-1))[..., None] * row for row in (a, b))
+    return np.sqrt(((of_a - of_b) ** 2).sum(axis=-1))
 
 
 def within(vectors, length):
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    norms = np.sqrt((vectors**2).sum(axis=-1, keepdims=True))
     return vectors * np.minimum(1.0, length / np.maximum(norms, 1e-300))
+
+
+@functools.cache
+def triples(dim):
+    """Parameters and pairs of rows in the unit ball, many on its sphere."""
+    rng = np.random.default_rng(40)
+    return [within(3.0 * rng.standard_normal((200_000, dim)), 1.0) for _ in range(3)]
 
 
 @by_loss
 @by_radius
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_no_pair_exceeds_it(name, radius, dim):
-    rng, bound = np.random.default_rng(40), sensitivity(name, radius, dim=dim)
-    theta, a, b = (within(3.0 * rng.standard_normal((200_000, dim)), 1.0) for _ in range(3))
+    theta, a, b = triples(dim)
+    bound = sensitivity(name, radius, dim=dim)
     assert distance(name, radius * theta, ROW_NORM * a, ROW_NORM * b).max() <= bound
 
 
@@ -70,13 +79,14 @@ def test_the_best_pair_of_an_optimiser_reaches_it(name, radius, constant):
     """Over rows and parameters, with two columns or with two and a constant one, of either class."""
     rng, dim = np.random.default_rng(41), 2 if constant is None else 3
 
+    lengths = np.array([[radius], [ROW_NORM], [ROW_NORM]])
+
     def vectors(numbers, signs):
-        theta, a, b = numbers.reshape(3, dim)
-        theta = within(theta, radius)
         if constant is None:
-            return theta, within(a, ROW_NORM), within(b, ROW_NORM)
-        rows = [np.append(within(row[:2], ROW_NORM), sign * constant) for row, sign in zip((a, b), signs, strict=True)]
-        return theta, *rows
+            return within(numbers.reshape(3, dim), lengths)
+        theta, *rows = numbers.reshape(3, dim)
+        rows = np.column_stack([within(np.array(rows)[:, :2], ROW_NORM), np.multiply(signs, constant)])
+        return within(theta, radius), *rows
 
     bound, best = sensitivity(name, radius, intercept=constant, dim=2), 0.0
     for signs in [(1.0, 1.0), (1.0, -1.0)] * 6:
