@@ -1,6 +1,7 @@
 """Files in the layout of KDD Cup 1999, made up and put where the loaders look for the published ones."""
 
 import dataclasses
+import functools
 import gzip
 import hashlib
 from pathlib import Path
@@ -24,6 +25,11 @@ needs_percent10 = pytest.mark.skipif(
 
 def published_lines(n: int, seed: int = 0) -> list[bytes]:
     """Lines in the layout of the file: any listed category, numbers within their bounds and beyond, many zeros."""
+    return list(_lines(n, seed))
+
+
+@functools.cache
+def _lines(n: int, seed: int) -> tuple[bytes, ...]:
     rng = np.random.default_rng(seed)
     schema = datasets.load_schema("kddcup99")
     columns = {schema.target.column: rng.choice([*schema.target.negative, *schema.target.positive * 20], n)}
@@ -36,9 +42,9 @@ def published_lines(n: int, seed: int = 0) -> list[bytes]:
         else:
             least = int(1.2 * column.upper) + 1
             columns[column.name] = (rng.integers(0, least, n) * (rng.random(n) < 0.2)).astype(str)
-    return [
+    return tuple(
         ",".join(cells).encode() + b"\n" for cells in zip(*(columns[c] for c in KDDCUP99.layout.columns), strict=True)
-    ]
+    )
 
 
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -67,11 +73,11 @@ def publisher(home: Path, monkeypatch: pytest.MonkeyPatch):
         return path
 
     def full(lines: list[bytes], archive: bytes | None = None) -> Path:
-        archive = gzip.compress(b"".join(lines)) if archive is None else archive
+        archive = gzip.compress(b"".join(lines), compresslevel=1) if archive is None else archive
         return put("full", archive, hashlib.sha256(archive).hexdigest())
 
     def percent10(lines: list[bytes]) -> Path:
         content = b"".join(lines)
-        return put("percent10", gzip.compress(content), hashlib.sha256(content).hexdigest())
+        return put("percent10", gzip.compress(content, compresslevel=1), hashlib.sha256(content).hexdigest())
 
     return {"full": full, "percent10": percent10}
