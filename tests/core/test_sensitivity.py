@@ -109,7 +109,7 @@ def random_rows(rng, n, dim):
 
 
 def within_bound(x):
-    norms = np.linalg.norm(x, axis=-1, keepdims=True)
+    norms = np.sqrt((x**2).sum(axis=-1, keepdims=True))
     return x * np.minimum(1.0, ROW_NORM / np.maximum(norms, 1e-300))
 
 
@@ -145,11 +145,19 @@ def changes_of_moments(loss, params, old, new):
 
 
 def frobenius(matrices):
-    return np.linalg.norm(matrices, axis=(1, 2))
+    return np.sqrt((matrices**2).sum(axis=(1, 2)))
 
 
 def nuclear(matrices):
-    return np.abs(np.linalg.eigvalsh(matrices)).sum(axis=1)
+    """Of differences of two terms a xxᵀ: at most two eigenvalues, by their sum and the sum of their squares."""
+    trace = np.trace(matrices, axis1=1, axis2=2)
+    return np.maximum(np.abs(trace), np.sqrt(np.maximum(2.0 * frobenius(matrices) ** 2 - trace**2, 0.0)))
+
+
+def test_nuclear_norms_are_those_of_all_eigenvalues():
+    x, z = np.random.default_rng(24).standard_normal((2, 1000, DIM))
+    gaps = x[:, :, None] * x[:, None, :] - np.linspace(-1.0, 2.0, 1000)[:, None, None] * z[:, :, None] * z[:, None, :]
+    np.testing.assert_allclose(nuclear(gaps), np.abs(np.linalg.eigvalsh(gaps)).sum(axis=1), rtol=1e-12)
 
 
 def shares_of_moments(kind, steps, loss, params, old, new):
@@ -240,18 +248,9 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
 def minimiser(loss, x, y, n_public, l2_strength, tolerance=1e-9):
     """Of the sum of losses plus n_public * l2_strength / 2 times the square: what a fit minimises under add/remove."""
     return _core.minimize_erm(
-        x,
-        y,
-        loss=loss,
-        l2_strength=n_public * l2_strength / len(y),
-        intercept=None,
-        linear_term=None,
-        start=None,
-        solver="newton",
-        tolerance=tolerance,
-        max_iterations=500,
-        n_threads=1,
-    )["params"]
+        x, y, loss=loss, l2_strength=n_public * l2_strength / len(y), intercept=None, linear_term=None, start=None,
+        solver="newton", tolerance=tolerance, max_iterations=500, n_threads=1,
+    )["params"]  # fmt: skip
 
 
 @by_loss
