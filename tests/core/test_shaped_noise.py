@@ -47,14 +47,13 @@ def make_spec(rows, relation, *, budget=BUDGETS["pure"], loss="logistic", n_colu
 
 def extreme_rows(rng, count):
     """Rows of the domain: corners of every block, and points inside."""
-    rows = np.zeros((count, len(MEMBERS)))
-    for row in rows:
-        for block, bound in enumerate(BOUNDS):
-            columns = np.flatnonzero(np.equal(MEMBERS, block))
-            if rng.random() < 0.7:
-                row[rng.choice(columns)] = bound * rng.choice([-1.0, 1.0])
-            else:
-                row[columns] = bound * rng.dirichlet(np.ones(len(columns))) * rng.choice([-1.0, 1.0], len(columns))
+    rows, every = np.zeros((count, len(MEMBERS))), np.arange(count)
+    for block, bound in enumerate(BOUNDS):
+        columns = np.flatnonzero(np.equal(MEMBERS, block))
+        corners = np.zeros((count, len(columns)))
+        corners[every, rng.integers(len(columns), size=count)] = rng.choice([-1.0, 1.0], count)
+        inside = rng.dirichlet(np.ones(len(columns)), count) * rng.choice([-1.0, 1.0], corners.shape)
+        rows[:, columns] = bound * np.where(rng.random((count, 1)) < 0.7, corners, inside)
     return rows
 
 
