@@ -1,6 +1,5 @@
 """Moment matrices of persons and of weighted records: their numbers, sensitivities, guarantees, and what is refused."""
 
-import itertools
 import json
 import pickle
 
@@ -111,20 +110,26 @@ def test_one_row_a_person_is_a_matrix_of_rows():
         np.testing.assert_allclose(ours.moments, rows.moments, rtol=1e-4)
 
 
-def persons_of(rng, d, most, *, constant, weight, bound, cap):
-    """Random persons of up to so many rows, most of which are on the edge of the domain: their terms, and gradients."""
-    while True:
-        m = int(rng.integers(1, 6))
-        x = np.where(rng.uniform(size=(m, d)) < 0.8, rng.choice([-1.0, 1.0], (m, d)), rng.uniform(-1, 1, (m, d)))
-        y = np.where(rng.uniform(size=m) < 0.8, rng.choice([-bound, bound], m), rng.uniform(-bound, bound, m))
-        if rng.uniform() < 0.5:  # alike
-            x, y = x[:1].repeat(m, axis=0), y[:1].repeat(m)
-        z = np.column_stack([x, np.full(m, constant), weight * y])
-        omega = np.full(m, 1 / m) if most is None else np.where(np.arange(m) < most, 1 / most, 0.0)
-        omega = omega * rng.choice([1.0, rng.uniform()], m)  # weights over their bound
-        residual = rng.choice([-cap, cap, rng.uniform(-cap, cap)], m)
-        gradient = (omega * residual) @ z[:, :-1]
-        yield (z.T * omega) @ z, np.outer(gradient, gradient)
+def persons_of(rng, count, d, most, *, constant, weight, bound, cap):
+    """Terms and gradients' terms of random persons of up to five rows, most of which are on the edge of the domain."""
+
+    def edged(shape, reach):
+        inside = rng.uniform(-reach, reach, shape)
+        return np.where(rng.uniform(size=shape) < 0.8, rng.choice([-reach, reach], shape), inside)
+
+    m = rng.integers(1, 6, (count, 1))
+    x, y = edged((count, 5, d), 1.0), edged((count, 5), bound)
+    alike = rng.uniform(size=count) < 0.5
+    x[alike], y[alike] = x[alike, :1], y[alike, :1]
+    z = np.concatenate([x, np.full((count, 5, 1), constant), weight * y[..., None]], axis=2)
+    rows = np.arange(5)
+    omega = np.where(rows < m, 1.0 / m, 0.0) if most is None else np.where((rows < m) & (rows < most), 1.0 / most, 0.0)
+    # Weights over their bound.
+    omega = omega * np.where(rng.integers(2, size=(count, 5)), 1.0, rng.uniform(size=(count, 1)))
+    residual = np.array([-cap, cap, 0.0])[rng.integers(3, size=(count, 5))]
+    residual = np.where(residual == 0.0, rng.uniform(-cap, cap, (count, 1)), residual)
+    gradient = np.einsum("nm,nmi->ni", omega * residual, z[:, :, :-1])
+    return np.einsum("nm,nmi,nmj->nij", omega, z, z), gradient[:, :, None] * gradient[:, None, :]
 
 
 @pytest.mark.parametrize("max_rows", [None, 1, 3])
@@ -153,8 +158,7 @@ def test_no_two_persons_exceed_the_sensitivities_and_some_nearly_attain_them(max
             # The cap follows from the matrix: what is claimed is its square times that of x.
             assert claims[1] > 0
         if drawn is None:
-            stream = persons_of(rng, d, max_rows, constant=constant, weight=weight, bound=bound, cap=1.0)
-            drawn = [np.array(terms) for terms in zip(*itertools.islice(stream, 3000), strict=True)]
+            drawn = persons_of(rng, 3000, d, max_rows, constant=constant, weight=weight, bound=bound, cap=1.0)
         for name, terms in zip(("matrix", "residual"), drawn, strict=True):
             gaps = terms[::2] - terms[1::2] if neighbors == "replace_one" else terms
             found = np.linalg.norm(gaps, norm, axis=(1, 2)).max()
