@@ -78,9 +78,13 @@ def refit_utility(found, value, rows=ROWS):
 
 def monte_carlo(found, n_draws):
     """Utilities at the measuring budget for many draws of the noise."""
+    return found.evaluator.values(refits(found, n_draws))
+
+
+def refits(found, n_draws):
+    """Parameters at the measuring budget for many draws of the noise, which no metric changes."""
     path = found.path
     spec = path.spec(path.at)
     draws = (_core.Utility.draw_noise(spec, 77, stream) for stream in range(n_draws))
     start = found.params[0]
-    anchors = [found.core.anchor(spec, noise, params=None, start=start).params for noise in draws]
-    return found.evaluator.values(np.array(anchors))
+    return np.array([found.core.anchor(spec, noise, params=None, start=start).params for noise in draws])
