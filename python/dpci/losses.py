@@ -50,8 +50,7 @@ class _BuiltIn:
         return core
 
     def _parameters(self) -> dict[str, Any]:
-        # The names of the fields, faster than dataclasses.fields gives them.
-        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}
+        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields
 
 
 @dataclass(frozen=True, slots=True)
