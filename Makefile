@@ -52,7 +52,8 @@ test: build ## Run all tests: Rust, then Python (less than 10 minutes).
 
 # One build for all tests of the core: no mistake is on but in those of the mistakes, and the extension has none.
 test-rust:
-	cargo test --quiet -p dpci-core --features seeded-bugs -- --skip every_mistake
+	@# Not the jobs of a make -j, which cargo would look for in vain.
+	MAKEFLAGS= cargo test --quiet -p dpci-core --features seeded-bugs -- --skip every_mistake
 
 test-oldest: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN)
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/scikit_learn

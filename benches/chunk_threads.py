@@ -42,8 +42,8 @@ def main() -> None:
     print(f"`python benches/chunk_threads.py`, commit {commit()}, {now()}, least of {REPETITIONS} rounds.\n")
     print_machine()
     print(
-        f"\nA logistic fit under ZCDP(0.5), `l2_strength=0.01`, chunks of {BLOCK_ROWS:,} rows. *Reading* is the time of "
-        "as many passes that only read or make the chunks, on one core, as a share of the fit on one thread.\n"
+        f"\nA logistic fit under ZCDP(0.5), `l2_strength=0.01`, chunks of {BLOCK_ROWS:,} rows. *Reading* is the time "
+        "of as many passes that only read or make the chunks, on one core, as a share of the fit on one thread.\n"
     )
     print("| rows | source | 1 thread, s | 2 threads, s | ratio | reading |")
     print("|---|---|---|---|---|---|")
