@@ -89,6 +89,7 @@ def test_weights_of_any_ratio_are_between_their_bounds():
         assert (tails >= special.chdtrc(1, q) * (1 - 1e-9)).all()
         assert (tails <= special.chdtrc(6, q) * (1 + 1e-9)).all()
     np.testing.assert_array_equal(chi2_sum_tail(np.zeros((2, 3)), 1.0), 0.0)
+    np.testing.assert_array_equal(chi2_sum_tail(weights, np.float64(1e300)), 0.0)
     # Next to 0, where the other tail is no float or one with few digits.
     for q in (5e-324, 1e-200, 1e-60, 1e-34, 1e-32, 1e-20):
         for m in (1, 20, 31, 300):

@@ -52,7 +52,7 @@ def chi2_sum_tail(weights: _F64, q: float) -> _F64:
     """
     greatest = weights.max(axis=1)
     # A sum of no weight is 0, and one that is far below q never reaches it: exp(-745) is no float.
-    tails = np.where(greatest > q / _LEAST, 1.0, 0.0)
+    tails = np.where(_LEAST * greatest > q, 1.0, 0.0)
     reachable = np.flatnonzero((greatest > q / 1e5) & (tails == 0.0))
     size = max(1, _BLOCK // (2 * _FIRST_NODES * weights.shape[1]))
     for start in range(0, len(reachable), size):
