@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from dpci import _core
 
 # So that test files can share what is in ``support``: importlib mode leaves this folder off.
 sys.path.append(str(Path(__file__).parent))
@@ -27,6 +30,18 @@ else:
         "fixed", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("fixed")
+
+
+def pytest_configure():
+    """Refuse to test another instruction set than the one asked for: the core itself only takes it for a limit."""
+    level, asked = _core.Testing.instruction_set(), os.environ.get("DPCI_SIMD")
+    if asked not in {None, level}:
+        raise pytest.UsageError(f"DPCI_SIMD={asked} is not a level of this processor; its widest below is {level}")
+
+
+def pytest_report_header():
+    """Name the instruction set of the core."""
+    return f"instruction set of the core: {_core.Testing.instruction_set()}"
 
 
 def pytest_runtest_setup():

@@ -1186,5 +1186,8 @@ class Testing:
     def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
         """n draws of the discrete "laplace" or "gaussian" law, from those words."""
     @staticmethod
+    def instruction_set() -> str:
+        """Instruction set of the kernels: "scalar", "v3" or "v4" ("native" on other processors than x86-64)."""
+    @staticmethod
     def elementary(name: str, x: _F64) -> _F64:
         """ "cos", "log", "log1p" or "sin" as the noise uses it."""

@@ -88,6 +88,8 @@ mod _core {
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         // The first use looks up NumPy's C interface, and panics if Ctrl-C comes then: better now than after a release.
         numpy::dtype::<f64>(m.py());
+        // Reads DPCI_SIMD while nothing else runs: later, another thread may be changing the environment.
+        let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
         let refusals = dpci_core::refusals::ALL.iter();

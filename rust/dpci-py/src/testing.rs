@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dpci_core::linalg::check_matrix_dim;
+use dpci_core::linalg::{check_matrix_dim, instruction_set};
 use dpci_core::moments::data_moments;
 use dpci_core::noise::{
     AnyLaw, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Law, MatrixLaplace,
@@ -203,6 +203,12 @@ impl Testing {
     fn simulation_bits(py: Python<'_>, n: usize, seed: u64) -> Bound<'_, PyArray1<u64>> {
         let mut generator = SimulationGenerator::new(seed, 0);
         PyArray1::from_vec(py, (0..n).map(|_| generator.next_u64()).collect())
+    }
+
+    #[staticmethod]
+    #[pyo3(name = "instruction_set")]
+    fn level() -> &'static str {
+        instruction_set()
     }
 
     #[staticmethod]

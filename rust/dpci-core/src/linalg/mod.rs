@@ -25,7 +25,7 @@ mod single_lanes;
 mod symmetric;
 pub mod vector;
 
-pub use arch::arch;
+pub use arch::{arch, instruction_set};
 #[cfg(test)]
 pub(crate) use arch::{architectures, with_arch};
 pub use compensated::{CompensatedSum, GRADIENT_ROUNDINGS, sum_rounding};

