@@ -295,13 +295,11 @@ def plain_gradient(loss, X, y, params):
         return X.T @ (plain_loss(loss, y * (X @ params))[1] * y) / len(y)
 
 
-# Found by benches/far_minimisers.py.
-@pytest.mark.parametrize(
-    ("seed", "condition"), [(24, 1e10), (30, 5e10), (36, 5e10)], ids=["huber", "logistic", "smooth"]
-)
-def test_minimisers_that_newtons_method_alone_misses(seed, condition):
-    X, y, keywords, tolerance = far_out(seed, condition)
-    problem = {**keywords, "tolerance": tolerance, "n_threads": 1}
-    with pytest.raises(dpci.errors.NotConverged):
-        lowlevel.minimize_erm(X, y, solver="newton", **problem)
-    assert lowlevel.minimize_erm(X, y, **problem).certificate <= tolerance
+# Problems of benches/far_minimisers.py that Newton's method alone missed with the vectors of every instruction set.
+# That it misses them is no promise, because rounding decides it; that none is missed is one.
+@pytest.mark.parametrize("seeds", [(24, 88), (30, 142), (60, 65)], ids=["huber", "logistic", "smooth"])
+def test_minimisers_far_out_are_found(seeds):
+    for seed in seeds:
+        X, y, keywords, tolerance = far_out(seed, condition=5e10)
+        found = lowlevel.minimize_erm(X, y, tolerance=tolerance, n_threads=1, **keywords)
+        assert found.certificate <= tolerance
