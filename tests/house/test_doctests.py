@@ -2,7 +2,7 @@
 
 import ast
 import doctest
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -29,7 +29,12 @@ def load_public_names():
         getattr(dpci, name)
 
 
-@pytest.mark.parametrize("name", MODULES)
+def has_examples(name):
+    """Whether the source of a module has examples, read without importing it."""
+    return ">>>" in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8", errors="ignore")
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "dpci._core" and has_examples(name)])
 def test_examples_run(name):
     try:
         module = importlib.import_module(name)

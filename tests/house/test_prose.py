@@ -9,8 +9,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 RULES = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 WORDS = [(re.compile(pattern.replace(" ", r"\s+")), instead) for pattern, instead in RULES["words"].items()]
@@ -61,32 +59,40 @@ def listed(text):
     ]
 
 
-@pytest.mark.parametrize("page", [*FOR_USERS, *APPENDICES], ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_is_plain(page):
-    text = prose(page.read_text(encoding="utf-8"))
-    assert listed(text) == []
-    if page in FOR_USERS and page.name not in EXEMPT:
-        limit = RULES["longest_sentence"]
-        assert [sentence for sentence in sentences(text.partition(PROOFS)[0]) if len(sentence.split()) > limit] == []
+def named(page):
+    """The name of a page in a report."""
+    return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_opens_with_what_it_is_for(page):
+def test_pages_are_plain():
+    texts = {page: prose(page.read_text(encoding="utf-8")) for page in [*FOR_USERS, *APPENDICES]}
+    assert [(named(page), found) for page, text in texts.items() for found in listed(text)] == []
+    bodies = {page: texts[page].partition(PROOFS)[0] for page in FOR_USERS if page.name not in EXEMPT}
+    lines = [(named(page), sentence) for page, text in bodies.items() for sentence in sentences(text)]
+    assert [(name, line) for name, line in lines if len(line.split()) > RULES["longest_sentence"]] == []
+
+
+def lacks(page):
+    """What a page for users needs and has not: a title, a sentence that opens it, an example that a test runs."""
     text = page.read_text(encoding="utf-8")
     title, blank, first = text.splitlines()[:3]
-    assert title.startswith("# ")
-    assert blank == ""
-    assert first[0].isalpha() or first[0] == "`", "a page opens with a sentence"
-    if page.is_relative_to(DOCS) and page.name not in NO_EXAMPLE:
-        assert re.search(r"^```(?:python|console)$", text, re.MULTILINE), "an example that a test runs"
+    if not title.startswith("# ") or blank:
+        yield "a title and an empty line"
+    if not (first[:1].isalpha() or first[:1] == "`"):
+        yield "a sentence that opens it"
+    needs_example = page.is_relative_to(DOCS) and page.name not in NO_EXAMPLE
+    if needs_example and not re.search(r"^```(?:python|console)$", text, re.MULTILINE):
+        yield "an example that a test runs"
 
 
-@pytest.mark.parametrize(
-    "room", sorted(path.name for path in (ROOT / "python" / "dpci").iterdir() if path.suffix != ".so")
-)
-def test_docstrings_and_messages_are_plain(room):
-    top = ROOT / "python" / "dpci" / room
-    files = [top] if top.suffix == ".py" else sorted(top.rglob("*.py"))
+def test_pages_open_with_what_they_are_for(tmp_path):
+    assert [(named(page), found) for page in FOR_USERS for found in lacks(page)] == []
+    (tmp_path / "page.md").write_text("Title\n\n- one\n")
+    assert len(list(lacks(tmp_path / "page.md"))) == 2
+
+
+def test_docstrings_and_messages_are_plain():
+    files = sorted((ROOT / "python" / "dpci").rglob("*.py"))
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno} {hit}"
         for file in files
