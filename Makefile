@@ -21,10 +21,10 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-oldest test-python prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
+.PHONY: help build demo check-fast test test-rust test-rust-build test-oldest test-python test-level prove mutants fuzz lint lint-rust lint-python format bench docs dist advisories clean
 
 help: ## List the commands.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/maturin:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -46,21 +46,41 @@ $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN): | $(BIN)/maturin
 	$(OLDEST)/bin/python -m pip install --quiet 'scikit-learn==$(OLDEST_SKLEARN).*' 'scipy<1.16' 'numpy<2.3' 'pandas<3' 'narwhals>=1.30' 'pytest>=8,<9'
 	touch $@
 
-test: build ## Run all tests: Rust, then Python (less than 10 minutes).
+# Two at a time, each with a half of the tests, of which it takes over what the other has not begun when its own are done.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check-fast: build ## Run contracts and units: all tests but those of tests/slow.txt.
+	$(PYTEST) -m "not prove and not lint and not slow"
+
+test: build ## Run all tests: Rust, then Python.
 	$(MAKE) --no-print-directory -o build -j2 -Otarget test-rust test-oldest
 	$(MAKE) --no-print-directory -o build test-python
 
 # One build for all tests of the core: no mistake is on but in those of the mistakes, and the extension has none.
+# Without the jobs of a make -j, which cargo would look for in vain.
+CARGO_TEST = MAKEFLAGS= cargo test --quiet -p dpci-core --features seeded-bugs
+
 test-rust:
-	@# Not the jobs of a make -j, which cargo would look for in vain.
-	MAKEFLAGS= cargo test --quiet -p dpci-core --features seeded-bugs -- --skip every_mistake
+	$(CARGO_TEST) -- --skip every_mistake
+
+test-rust-build:
+	$(CARGO_TEST) --no-run
 
 test-oldest: build $(OLDEST)/scikit-learn-$(OLDEST_SKLEARN)
 	PYTHONPATH=python $(OLDEST)/bin/python -m pytest --quiet tests/scikit_learn
 
-# Two at a time, each with a half of the tests, of which it takes over what the other has not begun when its own are done.
 test-python: build
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST)
+
+# The last bits of another processor: instruction sets of the core (rust/dpci-core/src/linalg/arch.rs), of OpenBLAS, NumPy and glibc.
+LEVEL ?= scalar
+KERNEL ?= Prescott
+NUMERICAL := $(addprefix tests/,core inference regression multinomial per_instance statistical utility)
+
+test-level: build ## Run fast tests of numerics as another processor would (LEVEL=scalar or v3, KERNEL of OpenBLAS).
+	DPCI_SIMD=$(LEVEL) OPENBLAS_CORETYPE=$(KERNEL) GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F \
+		NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c 'from numpy._core._multiarray_umath import __cpu_dispatch__ as d; print(*d)')" \
+		$(PYTEST) -m "not prove and not lint and not slow" $(NUMERICAL)
 
 prove: build ## Run audits and long tables; write the logs to docs/evidence (tables on real data need DPCI_DATA).
 	@mkdir -p docs/evidence

@@ -11,6 +11,8 @@ import pytest
 
 from dpci import _core
 
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+
 # So that test files can share what is in ``support``: importlib mode leaves this folder off.
 sys.path.append(str(Path(__file__).parent))
 
@@ -37,6 +39,14 @@ def pytest_configure():
     level, asked = _core.Testing.instruction_set(), os.environ.get("DPCI_SIMD")
     if asked not in {None, level}:
         raise pytest.UsageError(f"DPCI_SIMD={asked} is not a level of this processor; its widest below is {level}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of slow.txt, which ``make check-fast`` leaves to ``make test``."""
+    for item in items:
+        if f"{item.path.relative_to(Path(__file__).parent).as_posix()}::{item.originalname}" in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_report_header():

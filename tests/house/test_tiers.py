@@ -1,0 +1,39 @@
+"""The two tiers of tests: slow.txt names tests that exist, and CI runs the commands that the README names."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from support import slow
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_slow_tests_exist():
+    names = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split()
+    assert names == sorted(set(names))
+    missing = []
+    for name in names:
+        path, _, function = name.partition("::")
+        file = ROOT / "tests" / path
+        if not file.exists() or not re.search(rf"^def {function}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+            missing.append(name)
+    assert missing == []
+
+
+def test_the_longest_are_slow(tmp_path):
+    case = '<testcase classname="tests.core.test_a" name="{}" time="{}"/>'
+    cases = [case.format(*row) for row in (("test_b[1]", 2), ("test_b[2]", 2), ("test_c", 3), ("test_d", 1))]
+    (tmp_path / "times.xml").write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+    seconds = slow.times(tmp_path / "times.xml")
+    assert seconds == Counter({"core/test_a.py::test_b": 4, "core/test_a.py::test_c": 3, "core/test_a.py::test_d": 1})
+    assert [len(slow.slowest(seconds, left)) for left in (8, 4, 3.5, 0)] == [0, 1, 2, 3]
+    assert slow.slowest(seconds, 4) == ["core/test_a.py::test_b"]
+
+
+def test_ci_runs_what_the_readme_names():
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make test" in commands
+    assert "| `make test` |" in readme
+    assert "| `make check-fast` |" in readme
