@@ -69,8 +69,9 @@ def pairs(loss, relation, rng, count=40):
         x = rng.choice([-1.0, 1.0, *rng.uniform(-1, 1, 3)], N + 1)
         y = rng.choice(bounds, N + 1) if i % 2 else np.full(N + 1, bounds[1])
         if i % 4 == 0:
-            x[:] = 1.0
-            x[0], y[0] = 1.0, bounds[0]
+            # None of them random: each share of either target, and a record of the other.
+            x[:], y[:] = 1.0, bounds[1]
+            y[: 1 + i // 4] = bounds[0]
         first, second = slice(0, N), slice(1, N + 1) if relation == "replace_one" else slice(1, N)
         yield (x[first], y[first]), (x[second], y[second])
 
@@ -119,7 +120,7 @@ def test_approximate(name, relation):
                 assert reached <= delta * (1.0 + 1e-3)
                 worst = max(worst, reached / delta)
     # In one dimension a replaced record moves the gradient by L, half of what rows of any direction could.
-    assert worst > (0.02 if relation == "add_remove" else -1.0)
+    assert worst > (0.15 if relation == "add_remove" else -1.0)
 
 
 def test_bounds_are_those_of_the_ball():
