@@ -18,7 +18,7 @@ from support.gradients import farthest, reach
 from support.seal import unsealed
 
 FALSE_POSITIVE_RATE = 1e-6
-DIM, N, N_RUNS = 3, 12, 20_000
+DIM, N, N_RUNS = 3, 12, 10_000
 PURE, ZCDP, APPROX = dpci.PureDP(3.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-5)
 RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": "add_remove", "n_public": 20}}
 OFFERED = [("objective", PURE), ("objective", ZCDP), ("output", PURE), ("output", ZCDP), ("output", APPROX)]
@@ -153,7 +153,7 @@ def test_moments_carry_the_claimed_noise(rows, budget, moments, relation, loss):
     The budgets are so great that a wrong centre would show too.
     """
     keywords = {"moments": "separate", "calibration": "paper"} if moments == "paper" else {"moments": moments}
-    n_runs, n = 6000, relation.get("n_public", N)
+    n_runs, n = 4000, relation.get("n_public", N)
     fit, params, hessian, cov = releases(
         rows, n_runs=n_runs, budget=budget, loss=loss, mechanism="output", **relation, **keywords
     )
