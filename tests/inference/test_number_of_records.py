@@ -31,8 +31,8 @@ def test_the_mean_gradient_stays_in_the_covariance_under_add_remove(mechanism, c
         if calibration == "paper":
             values, vectors = np.linalg.eigh(expected)
             expected = (vectors * np.maximum(values, strength)) @ vectors.T
-        # What is at stake is more than forty times the tolerance.
-        assert np.outer(mean_gradient, mean_gradient).max() > 0.004
+        # With any rows, more than twenty times the tolerance is at stake.
+        assert np.outer(mean_gradient, mean_gradient).max() > 0.002
         np.testing.assert_allclose(result.gradient_cov, expected, atol=1e-4)
         identity = np.eye(len(hessian))
         expected = (hessian - strength * identity) * len(X) / n + strength * identity
