@@ -3,8 +3,10 @@
 //! [`ErrorLaw`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
 //! noise; [`half_widths`], [`tails`] and [`monte_carlo()`] turn those into intervals and p-values.
 
+mod directions;
 mod error_law;
 mod exact;
+mod little_curvature;
 mod matrix_draws;
 mod mixture;
 mod moment_regression;

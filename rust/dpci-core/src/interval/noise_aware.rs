@@ -6,6 +6,8 @@
 //! The same simulated releases go through the whole estimation again, which shows how far it can be from the truth.
 
 use super::MatrixDraws;
+use super::directions::{along, diagonal, rotate, rotate_back, rotate_diagonal, weighted};
+use super::little_curvature::Posterior;
 use super::spectrum::{Eigenvalues, Spectrum};
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{MatrixLaw, NoiseLaw};
@@ -16,10 +18,10 @@ use crate::{Error, Result};
 const LEAST_SHARE: f64 = 0.1;
 
 /// Least shape of the law of the true variance over the estimated one: an exponential law.
-const LEAST_SHAPE: f64 = 1.0;
+pub(super) const LEAST_SHAPE: f64 = 1.0;
 
 /// Standard deviation of Σ around what is expected of it, as a share of that.
-const DEVIATION: f64 = 0.5;
+pub(super) const DEVIATION: f64 = 0.5;
 
 /// Standard errors by which Σ must be rounder than the data part of the Hessian before that is believed: for a loss that is a likelihood, and
 /// for others.
@@ -67,6 +69,26 @@ pub(super) struct Estimate {
     pub(super) shape: f64,
 }
 
+/// What the law is made of, in orthonormal directions.
+pub(super) struct Along<'a> {
+    /// The directions, one after another.
+    pub(super) vectors: &'a [f64],
+    /// `H⁻¹ΣH⁻¹`.
+    pub(super) sampling: Vec<f64>,
+    /// What is expected of its diagonal.
+    pub(super) least: Vec<f64>,
+    /// The diagonal of `H⁻¹`.
+    pub(super) mean: Vec<f64>,
+    /// The diagonal of `H⁻²`.
+    pub(super) square: Vec<f64>,
+    /// Multiplier of the noise of output perturbation.
+    pub(super) output: f64,
+    /// [`Estimate::factor`].
+    pub(super) factor: f64,
+    /// [`Estimate::shape`].
+    pub(super) shape: f64,
+}
+
 /// Means along the released directions, of functions of the true matrices.
 struct Directions {
     /// `E uᵀH⁻¹u`.
@@ -85,38 +107,53 @@ impl NoisyMatrices<'_> {
     /// # Errors
     /// [`Error::Length`] for matrices of another size than the draws, [`Error::NotPositiveDefinite`] for entries that are not finite.
     pub(super) fn estimate(&self, draws: &MatrixDraws) -> Result<Estimate> {
-        let dim = draws.dim();
+        if let Some(posterior) = Posterior::new(self, draws)? {
+            return Ok(posterior.estimate(self, draws));
+        }
         let (released, spectrum) = self.spectrum(draws)?;
-
-        let rotated = rotate(self.gradient_cov, &released.vectors, dim);
+        let rotated = rotate(self.gradient_cov, &released.vectors, draws.dim());
         let covariance =
             self.expected_covariance(&spectrum.overlaps, &spectrum.eigenvalues.equal, &rotated);
         let directions = self.directions(&spectrum.overlaps, &spectrum.eigenvalues, &covariance);
         let (factor, shape) = self.ratio(&spectrum, &covariance);
-
+        let scaled = |values: &[f64], scale: f64| values.iter().map(|v| v * scale).collect();
         let sampling = self.shrink(&directions.level, &directions.sandwich, &rotated);
+        Ok(self.assemble(Along {
+            vectors: &released.vectors,
+            sampling: scaled(&sampling, factor),
+            least: scaled(&directions.sandwich, factor),
+            mean: scaled(&directions.mean, factor.sqrt()),
+            square: scaled(&directions.square, factor),
+            output: factor.sqrt(),
+            factor,
+            shape,
+        }))
+    }
+
+    /// The law in the coordinates of the data.
+    pub(super) fn assemble(&self, along: Along<'_>) -> Estimate {
+        let dim = along.least.len();
         let back = |matrix: &[f64], scale: f64| {
-            let mut out = rotate_back(matrix, &released.vectors, dim);
+            let mut out = rotate_back(matrix, along.vectors, dim);
             for entry in &mut out {
                 *entry *= scale;
             }
             out
         };
-        let mut sampling = back(&sampling, factor / self.n_samples);
+        let mut sampling = back(&along.sampling, self.n_samples.recip());
         let noise = match self.perturbation {
             Perturbation::Objective => {
                 // No eigenvalue of the true inverse is above that of the strong convexity.
                 let greatest = self.strong_convexity.recip();
-                let squares = directions.square.iter();
-                let mut roots: Vec<f64> =
-                    squares.map(|m| (m * factor).sqrt().min(greatest)).collect();
+                let squares = along.square.iter();
+                let mut roots: Vec<f64> = squares.map(|m| m.sqrt().min(greatest)).collect();
                 if self.is_uneven() {
                     // The released directions tell the mean of the inverse. What is beyond it lies in directions that they do not tell, and
                     // has the mean variance of all coordinates: a quiet coordinate is not taken for all.
                     let variance = self.law.coordinate_variance() / self.n_samples.powi(2);
                     let mut beyond = Vec::with_capacity(dim);
-                    for (root, mean) in roots.iter_mut().zip(&directions.mean) {
-                        let known = root.min(mean * factor.sqrt());
+                    for (root, mean) in roots.iter_mut().zip(&along.mean) {
+                        let known = root.min(*mean);
                         beyond.push((*root * *root - known * known) * variance);
                         *root = known;
                     }
@@ -126,16 +163,16 @@ impl NoisyMatrices<'_> {
                 }
                 back(&diagonal(&roots), self.n_samples.recip())
             }
-            Perturbation::Output => diagonal(&vec![factor.sqrt(); dim]),
+            Perturbation::Output => diagonal(&vec![along.output; dim]),
         };
-        let least = diagonal(&directions.sandwich);
-        Ok(Estimate {
+        let least = diagonal(&along.least);
+        Estimate {
             sampling,
-            least_sampling: back(&least, LEAST_SHARE * factor / self.n_samples),
+            least_sampling: back(&least, LEAST_SHARE / self.n_samples),
             noise,
-            factor,
-            shape,
-        })
+            factor: along.factor,
+            shape: along.shape,
+        }
     }
 
     /// Hessian and gradient covariance as they are estimated: with the eigenvalues of the true Hessian, and the covariance shrunk to what is
@@ -145,6 +182,9 @@ impl NoisyMatrices<'_> {
     /// As [`super::ErrorLaw::noise_aware`].
     pub fn estimated(&self, draws: &MatrixDraws) -> Result<[Vec<f64>; 2]> {
         let dim = draws.dim();
+        if let Some(posterior) = Posterior::new(self, draws)? {
+            return Ok(posterior.matrices(self));
+        }
         let (released, spectrum) = self.spectrum(draws)?;
         let rotated = rotate(self.gradient_cov, &released.vectors, dim);
         let covariance =
@@ -173,7 +213,7 @@ impl NoisyMatrices<'_> {
         Ok((released, spectrum))
     }
 
-    fn check(&self, dim: usize) -> Result<()> {
+    pub(super) fn check(&self, dim: usize) -> Result<()> {
         for (name, matrix) in [
             ("hessian", self.hessian),
             ("gradient_cov", self.gradient_cov),
@@ -198,7 +238,7 @@ impl NoisyMatrices<'_> {
     }
 
     /// Standard deviation of an isometric coordinate of the gradient covariance's noise.
-    fn gradient_cov_std_dev(&self, dim: usize) -> f64 {
+    pub(super) fn gradient_cov_std_dev(&self, dim: usize) -> f64 {
         self.gradient_cov_noise.isometric_std_dev(dim)
     }
 
@@ -270,7 +310,7 @@ impl NoisyMatrices<'_> {
 
     /// The posterior mean of `H⁻¹ΣH⁻¹` in the released directions, given the released Σ there: entry by entry, the prior is what
     /// is expected, with a standard deviation of half that size.
-    fn shrink(&self, level: &[f64], sandwich: &[f64], gradient_cov: &[f64]) -> Vec<f64> {
+    pub(super) fn shrink(&self, level: &[f64], sandwich: &[f64], gradient_cov: &[f64]) -> Vec<f64> {
         let dim = level.len();
         let noise = self.gradient_cov_std_dev(dim).powi(2);
         let mut out = vec![0.0; dim * dim];
@@ -350,50 +390,6 @@ impl NoisyMatrices<'_> {
         let variance = (sum_of_squares / count - mean * mean).max(0.0);
         (mean, (mean * mean / variance).max(LEAST_SHAPE))
     }
-}
-
-/// `Σ_j overlaps_ij values_j` for every i.
-fn along(overlaps: &[f64], values: &[f64]) -> Vec<f64> {
-    let rows = overlaps.chunks_exact(values.len());
-    rows.map(|row| weighted(row, values)).collect()
-}
-
-fn weighted(weights: &[f64], values: &[f64]) -> f64 {
-    weights.iter().zip(values).map(|(w, v)| w * v).sum()
-}
-
-/// `U A Uᵀ` for eigenvectors that are the rows of U, and a symmetric A.
-fn rotate(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
-    product_transposed(&product_transposed(vectors, matrix, dim), vectors, dim)
-}
-
-/// `Uᵀ A U`.
-fn rotate_back(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
-    rotate(matrix, &transposed(vectors, dim), dim)
-}
-
-/// `U diag(values) Uᵀ`.
-fn rotate_diagonal(values: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
-    let scaled: Vec<f64> = vectors
-        .chunks_exact(dim)
-        .flat_map(|vector| vector.iter().zip(values).map(|(u, v)| u * v))
-        .collect();
-    product_transposed(&scaled, vectors, dim)
-}
-
-fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
-    (0..dim * dim)
-        .map(|entry| matrix[entry % dim * dim + entry / dim])
-        .collect()
-}
-
-fn diagonal(values: &[f64]) -> Vec<f64> {
-    let dim = values.len();
-    let mut out = vec![0.0; dim * dim];
-    for (entry, value) in out.iter_mut().step_by(dim + 1).zip(values) {
-        *entry = *value;
-    }
-    out
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ fn flattest(fall: f64, allowed: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// The nearest values that are at least 0 and have the same sum, which noise barely changes; zeros if that is negative.
-fn onto_simplex(values: &[f64]) -> Vec<f64> {
+pub(super) fn onto_simplex(values: &[f64]) -> Vec<f64> {
     let total: f64 = values.iter().sum();
     if total <= 0.0 {
         return vec![0.0; values.len()];
