@@ -1,9 +1,10 @@
-"""Checks whether the curvature of a loss with a flat part can change within the errors of a fit.
+"""Checks whether the curvature of a loss can change within the errors of a fit, and whether noise hides it.
 
 The Huber hinge is linear below margin 1 - h, and the smooth hinge nearly so. With balanced classes the minimiser moves
 to the point where the curvature begins. The Hessian at the released parameters can then differ from the mean Hessian
 between them and their target, and intervals can be too short (docs/proofs/intervals.md, "Losses with a flat part"). The
-check uses released values only, so it is post-processing.
+curvature of Huber's loss and of the quantile loss is that of residuals within the width k or s of 0. The checks use
+released values only, so they are post-processing.
 """
 
 import math
@@ -11,17 +12,51 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise, may_be_flat
+from dpci.inference.error_law import NOISE_AWARE, is_likelihood, matrix_noise, may_be_flat, strong_convexity
 from dpci.losses import describe
 from dpci.released.record import FitRecord
 
-__all__ = ["TRUSTED_ROOM", "curvature_room", "shown", "validity_notes"]
+__all__ = [
+    "TRUSTED_HIDING",
+    "TRUSTED_ROOM",
+    "TRUSTED_WIDTH",
+    "curvature_noise",
+    "curvature_room",
+    "shown",
+    "validity_notes",
+]
 
 TRUSTED_ROOM = 3.0
 """Least :func:`curvature_room` without a warning. In a study, nearly all intervals that missed had a smaller one."""
 
+TRUSTED_WIDTH = 1.0
+"""The same for losses of real targets, whose residuals are spread more evenly than margins."""
 
-def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float | None:
+TRUSTED_HIDING = 2.0
+"""Greatest :func:`curvature_noise` without a warning."""
+
+
+def curvature_noise(record: FitRecord) -> float | None:
+    """Return the spectral radius of the noise in the Hessian over the mean curvature that the released Hessian shows.
+
+    The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. For losses
+    that are no likelihood, if the intervals count the noise; None for other fits. The gradients' covariance of a
+    likelihood is a multiple of the data part, so that less depends on the curvature.
+    """
+    if record.projection != NOISE_AWARE or is_likelihood(record) or matrix_noise(record, "hessian") is None:
+        return None
+    hessian = record.hessian
+    if hessian is None:
+        return None
+    convexity = strong_convexity(record)
+    with np.errstate(all="ignore"):
+        mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
+    return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
+
+
+def curvature_room(
+    record: FitRecord, hessian: NDArray[np.float64], gradient_cov: NDArray[np.float64], cov: NDArray[np.float64]
+) -> float | None:
     """Return the distance of the rows with curvature from the point where the curvature changes, in standard errors.
 
     The data part of the released Hessian is a sum over the rows with curvature, weighted by their curvature. Together
@@ -29,23 +64,36 @@ def curvature_room(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     covariance of the errors it determines the root mean square error of these predictors. The curvature of the Huber
     hinge begins at margin 1 - h; that of the smooth hinge changes by a factor e over a distance s.
 
-    The function applies to losses with a flat part. It returns None if the released Hessian has no data part, and 0 if
-    the noise in a Hessian that was not projected hides it.
+    Of Huber's loss and the quantile loss, whose curvature is that of residuals around 0, the distance is the width k or
+    s. The errors are those of all rows' predictors, weighted by their squared slopes in the released covariance of the
+    gradients, which the noise hides less.
+
+    The function applies to losses with a flat part and to these two. It returns None if the released matrix shows no
+    rows, and 0 if noise in a matrix that was not projected hides them.
     """
     scale, loss = record.intercept_scale, record.loss
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
     with np.errstate(all="ignore"):
-        curved = hessian - record.l2_strength * np.eye(len(hessian))
+        rows = gradient_cov if has_width(record) else hessian - record.l2_strength * np.eye(len(hessian))
         # The weight of the rows: exact where each ends in a constant; otherwise no row is longer than the bound.
-        greatest, unit = (np.trace(curved), record.row_norm) if scale is None else (curved[-1, -1], scale)
+        greatest, unit = (np.trace(rows), record.row_norm) if scale is None else (rows[-1, -1], scale)
         weight = float(greatest / unit / unit)
-        error, square = float((curved * cov).sum()), float(record.params @ curved @ record.params)
-    if not (weight > 0.0 and error > 0.0 and square > 0.0) or not math.isfinite(weight + error + square):
-        # Noise that was not projected away can hide the rows with curvature; nothing then shows that there is room.
+        error, square = float((rows * cov).sum()), float(record.params @ rows @ record.params)
+    needs = (weight, error) if has_width(record) else (weight, error, square)
+    if not (min(needs) > 0.0 and math.isfinite(sum(needs))):
+        # Noise that was not projected away can hide the rows; nothing then shows that there is room.
         is_hidden = record.projection == NOISE_AWARE and matrix_noise(record, "hessian") is not None
         return 0.0 if is_hidden else None
-    distance = float(loss["s"]) if "s" in loss else math.sqrt(square / weight) - (1.0 - float(loss["h"]))
+    if "s" in loss or "k" in loss:
+        distance = float(loss["s"] if "s" in loss else loss["k"])
+    else:
+        distance = math.sqrt(square / weight) - (1.0 - float(loss["h"]))
     return distance / math.sqrt(error / weight)
+
+
+def trusted_room(record: FitRecord) -> float:
+    """Return the least room of this loss without a warning."""
+    return TRUSTED_WIDTH if has_width(record) else TRUSTED_ROOM
 
 
 def shown(room: float) -> str:
@@ -56,6 +104,11 @@ def shown(room: float) -> str:
 def has_flat_part(record: FitRecord) -> bool:
     """Return whether a built-in loss has almost no curvature around margin 0, where rows without any signal lie."""
     return record.loss["name"] != "custom" and may_be_flat(record)
+
+
+def has_width(record: FitRecord) -> bool:
+    """Return whether the loss has curvature for residuals within a width of 0: Huber's loss and the quantile loss."""
+    return record.loss["name"] in {"huber", "quantile"}
 
 
 def validity_notes(record: FitRecord, room: float | None) -> list[str]:
@@ -84,12 +137,14 @@ def validity_notes(record: FitRecord, room: float | None) -> list[str]:
             "the point where its curvature changes, as they do with balanced classes. Released values cannot show "
             f"whether this affects only a group of rows. {size}"
         )
-    if record.loss["name"] in ("huber", "quantile"):
+    if has_width(record):
         width = "k" if "k" in record.loss else "s"
-        notes.append(
+        note = (
             f"The intervals assume that the errors of the predictors are small against {width}={record.loss[width]:g}, "
             "the width of the residuals at which the loss has curvature, or that residuals are spread smoothly there."
         )
+        size = "" if room is None else f" In this fit the width is {shown(room)} standard errors of the predictors."
+        notes.append(note + size)
     if record.loss["name"] == "custom":
         notes.append(
             "The intervals assume that the curvature of the custom loss changes little within the errors of the "

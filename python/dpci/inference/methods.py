@@ -14,7 +14,7 @@ from dpci.data.arrays import Table
 from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels, note
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.curvature import curvature_room, has_flat_part, validity_notes
+from dpci.inference.curvature import curvature_room, has_flat_part, has_width, validity_notes
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import SCALED, ConfidenceIntervals
 from dpci.inference.targets.coefficients import Coefficients
@@ -75,11 +75,14 @@ class Inference(Coefficients):
         released parameters and their target (docs/proofs/intervals.md, "Losses with a flat part"). Below 0, the noise
         in the Hessian is greater than the contribution of its rows.
 
-        It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. It
-        is None for other losses, and if the released Hessian shows no rows with curvature.
+        It is defined for losses with a flat part: a Huber hinge with h below 1, or a smooth hinge with s below 0.5. For
+        Huber's loss and the quantile loss it is the width k or s in standard errors of the predictors, with a warning
+        below 1. It is None for other losses, and if the released matrices show no rows.
         """
-        hessian, _ = self._moments()
-        return curvature_room(self._record, hessian, self.cov) if has_flat_part(self._record) else None
+        matrices = self._moments()
+        if not (has_flat_part(self._record) or has_width(self._record)):
+            return None
+        return curvature_room(self._record, *matrices, self.cov)
 
     @property
     def common_levels(self) -> CommonLevels | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciWarning, MomentNoiseWarning
 from dpci.inference.common_levels import note
-from dpci.inference.curvature import TRUSTED_ROOM, shown
+from dpci.inference.curvature import TRUSTED_HIDING, curvature_noise, has_width, shown, trusted_room
 from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.methods import levels_of, room_of
 from dpci.model.recommend import TRUSTED_RATIO
@@ -21,12 +21,22 @@ def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
 
 def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
     record = record_of(result)
+    other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
+    found = None if result.interval_refusal is not None else curvature_noise(record)
+    if found is not None and found > TRUSTED_HIDING:
+        message = (
+            f"the noise in the Hessian is {found:.1f} times the mean curvature that it shows, a ratio above "
+            f"{TRUSTED_HIDING:g}, so the intervals rest on an assumption about the curvature and their coverage is "
+            f"less certain; use a greater l2_strength, a greater budget{other}, larger moment shares in split, or a "
+            "loss with a wider curved part"
+        )
+        yield MomentNoiseWarning(message, ratio=found)
+        return
     # With output perturbation the Hessian enters the sampling error alone.
     if record.projection != NOISE_AWARE or record.mechanism == "output":
         return
     ratio = record.noise_spectral_radius / strong_convexity(record)
     if ratio > TRUSTED_RATIO:
-        other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
         message = (
             f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, a noise ratio above "
             f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use a "
@@ -36,15 +46,25 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
 
 
 def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
-    room = room_of(result)
-    if room is not None and room < TRUSTED_ROOM:
-        loss = result.loss["name"].replace("_", " ")
+    room, record = room_of(result), record_of(result)
+    least = trusted_room(record)
+    if room is None or not room < least:
+        return
+    loss = record.loss["name"].replace("_", " ")
+    if has_width(record):
+        width = "k" if "k" in record.loss else "s"
         message = (
-            f"the rows with curvature under the {loss} must be at least {TRUSTED_ROOM:g} standard errors of their "
+            f"the width {width}={record.loss[width]:g} at which the {loss} loss has curvature must be at least "
+            f"{least:g} standard errors of the predictors, got {shown(room)}: intervals may be too short unless the "
+            f"residuals are spread smoothly around 0; use more records, a greater {width}, or a greater l2_strength"
+        )
+    else:
+        message = (
+            f"the rows with curvature under the {loss} must be at least {least:g} standard errors of their "
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
             "use more records, a loss with a wider curved part, or a greater l2_strength"
         )
-        yield CurvatureWarning(message, room=room)
+    yield CurvatureWarning(message, room=room)
 
 
 def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:

@@ -51,7 +51,7 @@ impl Prior {
             }
         } else {
             Self {
-                none: 0.2,
+                none: 0.3,
                 power: 2.0,
                 deviation: DEVIATION,
             }
@@ -390,3 +390,6 @@ fn positive_quantile(mean: f64, std_dev: f64, level: f64) -> f64 {
     let above = (1.0 - level) * 0.5 * libm::erfc(-score * FRAC_1_SQRT_2);
     (mean + std_dev * SQRT_2 * erfc_inv(2.0 * above)).max(0.0)
 }
+
+#[cfg(test)]
+mod tests;
