@@ -415,25 +415,25 @@ class NoisyMatrices:
 
 @final
 class NewtonStep:
-    """One Newton step off the ridge: ``map @ params``, what it adds to the covariance, and which contrasts it gives."""
+    """One Newton step off the ridge: ``map @ params``, the law of its error, and which contrasts it gives."""
 
     map: _F64
+    sampling_map: _F64
+    noise_map: _F64
     covariance: _F64
-    stretch: float
     def __new__(
         cls,
         hessian: _F64,
         params: _F64,
-        noise_map: _F64,
         *,
         l2_strength: float,
         hessian_noise: tuple[str, float] | None,
         curvature: float | None,
-        n_samples: float,
+        longest_row: float,
         mechanism: str,
     ) -> NewtonStep: ...
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
-        """None for a contrast that is given, else "hidden", "matrix_too_noisy" or "ridge_too_strong"."""
+        """None for a contrast that is given, else "hidden" or "ridge_too_strong"."""
 
 def exact_half_widths(
     v: _F64,

@@ -226,7 +226,7 @@ pub(crate) struct NewtonStep {
 #[pymethods]
 impl NewtonStep {
     #[new]
-    #[pyo3(signature = (hessian, params, noise_map, *, l2_strength, hessian_noise, curvature, n_samples, mechanism))]
+    #[pyo3(signature = (hessian, params, *, l2_strength, hessian_noise, curvature, longest_row, mechanism))]
     #[expect(
         clippy::too_many_arguments,
         reason = "what was released, and the public values behind it"
@@ -235,11 +235,10 @@ impl NewtonStep {
         py: Python<'_>,
         hessian: PyReadonlyArray2<'_, f64>,
         params: PyReadonlyArray1<'_, f64>,
-        noise_map: PyReadonlyArray2<'_, f64>,
         l2_strength: f64,
         hessian_noise: Option<(String, f64)>,
         curvature: Option<f64>,
-        n_samples: f64,
+        longest_row: f64,
         mechanism: &str,
     ) -> PyResult<Self> {
         let dim = params.len();
@@ -250,11 +249,10 @@ impl NewtonStep {
         let fit = Regularised {
             hessian: hessian.as_slice()?,
             params: params.as_slice()?,
-            noise_map: noise_map.as_slice()?,
             l2_strength,
             noise: noise.map_or(0.0, |law| law.isometric_std_dev(dim)),
             curvature,
-            n_samples,
+            longest_row,
             perturbation: perturbation(mechanism)?,
         };
         let inner = py
@@ -266,19 +264,25 @@ impl NewtonStep {
     /// From released parameters to unregularised ones.
     #[getter]
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        PyArray1::from_slice(py, self.inner.map()).reshape([self.dim, self.dim])
+        self.matrix(py, self.inner.map())
     }
 
-    /// What the noise in the Hessian, and what it hides, add to the covariance of the error.
+    /// From the sampling error of the released parameters to the greatest of the unregularised ones.
+    #[getter]
+    fn sampling_map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.matrix(py, self.inner.sampling_map())
+    }
+
+    /// The same of the error that the noise of the coefficients makes.
+    #[getter]
+    fn noise_map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        self.matrix(py, self.inner.noise_map())
+    }
+
+    /// Covariance that stands for the noise of the Hessian in the step, and for the bounds on what the step leaves out.
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        PyArray1::from_slice(py, self.inner.covariance()).reshape([self.dim, self.dim])
-    }
-
-    /// By how much to multiply errors, because the curvature may have changed on the way.
-    #[getter]
-    fn stretch(&self) -> f64 {
-        self.inner.stretch()
+        self.matrix(py, self.inner.covariance())
     }
 
     /// For each contrast why it is not given, or None.
@@ -298,6 +302,12 @@ impl NewtonStep {
             .collect();
         let named = |obstacle: Option<core::Obstacle>| obstacle.map(core::Obstacle::name);
         Ok(found.map_err(to_python)?.into_iter().map(named).collect())
+    }
+}
+
+impl NewtonStep {
+    fn matrix<'py>(&self, py: Python<'py>, matrix: &[f64]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        PyArray1::from_slice(py, matrix).reshape([self.dim, self.dim])
     }
 }
 

@@ -189,7 +189,7 @@ class Coefficients(FitFacts):
         law = self._error_law()
         if target == "regularised":
             return Estimates.of_parameters(law, self.params)
-        return Estimates.off_ridge(law, self.params, newton_step(self._record, law))
+        return Estimates.off_ridge(law, self.params, newton_step(self._record))
 
     def _error_law(self) -> ErrorLaw:
         self._moments()

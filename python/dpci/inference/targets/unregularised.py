@@ -19,14 +19,13 @@ TARGETS: tuple[Target, ...] = ("regularised", "unregularised")
 
 REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
-    "matrix_too_noisy": "the noise in the released Hessian moves the step off the ridge by too much",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
 }
 """Why a contrast of the unregularised target is not given, in words."""
 
 
-def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
-    """Return the step off the ridge of a fit with this law of the errors.
+def newton_step(record: FitRecord) -> _core.NewtonStep:
+    """Return the step off the ridge of a fit.
 
     Raises
     ------
@@ -45,11 +44,10 @@ def newton_step(record: FitRecord, law: ErrorLaw) -> _core.NewtonStep:
     return _core.NewtonStep(
         record.hessian,
         record.params,
-        np.ascontiguousarray(law.noise),
         l2_strength=record.l2_strength,
         hessian_noise=matrix_noise(record, "hessian"),
         curvature=None if record.loss["name"] == "squared" else mean_curvature(record, record.hessian),
-        n_samples=record.divisor,
+        longest_row=float(np.hypot(record.row_norm, record.intercept_scale or 0.0)),
         mechanism=record.mechanism,
     )
 
@@ -70,14 +68,14 @@ def mean_curvature(record: FitRecord, hessian: _F64) -> float:
 
 def without_ridge(law: ErrorLaw, step: _core.NewtonStep) -> ErrorLaw:
     """Return the law of the error of the parameters after the step."""
+    moved = step.sampling_map
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = step.stretch * step.map
-        added = step.stretch**2 * step.covariance + law.seal_variance * (moved @ moved.T)
+        added = step.covariance + law.seal_variance * (moved @ moved.T)
         least = None if law.least_sampling is None else moved @ law.least_sampling @ moved.T + added
         return replace(
             law,
             sampling=moved @ law.sampling @ moved.T + added,
-            noise=moved @ law.noise,
+            noise=step.noise_map @ law.noise,
             least_sampling=least,
             seal_variance=0.0,
         )
