@@ -300,8 +300,8 @@ class Request:
     """What is to be summed over the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient" and
-        "capped_gradient_at_0" (the cap comes last),
+        """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient",
+        "capped_gradient_at_0", "slope_levels" and "slope_levels_at_0" (the cap, or the greatest slope, comes last),
         "doubled_gradient" (two numbers each), "lengths" (none).
 
         key: 32 random bytes, which decide the fingerprints of rows.
@@ -656,8 +656,8 @@ class MomentMatrixSpec:
     noise_std_dev: float
     """Of an isometric coordinate of the noise in the matrix, the seal's included."""
 
-    def planned(self, matrix: _F64) -> PlannedMatrixDict:
-        """What a release would spend and how it would be sealed if the matrix were this one."""
+    def planned(self, matrix: _F64, levels: list[list[float]] = ...) -> PlannedMatrixDict:
+        """What a release would spend and how it would be sealed if the matrix and the levels were these."""
 
 @type_check_only
 class PlannedMatrixDict(TypedDict):
@@ -671,16 +671,22 @@ class PlannedMatrixDict(TypedDict):
 def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -> float:
     """Standard deviation of an isometric coordinate of a released matrix, its seal's noise included."""
 
+LEVELS: int
+"""Number of levels of residuals."""
+
+def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, float]:
+    """Cap that released levels call for, over the greatest residual; the share that is seen; that which may be cut."""
+
 def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
     """What the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
 class MomentMatrixDict(TypedDict):
-    """A released moment matrix; point and moments of planned regressions, point, gradient, cap, weight of refined."""
+    """A released moment matrix; point and moments of planned regressions; of refined ones point, levels, gradient, cap, weight."""
 
     matrix: _F64
     residuals: list[tuple[_F64, _F64]]
-    refined: list[tuple[_F64, _F64, float, float]]
+    refined: list[tuple[_F64, _F64, _F64, float, float]]
     steps: list[Step]
     seals: list[Seal]
     private: bool

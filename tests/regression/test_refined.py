@@ -1,14 +1,16 @@
-"""Refined regressions: the gradient by hand, its sensitivity by brute force, statsmodels without noise, intervals."""
+"""Refined regressions: levels and gradient by hand, their sensitivities by brute force, statsmodels, intervals."""
 
+import dataclasses
 import itertools
 import json
 
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from scipy import special
 
 import dpci
-from dpci import regression
+from dpci import _core, regression
 from dpci.released.rules import checksum
 
 pytestmark = [
@@ -48,14 +50,29 @@ def by_hand(record, one, x=X, y=Y, share=None):
 @pytest.mark.parametrize("l2_strength", [0.0, 0.3])
 @pytest.mark.parametrize(("target", "features"), [(None, None), (None, ["x2", "x0"]), ("x1", ["x0"])])
 def test_the_gradient_is_that_of_capped_residuals(target, features, l2_strength):
-    # So noisy a matrix that the point is far off and many residuals are capped.
+    # So noisy a matrix that the point is far off.
     plan = regression.Regression(target=target, features=features, l2_strength=l2_strength)
     record = released(dpci.ZCDP(1e5), x=X[:60], y=Y[:60], refine=[plan])._record
     (one,) = record.refined
     found, _ = by_hand(record, one, X[:60], Y[:60])
-    noise = record.steps[1].scale
+    noise = record.steps[2].scale
     np.testing.assert_allclose(one.gradient, found, atol=8 * noise + 1e-9)
-    assert noise < 0.02 * np.linalg.norm(one.gradient)
+    assert noise < 0.05 * np.linalg.norm(one.gradient)
+
+
+def test_residuals_beyond_the_cap_count_as_the_cap():
+    # Too few outliers to be seen among small residuals.
+    y = X @ [1.0, -2.0, 0.5] - 5.0 + 0.02 * RNG.normal(size=N)
+    y[:5] += 12.0
+    record = released(dpci.ZCDP(2.0), y=y)._record
+    (one,), noise = record.refined, record.steps[2].scale
+    held = np.clip(y, -BOUND, BOUND)
+    found, terms = by_hand(record, one, y=held)
+    assert one.cap < 1.0
+    np.testing.assert_allclose(one.gradient, found, atol=8 * noise)
+    whole = by_hand(record, dataclasses.replace(one, cap=100.0), y=held)[0]
+    assert np.abs(one.gradient - whole)[:-1].max() > 16 * noise
+    assert np.linalg.norm(terms, axis=1).max() <= 0.5 * N * record.steps[2].sensitivity * (1 + 1e-12)
 
 
 def test_persons_weights_and_chunks_have_the_same_gradient():
@@ -83,7 +100,7 @@ def test_no_pair_of_records_exceeds_the_sensitivity_and_some_nearly_attain_it(bu
     public = {"n_public": n} if neighbors == "add_remove" else {}
     plan = regression.Regression()
     record = released(budget, x=X[:n], y=Y[:n], neighbors=neighbors, refine=[plan], **public)._record
-    (one,), step = record.refined, record.steps[1]
+    (one,), step = record.refined, record.steps[2]
     lower, upper = (np.array(part, dtype=float) for part in COMMON["bounds"])
     corners = np.array(list(itertools.product([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [-BOUND, -1.0, 0.0, 2.0, BOUND])))
     inner = RNG.uniform(size=(300, 4)) * [1, 1, 1, 2 * BOUND] - [0, 0, 0, BOUND]
@@ -100,19 +117,106 @@ def test_no_pair_of_records_exceeds_the_sensitivity_and_some_nearly_attain_it(bu
         assert pairs.max() >= 0.95 * claim
 
 
+def levels_by_hand(residuals, greatest):
+    """How each residual counts at the levels, linear in its size between two of them."""
+    levels = greatest * 2.0 ** (-0.5 * np.arange(_core.LEVELS))
+    shares = [np.interp(np.abs(residuals), levels[::-1], row[::-1]) for row in np.eye(_core.LEVELS)]
+    return np.column_stack(shares)
+
+
+def residuals_of(record, one, x=X, y=Y):
+    """The residuals of records at the released point, and the greatest that the bounds allow."""
+    z = np.column_stack([(x - record.middle) / record.scale, np.full(len(x), record.constant)])
+    reach = np.sqrt(len(record.columns) + record.constant**2) * np.linalg.norm(one.point)
+    return y - record.target_middle - z @ one.point, record.target_half + reach
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(40.0), dpci.ZCDP(5.0)], ids=str)
+def test_the_levels_are_those_of_the_residuals_and_determine_the_cap(budget):
+    ids, weights = np.repeat(np.arange(N // 3), 3), RNG.uniform(0, 2, N)
+    heavy = Y + np.where(np.arange(N) % 30 == 0, 7.0, 0.0) * (X[:, 0] > 2.0)
+    for y, keywords, share in [
+        (Y, {}, np.ones(N)),
+        (heavy, {}, np.ones(N)),
+        (heavy, {"persons": ids, "weights": weights, "weight_bound": 2.0}, weights / 2.0 / 3.0),
+        (heavy, {"x": dpci.Chunks([(X[:900], heavy[:900]), (X[900:], heavy[900:])]), "y": None}, np.ones(N)),
+    ]:
+        record = released(budget, **{"y": y, **keywords})._record
+        (one,), step = record.refined, record.steps[-2]
+        held = np.clip(y, -BOUND, BOUND)
+        residuals, greatest = residuals_of(record, one, y=held)
+        shares = share @ levels_by_hand(residuals, greatest) / record.divisor
+        # Of 64 or 128 draws none is beyond 9 scales of the normal law with a probability of 1e-16, of the other 8e-3.
+        np.testing.assert_allclose(one.levels, shares, atol=(9 if step.noise == "gaussian" else 25) * step.scale)
+        assert step.scale < 0.05 * shares.max()
+        threshold = {"gaussian": 2.8781617, "laplace": np.log(250.0)}[step.noise] * step.scale
+        first = np.flatnonzero(one.levels > threshold)[0]
+        assert one.cap == pytest.approx(min(greatest, 2.0 * greatest * 2.0 ** (-0.5 * first)), rel=1e-9)
+        assert (one.cap > 9.0) == (y is heavy)
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5)], ids=str)
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_no_pair_of_records_exceeds_the_sensitivity_of_the_levels(budget, neighbors):
+    public = {"n_public": N} if neighbors == "add_remove" else {}
+    step = released(budget, neighbors=neighbors, **public)._record.steps[1]
+    sizes = np.concatenate([2.0 ** (-0.5 * np.arange(_core.LEVELS)), RNG.uniform(size=200), [0.0]])
+    terms = levels_by_hand(sizes, 1.0)
+    np.testing.assert_allclose(terms.sum(axis=1), 1.0, rtol=1e-12)
+    order = 1 if isinstance(budget, dpci.PureDP) else 2
+    moved = terms[:, None] - terms[None] if neighbors == "replace_one" else terms
+    assert np.linalg.norm(moved, ord=order, axis=-1).max() == pytest.approx(step.sensitivity * N, rel=1e-12)
+
+
+def skewed(n_columns=20, n_errors=2000):
+    """Records whose log-normal errors spread with a column: all pairs of its values and of quantiles of the errors."""
+    at = np.repeat(np.linspace(0.0, 10.0, n_columns), n_errors)
+    errors = np.exp(1.2 * special.ndtri((np.arange(n_errors) + 0.5) / n_errors))
+    return at[:, None], at + (0.1 + 0.18 * at) * np.tile((errors - errors.mean()) / errors.std(), n_columns)
+
+
+def test_a_cap_on_skewed_errors_whose_spread_grows_biases_no_slope():
+    x, y = skewed()
+    ols = sm.OLS(y, sm.add_constant(x, prepend=False)).fit(cov_type="HC0")
+    keywords = {"x": x, "y": y, "bounds": (0, 10), "target_bound": 60}
+    for budget in (dpci.ZCDP(20.0), dpci.PureDP(80.0)):
+        fit = released(budget, **keywords).fit()
+        noise = fit.std_errors * np.sqrt(fit.noise_shares)
+        # Clipping at 6.6 standard deviations moves both by 2 to 4 sampling standard errors.
+        assert np.all(noise < 0.5 * ols.bse)
+        assert np.all(np.abs(fit.params - ols.params) < 3.0 * noise)
+
+
+def test_intervals_count_what_a_cap_may_cut_off():
+    fit = released(dpci.ZCDP(0.5)).fit()
+    one, step = fit._record.refined[0], fit._record.steps[1]
+    seen = 2.878161739095483 * step.scale
+    assert fit._solution.gradient.seen == pytest.approx(seen, rel=1e-12)
+    expected = (0.5 * seen * one.cap) ** 2 * N / fit.residual_variance * fit._solution.classical
+    np.testing.assert_allclose(fit._solution.cut_off, expected, rtol=1e-9)
+    parts = fit._estimates().parts()
+    assert np.diag(fit.cov) == pytest.approx(parts.variance, rel=1e-9)
+    assert f"residual cap      {one.cap:.4g}; up to about {np.ceil(seen * N):.0f} outliers" in fit.summary()
+    # Where residuals near the greatest are seen nothing is cut off.
+    far = released(dpci.ZCDP(5.0), y=np.where(np.arange(N) % 2 == 0, BOUND, -BOUND))
+    assert far._record.refined[0].cap == pytest.approx(residuals_of(far._record, far._record.refined[0])[1])
+    assert "which clips none" in far.fit().summary()
+    assert not far.fit()._solution.cut_off.any()
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("robust", [False, True])
 def test_the_parts_cost_the_whole(budget, robust):
     matrix = released(budget, robust=robust)
     record = matrix._record
-    names = ["moment_matrix", *["residual_moments"] * robust, "residual_gradient"]
+    names = ["moment_matrix", *["residual_moments"] * robust, "residual_levels", "residual_gradient"]
     assert [step.step for step in record.steps] == names
     shares = np.array([step.cost for step in record.steps]) / sum(step.cost for step in record.steps)
-    np.testing.assert_allclose(shares, [0.3, 0.1, 0.6] if robust else [0.4, 0.6], rtol=1e-9)
+    np.testing.assert_allclose(shares, [0.3, 0.1, 0.15, 0.45] if robust else [0.4, 0.15, 0.45], rtol=1e-9)
     plain = regression.release(X, Y, **COMMON, budget=budget, seed=1)
     assert matrix.guarantee.delta(1.5) == pytest.approx(plain.guarantee.delta(1.5), rel=1e-6)
-    law = "spherical_laplace" if isinstance(budget, dpci.PureDP) else "gaussian"
-    assert record.steps[-1].noise == law
+    laws = ["laplace", "spherical_laplace"] if isinstance(budget, dpci.PureDP) else ["gaussian"] * 2
+    assert [step.noise for step in record.steps[-2:]] == laws
 
 
 @pytest.mark.parametrize("l2_strength", [0.0, 0.3])
@@ -138,7 +242,8 @@ def test_intervals_are_shorter_and_cover(budget):
     for seed in range(100):
         x = rng.uniform(COMMON["bounds"][0], COMMON["bounds"][1], (N, D))
         y = x @ truth[:3] - 5.0 + rng.normal(size=N)
-        fits = [released(budget, x=x, y=y, refine=refine, seed=seed).fit() for refine in (False, True)]
+        keywords = {"x": x, "y": y, "target_bound": 30.0, "seed": seed}
+        fits = [released(budget, refine=refine, **keywords).fit() for refine in (False, True)]
         lengths.append([fit.conf_int().length for fit in fits])
         intervals = fits[1].conf_int()
         covered.append((intervals.lower <= truth) & (truth <= intervals.upper))
@@ -183,6 +288,7 @@ def test_other_regressions_and_files_are_as_before():
         ("cap", -1.0, "cap must be"),
         ("square_weight", 0.0, "square_weight must be"),
         ("gradient", [0.0, 1.0], "a gradient must have shape"),
+        ("levels", [0.0, 1.0], "levels of residuals must have shape"),
         ("features", ["x9"], "features of a planned regression must be columns"),
         ("features", ["x1", "x0", "x2"], "must name its columns in their order"),
     ],

@@ -27,7 +27,7 @@ _NAMED = 0.3
 
 @dataclass(frozen=True)
 class GradientNoise:
-    """The noise of a released gradient, and the mean squared residual that comes with it."""
+    """The noise of a released gradient, the mean squared residual that comes with it, and what its cap may cut off."""
 
     std_dev: float
     """Of each coordinate, the seal's included."""
@@ -37,10 +37,16 @@ class GradientNoise:
     """The mean squared residual at the start, with noise."""
     square_std_dev: float
     """Standard deviation of that noise."""
+    cap: float
+    """The largest residual that counts."""
+    seen: float
+    """The share of the records above which a level of the residuals is seen in its noise."""
+    cut_off: float
+    """The mean of what the cap may cut off unseen, 0 if it is the largest residual that the bounds allow."""
 
     @classmethod
-    def of(cls, refined: Refinement, step: Step, seal: Seal) -> "GradientNoise":
-        """Return that of a released gradient.
+    def of(cls, refined: Refinement, levels: Step, step: Step, seal: Seal) -> "GradientNoise":
+        """Return that of a released gradient, whose cap follows from levels with the noise of another step.
 
         Of density exp(-‖b‖/s) in p dimensions a coordinate has the characteristic function (1 + s²t²)^(-(p + 1)/2).
         """
@@ -49,7 +55,9 @@ class GradientNoise:
             std_dev, degrees = step.scale * math.sqrt(size + 1), 0.5 * (size + 1)
         std_dev = math.hypot(std_dev, seal.std_dev)
         unit = refined.cap / refined.square_weight
-        return cls(std_dev, degrees, unit * float(refined.gradient[-1]), unit * std_dev)
+        _, seen, unseen = _core.level_cap(refined.levels, noise=levels.noise, scale=levels.scale)
+        square = unit * float(refined.gradient[-1])
+        return cls(std_dev, degrees, square, unit * std_dev, refined.cap, seen, unseen * refined.cap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +74,8 @@ class Solution:
     """Variance of that estimate over its square, from the number of records and the noise; 0 if it is robust."""
     classical: _F64
     """Sampling covariance under equal variances."""
+    cut_off: _F64
+    """Mean square of the bias that the cap on the residuals of a gradient may cause."""
     residual_noise: float
     """With a robust covariance: standard deviation of a sampling variance over its ``gain``."""
     residual_variance: float
@@ -94,6 +104,8 @@ class Solution:
         noises = [Noise(half * (cross + length), half * (cross - length), self.degrees)]
         if self.gradient is not None:
             noises.append(Noise(self.gradient.std_dev * root, np.zeros_like(root), self.gradient.degrees))
+            cut_off = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.cut_off, rows), 0.0))
+            noises.append(Noise(cut_off, np.zeros_like(root), math.inf))
         return ErrorParts(
             sampling=sampling,
             sampling_variance=spread + self.relative * sampling**2,
@@ -115,7 +127,7 @@ class Solution:
         """Return the covariance of the errors of all coefficients, sampling and noise together."""
         noise = 0.5 * self.matrix_noise**2 * (self.gain * self.error_norm2 + np.outer(self.cross, self.cross))
         if self.gradient is not None:
-            noise += self.gradient.std_dev**2 * self.gain
+            noise += self.gradient.std_dev**2 * self.gain + self.cut_off
         return np.asarray(self._joint_sampling() + noise)
 
     def _joint_sampling(self) -> _F64:
@@ -205,6 +217,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         error_norm2=found["error_norm2"],
         sampling=classical if sampling is None else sampling,
         classical=classical,
+        cut_off=back @ ((0.0 if gradient is None else gradient.cut_off**2) * found["classical"]) @ back.T,
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),
@@ -224,12 +237,12 @@ def _start(record: MomentRecord, model: Model, rows: _F64) -> tuple[tuple[_F64, 
     found = record.refined_of(wanted)
     if found is None:
         return None, None
-    one, step, seal = found
+    one, levels, step, seal = found
     # The regressors are combinations of (scaled features, constant), of which the gradient is.
     used = [*(record.columns.index(name) for name in model.features), len(record.columns)]
     own = rows[:, used]
     params = np.asarray(np.linalg.solve(own.T, one.point[used]))
-    return (params, own @ one.gradient[:-1]), GradientNoise.of(one, step, seal)
+    return (params, own @ one.gradient[:-1]), GradientNoise.of(one, levels, step, seal)
 
 
 def check_covariance(record: MomentRecord, model: Model) -> None:

@@ -93,9 +93,10 @@ def release(
         regressions have no other standard errors; otherwise no regression.
     refine : bool or sequence of Regression, optional
         Regressions whose coefficients are refined by one step of Newton's method. The matrix then has .4 of the budget.
-        The mean of the regressors times the residuals gets .6, in equal parts; residuals are clipped at
-        ``1.3 + ln(n) / 2`` of their standard deviations. Intervals of a refined regression are mostly about half as
-        long; those of all others are longer (docs/linear_regression.md). True: y on all columns.
+        The refined regressions get .6, in equal parts: a quarter of it shows how far the tail of the residuals reaches,
+        and the rest pays for the mean of the regressors times the residuals, clipped there. Intervals of a refined
+        regression are often half as long or less; those of all others are longer (docs/linear_regression.md). True: y
+        on all columns.
     on_violation : {"error", "clip"}
         What to do with numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
@@ -362,8 +363,10 @@ def record_of_release(
             for regression, (point, moments) in zip(planned, release["residuals"], strict=True)
         ),
         refined=tuple(
-            Refinement(regression=regression, point=point, gradient=gradient, cap=cap, square_weight=weight)
-            for regression, (point, gradient, cap, weight) in zip(
+            Refinement(
+                regression=regression, point=point, levels=levels, gradient=gradient, cap=cap, square_weight=weight
+            )
+            for regression, (point, levels, gradient, cap, weight) in zip(
                 choices.refined(columns, n_columns), release["refined"], strict=True
             )
         ),

@@ -51,7 +51,8 @@ SCHEMA_VERSION = 2
 _ARRAYS = ("matrix", "middle", "scale")
 # Which the first files of this version lack: their hashes stay.
 _LATER = ("further", "paid", "persons", "weights", "refined")
-_MATRIX, _RESIDUALS, _GRADIENT = "moment_matrix", "residual_moments", "residual_gradient"
+_MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
+_LEVELS, _GRADIENT = "residual_levels", "residual_gradient"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,7 +100,7 @@ class MomentRecord:
     """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
     persons: Persons | None = None  # None where the records are rows
     weights: Weights | None = None  # None where each record counts once
-    refined: tuple[Refinement, ...] = ()  # gradients of refined regressions
+    refined: tuple[Refinement, ...] = ()  # levels and gradients of refined regressions
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -112,7 +113,8 @@ class MomentRecord:
             residual.check(self.features, self.targets)
         for one in self.refined:
             one.check(self.features, self.targets)
-        expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals), *(_GRADIENT for _ in self.refined))
+        refining = (part for part in (_LEVELS, _GRADIENT) for _ in self.refined)
+        expected = (_MATRIX, *(_RESIDUALS for _ in self.residuals), *refining)
         found = {tuple(step.step for step in self.steps), tuple(seal.release for seal in self.seals)}
         if found != {expected}:
             raise InvalidInput(f"the steps and seals of a moment matrix must be those of {expected}, got {found}")
@@ -210,12 +212,13 @@ class MomentRecord:
                 return moments, self._noise(at, len(used))
         return None
 
-    def refined_of(self, model: Regression) -> tuple[Refinement, Step, Seal] | None:
-        """Return the gradient of a refined regression, and the noise in it; None if it was not released."""
+    def refined_of(self, model: Regression) -> tuple[Refinement, Step, Step, Seal] | None:
+        """Return the gradient of a refined regression; the noise of its levels, and its own; None if not released."""
         wanted = model.among(self.features, self.targets)
         for at, one in enumerate(self.refined, start=1 + len(self.residuals)):
             if one.regression == wanted:
-                return one, self.steps[at], self.seals[at]
+                own = at + len(self.refined)
+                return one, self.steps[at], self.steps[own], self.seals[own]
         return None
 
     def _noise(self, at: int, size: int) -> float:
@@ -359,8 +362,8 @@ def _check_finite(name: str, value: object) -> float:
 
 
 _STEP_RULES: dict[str, Rule] = {
-    "step": one_of(_MATRIX, _RESIDUALS, _GRADIENT),
-    "noise": one_of("matrix_laplace", "spherical_laplace", "gaussian"),
+    "step": one_of(_MATRIX, _RESIDUALS, _LEVELS, _GRADIENT),
+    "noise": one_of("matrix_laplace", "laplace", "spherical_laplace", "gaussian"),
     "cost": check_positive,
     "scale": check_positive,
     "hessian_scale": optional(check_positive),

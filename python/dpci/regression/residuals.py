@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.base.validation import broken, check_positive
 from dpci.errors import InvalidInput
 from dpci.regression.choices.planned import Regression
@@ -67,21 +68,26 @@ class ResidualMoments:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refinement:
-    """The released gradient of one regression at the coefficients that the matrix gives. Arrays are read-only."""
+    """The released gradient of one regression at the coefficients that the matrix gives, and what gave it its cap.
+
+    Arrays are read-only.
+    """
 
     regression: Regression
     """With the names of its target and of its features, in the order of the columns."""
     point: _F64
     """Coefficients of (scaled row, constant) at which residuals were taken, shape (k + 1,)."""
+    levels: _F64
+    """Share of the records at each level of their residuals, from the greatest down by factors of √2, shape (32,)."""
     gradient: _F64
     """Mean of (rx, ωr²/cap), x = (scaled features, constant), r the residuals held to the cap, shape (k + 2,)."""
     cap: float
-    """The largest residual that counts."""
+    """The largest residual that counts, which the levels determine."""
     square_weight: float
     """ω."""
 
     def __post_init__(self) -> None:
-        for name in ("point", "gradient"):
+        for name in ("point", "levels", "gradient"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def check(self, columns: tuple[str, ...], targets: tuple[str, ...]) -> None:
@@ -97,16 +103,18 @@ class Refinement:
         size = len(self.regression.features or ()) + 2
         if self.point.shape != (len(columns) + len(targets),) or self.gradient.shape != (size,):
             raise InvalidInput(f"a gradient must have shape {(size,)}, got {self.gradient.shape}")
+        if self.levels.shape != (_core.LEVELS,):
+            raise InvalidInput(f"levels of residuals must have shape {(_core.LEVELS,)}, got {self.levels.shape}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON can hold them."""
-        arrays = {"point": self.point.tolist(), "gradient": self.gradient.tolist()}
+        arrays = {name: getattr(self, name).tolist() for name in ("point", "levels", "gradient")}
         return {**asdict(self.regression), **arrays, "cap": self.cap, "square_weight": self.square_weight}
 
     @classmethod
     def from_dict(cls, value: object) -> "Refinement":
         """Rebuild it from :meth:`to_dict`."""
-        expected = {"target", "features", "l2_strength", "point", "gradient", "cap", "square_weight"}
+        expected = {"target", "features", "l2_strength", "point", "levels", "gradient", "cap", "square_weight"}
         if not isinstance(value, dict) or set(value) != expected:
             raise InvalidInput(f"a refined regression must have the fields of its schema, got {value!r:.80}")
         regression = Regression(
@@ -117,6 +125,7 @@ class Refinement:
         return cls(
             regression=regression,
             point=check_array("point", value["point"]),
+            levels=check_array("levels", value["levels"]),
             gradient=check_array("gradient", value["gradient"]),
             cap=check_positive("cap", value["cap"]),
             square_weight=check_positive("square_weight", value["square_weight"]),

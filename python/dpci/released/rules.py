@@ -266,6 +266,7 @@ _RULES: dict[str, Rule] = {
         "score",
         "moment_matrix",
         "residual_moments",
+        "residual_levels",
         "residual_gradient",
     ),
     "noise": one_of("discrete_laplace", "discrete_gaussian"),

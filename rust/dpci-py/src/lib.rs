@@ -66,7 +66,7 @@ mod _core {
     };
     #[pymodule_export]
     use super::regression::{
-        MomentMatrixSpec, clear_of_noise, moment_regression, release_moment_matrix,
+        MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, release_moment_matrix,
         release_moment_matrix_parts, sealed_std_dev,
     };
     #[pymodule_export]
@@ -91,6 +91,7 @@ mod _core {
         // Reads DPCI_SIMD while nothing else runs: later, another thread may be changing the environment.
         let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
+        m.add("LEVELS", dpci_core::loss::LEVELS)?;
         m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
         let refusals = dpci_core::refusals::ALL.iter();
         let refusals: Vec<_> = refusals

@@ -7,7 +7,7 @@ use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
 use dpci_core::noise::{MatrixLaw, ReleaseGenerator, SimulationGenerator};
 use dpci_core::records::Records;
-use dpci_core::spec::{self, MatrixBudget, MomentMatrixChoices, ResidualPlan};
+use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -105,14 +105,17 @@ impl MomentMatrixSpec {
         self.inner.noise_std_dev()
     }
 
-    /// What a release would spend and how it would be sealed if the matrix were this one; where residuals would be taken.
+    /// What a release would spend and how it would be sealed if the matrix, and the levels of refined regressions, were these; where
+    /// residuals would be taken.
+    #[pyo3(signature = (matrix, levels = Vec::new()))]
     fn planned<'py>(
         &self,
         py: Python<'py>,
         matrix: PyReadonlyArray2<'py, f64>,
+        levels: Vec<Vec<f64>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let matrix = matrix.as_slice()?;
-        let planned = core::planned_steps(&self.inner, matrix).map_err(to_python)?;
+        let planned = core::planned_steps(&self.inner, matrix, &levels).map_err(to_python)?;
         let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
         let mut points = Vec::new();
         for (point, noise) in planned.residuals {
@@ -121,10 +124,15 @@ impl MomentMatrixSpec {
             points.push(PyArray1::from_vec(py, point));
         }
         let mut refined = Vec::new();
-        for (point, cap, weight, noise) in planned.gradients {
-            spent.push(noise.step);
-            sealed.push(noise.seal);
-            refined.push((PyArray1::from_vec(py, point), cap, weight));
+        for gradient in &planned.gradients {
+            spent.push(gradient.level_noise.step.clone());
+            sealed.push(gradient.level_noise.seal);
+        }
+        for gradient in planned.gradients {
+            spent.push(gradient.noise.step);
+            sealed.push(gradient.noise.seal);
+            let point = PyArray1::from_vec(py, gradient.point);
+            refined.push((point, gradient.cap, gradient.square_weight));
         }
         let dict = PyDict::new(py);
         dict.set_item("steps", steps(&spent))?;
@@ -200,7 +208,8 @@ impl MomentMatrixSpec {
         let gradients = release.gradients.into_iter().map(|g| {
             let gradient = PyArray1::from_vec(py, g.gradient.into_values());
             let point = PyArray1::from_vec(py, g.point);
-            (point, gradient, g.cap, g.square_weight)
+            let levels = PyArray1::from_vec(py, g.levels.into_values());
+            (point, levels, gradient, g.cap, g.square_weight)
         });
         dict.set_item("refined", gradients.collect::<Vec<_>>())?;
         Ok(dict)
@@ -232,6 +241,19 @@ pub(crate) fn sealed_std_dev(
 ) -> PyResult<f64> {
     let law = MatrixLaw::from_name(noise, scale).map_err(to_python)?;
     Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
+}
+
+/// The cap that the released levels of residuals call for, as a part of the greatest residual, the share above which a level is seen, and
+/// the share beyond the cap for which intervals account.
+#[pyfunction]
+#[pyo3(signature = (levels, *, noise, scale))]
+pub(crate) fn level_cap(
+    levels: PyReadonlyArray1<'_, f64>,
+    noise: &str,
+    scale: f64,
+) -> PyResult<(f64, f64, f64)> {
+    let found = LevelCap::new(levels.as_slice()?, noise, scale).map_err(to_python)?;
+    Ok((found.cap, found.threshold, found.unseen()))
 }
 
 /// What the least eigenvalue of the second moments of so many regressors must exceed.

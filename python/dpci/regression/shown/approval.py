@@ -50,7 +50,11 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         ),
         made_by="noise in the matrix",
         adds_noise="moment matrix: noise is added to the means of the columns and of their products"
-        + (", and to those of the columns times the residuals of refined regressions" if record.refined else ""),
+        + (
+            "; of refined regressions to how many residuals have which size and to the means of the columns times them"
+            if record.refined
+            else ""
+        ),
         noise=" and ".join(dict.fromkeys(f"{step.noise.replace('_', ' ')} noise" for step in record.steps)),
         proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         audits=tuple(_audits(record)),
@@ -138,7 +142,8 @@ def _audits(record: MomentRecord) -> Iterator[str]:
 def _planned(record: MomentRecord) -> str:
     """Return what was released of planned regressions besides the matrix."""
     planned = ""
-    for what, n in (("the moments of the residuals", len(record.residuals)), ("the gradient", len(record.refined))):
+    moments, refined = "the moments of the residuals", "the numbers of residuals of each size and the gradient"
+    for what, n in ((moments, len(record.residuals)), (refined, len(record.refined))):
         if n:
             planned += f"; {what} of {'one planned regression' if n == 1 else f'each of {n} planned regressions'}"
     return planned

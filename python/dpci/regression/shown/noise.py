@@ -34,7 +34,8 @@ def other_noise(record: MomentRecord) -> str | None:
 
         residuals = plans([one.regression for one in record.residuals])
         spec = _spec(record, residuals, plans([one.regression for one in record.refined]))
-    planned = spec.planned(np.ascontiguousarray(record.matrix))
+    levels = [one.levels.tolist() for one in record.refined]
+    planned = spec.planned(np.ascontiguousarray(record.matrix), levels)
     gradients = [{"cap": (one.cap, cap), "square_weight": (one.square_weight, weight)}
                  for one, (_, cap, weight) in zip(record.refined, planned["refined"], strict=True)]  # fmt: skip
     placed = {

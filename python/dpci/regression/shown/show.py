@@ -164,9 +164,9 @@ def coefficient_table(
 
 def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[tuple[str, str]]:
     """Return the facts that a reader needs to judge the coefficients."""
-    spread = math.sqrt(solution.residual_variance)
+    spread, unit = math.sqrt(solution.residual_variance), 1.0
     if record.table is not None and isinstance(record.table.target, NumericTarget) and model.target == record.target:
-        spread /= record.table.target.scaling[1]
+        unit = record.table.target.scaling[1]
     refined = "" if solution.gradient is None else ", refined by the released gradient"
     return [
         ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance{refined}"),
@@ -174,9 +174,22 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
-        ("residual std dev", f"{spread:.4g}"),
+        ("residual std dev", f"{spread / unit:.4g}"),
+        *cap_line(record, solution, unit),
         *ridge_line(model, solution),
     ]
+
+
+def cap_line(record: MomentRecord, solution: Solution, unit: float) -> list[tuple[str, str]]:
+    """Return the fact of the cap on the residuals behind a refined regression, and how many outliers it may miss."""
+    gradient = solution.gradient
+    if gradient is None:
+        return []
+    cap = gradient.cap / unit
+    if gradient.cut_off == 0.0:
+        return [("residual cap", f"{cap:.4g}, which clips none")]
+    few = math.ceil(gradient.seen * record.divisor)
+    return [("residual cap", f"{cap:.4g}; up to about {few:,} outliers of one size may go unseen")]
 
 
 def covariance_kind(record: MomentRecord, model: Model) -> str:

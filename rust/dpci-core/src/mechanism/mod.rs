@@ -24,7 +24,7 @@ pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
 pub use moment_matrix::{
-    MomentMatrixRelease, ResidualMoments, planned_steps, release_moment_matrix,
+    MomentMatrixRelease, PlannedGradient, ResidualMoments, planned_steps, release_moment_matrix,
 };
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;

@@ -9,8 +9,8 @@ use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{
-    GradientNoise, MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step,
-    clear_of_noise,
+    GradientNoise, LevelCap, LevelNoise, MatrixNoise, MomentMatrixSpec, ResidualNoise,
+    ResidualPlan, Seal, Step, clear_of_noise,
 };
 
 /// A released moment matrix.
@@ -20,7 +20,7 @@ pub struct MomentMatrixRelease {
     pub matrix: Sealed,
     /// Those of residuals, one for each planned regression.
     pub residuals: Vec<ResidualMoments>,
-    /// Gradients, one for each refined regression.
+    /// Levels and gradients, one for each refined regression.
     pub gradients: Vec<ResidualGradient>,
 }
 
@@ -29,6 +29,12 @@ pub struct MomentMatrixRelease {
 pub struct ResidualGradient {
     /// The coefficients of `(x, s)` that residuals are the response less; 0 but for regressors.
     pub point: Vec<f64>,
+    /// The greatest residual there.
+    pub greatest: f64,
+    /// The share of the records at each level of it.
+    pub levels: Sealed,
+    /// Their noise.
+    pub level_noise: LevelNoise,
     /// The mean of `(c x, ω c²/cap)`, x the regressors and c the residuals held to the cap.
     pub gradient: Sealed,
     /// The greatest residual that counts.
@@ -55,9 +61,11 @@ impl MomentMatrixRelease {
     #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());
+        let levels = self.gradients.iter().map(|g| g.level_noise.step.clone());
         let gradients = self.gradients.iter().map(|g| g.noise.step.clone());
         std::iter::once(spec.step().clone())
             .chain(residual)
+            .chain(levels)
             .chain(gradients)
             .collect()
     }
@@ -66,15 +74,18 @@ impl MomentMatrixRelease {
     #[must_use]
     pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
         let residual = self.residuals.iter().map(|r| r.noise.seal);
+        let levels = self.gradients.iter().map(|g| g.level_noise.seal);
         let gradients = self.gradients.iter().map(|g| g.noise.seal);
         std::iter::once(*spec.seal())
             .chain(residual)
+            .chain(levels)
             .chain(gradients)
             .collect()
     }
 }
 
-/// Releases the mean of `zzᵀ` over the records, then, for each planned regression, `(1/n) Σ r² xxᵀ` at the coefficients that it gives.
+/// Releases the mean of `zzᵀ` over the records, then, for each planned regression, `(1/n) Σ r² xxᵀ` at the coefficients that it gives,
+/// or the levels of the residuals there and a gradient.
 ///
 /// # Privacy
 /// Spends the whole budget of `spec`, for its relation and bounds. Every record, its targets weighted, obeys `‖z‖ ≤ R`, so two records' terms differ by at most
@@ -128,10 +139,12 @@ pub fn release_moment_matrix(
     })
 }
 
-/// Releases `(1/n) Σ (c x, ω c²/cap)`, `c` the residuals at coefficients that follow from the released matrix, held to a cap that does.
+/// Releases the share of the records at each level of the residuals at coefficients that follow from the released matrix, then
+/// `(1/n) Σ (c x, ω c²/cap)`, `c` these residuals held to a cap that follows from the released shares.
 ///
 /// # Privacy
-/// Spends what `spec` has for it: given the released matrix, a sum of terms of norm at most `cap·√(‖x‖² + ω²)`.
+/// Spends what `spec` has for it: given the released matrix, a sum of shares that add up to at most 1 for each record; given these too,
+/// a sum of terms of norm at most `cap·√(‖x‖² + ω²)`.
 fn release_gradient(
     spec: &MomentMatrixSpec,
     plan: &ResidualPlan,
@@ -141,13 +154,25 @@ fn release_gradient(
     generator: &mut impl NoiseGenerator,
 ) -> Result<ResidualGradient> {
     let place = Place::of(spec, plan, matrix.values())?;
-    let cap = place.gradient_cap(spec, plan);
-    let noise = spec.gradient_noise(plan, cap)?;
+    let greatest = spec.greatest_residual(plan, place.norm);
     let n = spec.divisor();
+    let level_noise = spec.level_noise()?;
+    // Slopes of the squared loss are twice the predictions less the targets.
+    let request = Request::SlopeLevels {
+        params: place.predicted.clone(),
+        greatest: 2.0 * greatest,
+        targets: plan.with_target(),
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let mut levels: Vec<f64> = sums.slopes.values().map(|sum| sum / n).collect();
+    let draw = level_noise.law.sample_bounded(generator)?;
+    levels.iter_mut().zip(draw).for_each(|(h, b)| *h += b);
+    let levels = level_noise.seal.release(&levels, generator)?;
+    let cap = gradient_cap(greatest, levels.values(), &level_noise)?;
+    let noise = spec.gradient_noise(plan, cap)?;
     let Place {
         point, predicted, ..
     } = place;
-    // Slopes of the squared loss are twice the predictions less the targets.
     let request = Request::CappedGradient {
         params: predicted,
         cap: 2.0 * cap,
@@ -164,6 +189,9 @@ fn release_gradient(
     let gradient = noise.seal.release(&gradient, generator)?;
     Ok(ResidualGradient {
         point,
+        greatest,
+        levels,
+        level_noise,
         gradient,
         cap,
         square_weight,
@@ -215,30 +243,66 @@ fn release_residual_moments(
 pub struct PlannedSteps {
     /// Where residuals would be taken, and the noise of their moments.
     pub residuals: Vec<(Vec<f64>, ResidualNoise)>,
-    /// Where gradients would be taken, their caps, the weights of the squares, and their noise.
-    pub gradients: Vec<(Vec<f64>, f64, f64, GradientNoise)>,
+    /// Where gradients would be taken.
+    pub gradients: Vec<PlannedGradient>,
 }
 
-/// Where residuals would be taken beside this matrix, and what noise would be added.
+/// Where a gradient would be taken.
+#[derive(Debug, Clone)]
+pub struct PlannedGradient {
+    /// The coefficients.
+    pub point: Vec<f64>,
+    /// The cap.
+    pub cap: f64,
+    /// ω.
+    pub square_weight: f64,
+    /// The noise of the levels.
+    pub level_noise: LevelNoise,
+    /// That of the gradient.
+    pub noise: GradientNoise,
+}
+
+/// The cap that released levels call for.
+fn gradient_cap(greatest: f64, levels: &[f64], noise: &LevelNoise) -> Result<f64> {
+    let found = LevelCap::new(levels, noise.step.noise.name(), noise.step.scale)?;
+    Ok(greatest * found.cap)
+}
+
+/// Where residuals would be taken beside this matrix, and what noise would be added; beside the levels of each refined regression.
 ///
 /// # Privacy
 /// Post-processing of a released matrix; of any other, such as an assumed one, it is as private as that.
 ///
 /// # Errors
-/// [`crate::Error::Length`] for a matrix of another size, and as [`MomentMatrixSpec::residual_noise`].
-pub fn planned_steps(spec: &MomentMatrixSpec, matrix: &[f64]) -> Result<PlannedSteps> {
+/// [`crate::Error::Length`] for a matrix of another size and levels of another number, and as [`MomentMatrixSpec::residual_noise`].
+pub fn planned_steps(
+    spec: &MomentMatrixSpec,
+    matrix: &[f64],
+    levels: &[Vec<f64>],
+) -> Result<PlannedSteps> {
     check_length("matrix", spec.dim() * spec.dim(), matrix.len())?;
     let c = spec.choices();
+    check_length("levels", c.refined.len(), levels.len())?;
     let residuals = c.residuals.iter().map(|plan| {
         let place = Place::of(spec, plan, matrix)?;
         let noise = spec.residual_noise(plan, place.cap(spec, plan))?;
         Ok((place.point, noise))
     });
-    let gradients = c.refined.iter().map(|plan| {
+    let gradients = c.refined.iter().zip(levels).map(|(plan, levels)| {
         let place = Place::of(spec, plan, matrix)?;
-        let cap = place.gradient_cap(spec, plan);
-        let noise = spec.gradient_noise(plan, cap)?;
-        Ok((place.point, cap, spec.square_weight(plan), noise))
+        let level_noise = spec.level_noise()?;
+        let cap = gradient_cap(
+            spec.greatest_residual(plan, place.norm),
+            levels,
+            &level_noise,
+        )?;
+        Ok(PlannedGradient {
+            point: place.point,
+            cap,
+            square_weight: spec.square_weight(plan),
+            level_noise,
+            noise: spec.gradient_noise(plan, cap)?,
+        })
     });
     Ok(PlannedSteps {
         residuals: residuals.collect::<Result<_>>()?,
@@ -275,11 +339,6 @@ impl Place {
 
     fn cap(&self, spec: &MomentMatrixSpec, plan: &ResidualPlan) -> f64 {
         spec.residual_cap(plan, self.norm, self.mean_square)
-    }
-
-    fn gradient_cap(&self, spec: &MomentMatrixSpec, plan: &ResidualPlan) -> f64 {
-        let typical = spec.gradient_cap() * self.mean_square.max(0.0).sqrt();
-        spec.cap_at(plan, self.norm, typical)
     }
 }
 

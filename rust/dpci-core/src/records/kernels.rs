@@ -172,6 +172,11 @@ pub(super) fn sums(
                 cap,
                 targets,
             } => pass.capped_gradient(chunk, params, (*cap, *targets)),
+            Request::SlopeLevels {
+                params,
+                greatest,
+                targets,
+            } => pass.slope_levels(chunk, params, (*greatest, *targets)),
             Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
         };
         sums.map(|sums| Sums { n_rows, ..sums })

@@ -71,6 +71,15 @@ pub enum Request {
         /// As of [`Self::CappedSlopes`].
         targets: bool,
     },
+    /// How many records have slopes near each [level](crate::loss::level) of the greatest.
+    SlopeLevels {
+        /// `θ`.
+        params: Vec<f64>,
+        /// The greatest slope.
+        greatest: f64,
+        /// As of [`Self::CappedSlopes`].
+        targets: bool,
+    },
     /// `Σ l' x` in doubled precision.
     DoubledGradient {
         /// `θ`.
@@ -95,19 +104,29 @@ impl Request {
             Self::CappedSlopes { targets: false, .. } => "capped_slopes_at_0",
             Self::CappedGradient { targets: true, .. } => "capped_gradient",
             Self::CappedGradient { targets: false, .. } => "capped_gradient_at_0",
+            Self::SlopeLevels { targets: true, .. } => "slope_levels",
+            Self::SlopeLevels { targets: false, .. } => "slope_levels_at_0",
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
         }
     }
 
-    /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes.
+    /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes, or the greatest.
     #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
             Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
-            Self::CappedSlopes { params, cap, .. } | Self::CappedGradient { params, cap, .. } => {
-                params.iter().chain([cap]).copied().collect()
+            Self::CappedSlopes {
+                params, cap: last, ..
             }
+            | Self::CappedGradient {
+                params, cap: last, ..
+            }
+            | Self::SlopeLevels {
+                params,
+                greatest: last,
+                ..
+            } => params.iter().chain([last]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
             Self::Lengths => Vec::new(),
         }
@@ -123,22 +142,31 @@ impl Request {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
-            "capped_slopes" | "capped_slopes_at_0" | "capped_gradient" | "capped_gradient_at_0" => {
+            "capped_slopes"
+            | "capped_slopes_at_0"
+            | "capped_gradient"
+            | "capped_gradient_at_0"
+            | "slope_levels"
+            | "slope_levels_at_0" => {
                 // No number is no point: it is refused for its length.
                 let cap = point.pop().unwrap_or_default();
                 let (params, targets) = (point, !name.ends_with("_at_0"));
-                Ok(if name.starts_with("capped_slopes") {
-                    Self::CappedSlopes {
+                Ok(match name.trim_end_matches("_at_0") {
+                    "capped_slopes" => Self::CappedSlopes {
                         params,
                         cap,
                         targets,
-                    }
-                } else {
-                    Self::CappedGradient {
+                    },
+                    "capped_gradient" => Self::CappedGradient {
                         params,
                         cap,
                         targets,
-                    }
+                    },
+                    _ => Self::SlopeLevels {
+                        params,
+                        greatest: cap,
+                        targets,
+                    },
                 })
             }
             "doubled_gradient" => {
@@ -162,7 +190,8 @@ impl Request {
             Self::Risk { params, .. }
             | Self::Moments { params }
             | Self::CappedSlopes { params, .. }
-            | Self::CappedGradient { params, .. } => Some(params.len()),
+            | Self::CappedGradient { params, .. }
+            | Self::SlopeLevels { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
             Self::Lengths => None,
         }

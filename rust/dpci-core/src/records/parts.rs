@@ -6,7 +6,7 @@ use super::{HessianRows, KeyedRequest, Records, Request, Sums};
 use crate::design::{Design, Persons, RowBounds, Rows};
 use crate::error::check_length;
 use crate::exec::Executor;
-use crate::loss::{Loss, pairs};
+use crate::loss::{LEVELS, Loss, pairs};
 use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
@@ -182,6 +182,7 @@ impl Request {
             Self::Moments { .. } => (0, [blocks, vec![dim]].concat(), 0),
             Self::CappedSlopes { .. } => (0, vec![dim], 0),
             Self::CappedGradient { .. } => (dim + 1, vec![], 0),
+            Self::SlopeLevels { .. } => (LEVELS, vec![], 0),
             Self::DoubledGradient { .. } => (0, vec![], dim),
             Self::Lengths => (0, vec![], 0),
         }

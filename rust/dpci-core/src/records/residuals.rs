@@ -1,4 +1,5 @@
-//! Residuals that are held to a cap: their second moments, of rows and of persons, whose rows add up first, and their gradient.
+//! Residuals that are held to a cap: their second moments, of rows and of persons, whose rows add up first, their gradient, and how
+//! many have which size.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::Result;
 use crate::design::Persons;
 use crate::exec::{BLOCK, blocks};
 use crate::linalg::{GramAccumulator, PackedBlock, vector};
-use crate::loss::Batch;
+use crate::loss::{Batch, LEVELS, levels_of};
 
 impl Pass<'_> {
     /// Second moments of slopes that are held to a cap, over a chunk.
@@ -73,6 +74,35 @@ impl Pass<'_> {
             block_sums[dim] = vector::dot(plain, slope);
             self.design
                 .add_weighted_rows(range, slope, &mut block_sums[..dim]);
+            sums.slopes.add(&block_sums);
+        }
+        Ok(sums)
+    }
+
+    /// How much the slopes of a chunk count at each level of the greatest.
+    pub(super) fn slope_levels(
+        &self,
+        chunk: Range<usize>,
+        params: &[f64],
+        (greatest, with_targets): (f64, bool),
+    ) -> Result<Sums> {
+        let mut sums = Sums::default();
+        let mut buffers = [[0.0; BLOCK]; 2];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let [slope, multiplicity] = &mut buffers;
+            let slope = &mut slope[..range.len()];
+            self.held_slopes(&range, params, (greatest, with_targets), slope)?;
+            let weights = self.weights.of(&range, multiplicity);
+            let mut block_sums = [0.0; LEVELS];
+            for (i, s) in slope.iter().enumerate() {
+                let weight = weights.map_or(1.0, |w| w[i]);
+                let (upper, share) = levels_of(s.abs() / greatest);
+                block_sums[upper] += weight * (1.0 - share);
+                if share > 0.0 {
+                    block_sums[upper + 1] += weight * share;
+                }
+            }
             sums.slopes.add(&block_sums);
         }
         Ok(sums)

@@ -31,7 +31,7 @@ fn sparse(x: &[f64]) -> Rows<'static> {
     Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
 }
 
-fn requests() -> [Request; 8] {
+fn requests() -> [Request; 9] {
     let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
     let risk = |hessian| Request::Risk {
         params: params.clone(),
@@ -57,6 +57,11 @@ fn requests() -> [Request; 8] {
             params: params.clone(),
             cap: 0.3,
             targets: false,
+        },
+        Request::SlopeLevels {
+            params: params.clone(),
+            greatest: 2.0,
+            targets: true,
         },
         Request::DoubledGradient {
             point: params.iter().map(|p| Doubled::sum(*p, 1e-20)).collect(),

@@ -6,8 +6,8 @@ use super::*;
 use crate::design::{OnViolation, Persons, Rows};
 use crate::linalg::vector;
 use crate::loss::{
-    Batch, HuberHinge, Logistic, Targets, gradient_rounding, hessian_rounding, moment_rounding,
-    person_rounding,
+    Batch, HuberHinge, LEVELS, Logistic, Targets, gradient_rounding, hessian_rounding, levels_of,
+    moment_rounding, person_rounding,
 };
 use crate::row_domain::RowDomain;
 use crate::unit::Weighting;
@@ -119,6 +119,20 @@ fn check(n: usize, loss: &dyn Loss) {
         assert!(distance(&found[..DIM], &gradient) <= all * gradient_rounding(n));
         let squares = (0..n).map(|i| weights[i] / BOUND * slope[i] * slope[i]);
         assert!((found[DIM] - squares.sum::<f64>()).abs() <= 1e-12 * all);
+        let request = Request::SlopeLevels {
+            params: PARAMS.to_vec(),
+            greatest: 1.0,
+            targets: true,
+        };
+        let found = sums(&design, &request, loss, exec).slopes;
+        let mut levels = vec![zero; LEVELS + 1];
+        for (slope, weight) in slope.iter().zip(&weights) {
+            let (upper, share) = levels_of(slope.abs());
+            levels[upper] = levels[upper] + Doubled::from(weight / BOUND) * (1.0 - share);
+            levels[upper + 1] = levels[upper + 1] + Doubled::from(weight / BOUND) * share;
+        }
+        let found: Vec<f64> = found.values().collect();
+        assert!(distance(&found, &levels[..LEVELS]) <= all * gradient_rounding(n));
     });
 }
 

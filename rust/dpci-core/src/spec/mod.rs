@@ -17,6 +17,7 @@ mod moments;
 mod plan;
 mod refinement;
 mod report;
+mod residual_levels;
 mod residual_moments;
 mod scales;
 mod score;
@@ -48,6 +49,7 @@ pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
 pub use refinement::GradientNoise;
 pub use report::{ReportSpec, check_shares};
+pub use residual_levels::{LevelCap, LevelNoise};
 pub use residual_moments::{ResidualNoise, ResidualPlan};
 pub use scales::check_bounds;
 #[cfg(test)]

@@ -29,6 +29,9 @@ fn target_ratio(n_targets: f64) -> f64 {
     2.0 / (n_targets * (1.0 + (1.0 + 8.0 / n_targets).sqrt()))
 }
 
+/// Of the share of a refined regression, the levels of its residuals have this part.
+const LEVEL_PART: f64 = 0.25;
+
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
 
@@ -51,7 +54,7 @@ pub struct MomentMatrixChoices {
     pub residual_share: f64,
     /// The regressions whose coefficients are refined by a gradient, if any, with equal parts of [`Self::refined_share`].
     pub refined: Vec<ResidualPlan>,
-    /// Share of the budget for the gradients of all of them.
+    /// Share of the budget for the levels and gradients of all of them.
     pub refined_share: f64,
     /// Budget.
     pub budget: MatrixBudget,
@@ -80,6 +83,8 @@ pub struct MomentMatrixSpec {
     seal: Seal,
     /// Of the residual moments of one regression.
     pub(super) residual_cost: Cost,
+    /// Of the levels of the residuals of one refined regression.
+    pub(super) level_cost: Cost,
     /// Of the gradient of one regression.
     pub(super) gradient_cost: Cost,
     pub(super) seal_cost: Cost,
@@ -158,6 +163,7 @@ impl MomentMatrixSpec {
             // Replaced below.
             seal: Seal::new(Part::MomentMatrix, 1, 1.0, costs.seal)?,
             residual_cost: costs.residual,
+            level_cost: costs.levels,
             gradient_cost: costs.gradient,
             seal_cost: costs.seal,
         };
@@ -274,10 +280,11 @@ impl MomentMatrixSpec {
     }
 }
 
-/// What each release costs: the matrix, the residual moments and the gradient of one regression, and each seal.
+/// What each release costs: the matrix, of one regression the residual moments, the levels and the gradient, and each seal.
 struct Costs {
     matrix: Cost,
     residual: Cost,
+    levels: Cost,
     gradient: Cost,
     seal: Cost,
 }
@@ -300,9 +307,11 @@ impl Costs {
             let name = "the number of planned regressions";
             return out_of_range(name, "at most 1000", f64::from(n_plans));
         }
-        let (cost, seal) = c.budget.split_off_seals(1 + n_plans)?;
+        // Levels and a gradient of each refined one.
+        let n_parts = n_plans + gradients;
+        let (cost, seal) = c.budget.split_off_seals(1 + n_parts)?;
         // Sums of so many rounded parts do not exceed the whole.
-        let rounding = (f64::from(n_plans) + 4.0) * f64::EPSILON;
+        let rounding = (f64::from(n_parts) + 6.0) * f64::EPSILON;
         let part = |share: f64| cost.with(cost.value() * share * (1.0 - rounding));
         let taken = [(moments, share), (gradients, refined_share)];
         let taken: f64 = taken.iter().filter(|(n, _)| *n > 0).map(|(_, s)| s).sum();
@@ -315,10 +324,12 @@ impl Costs {
         } else {
             part(1.0 - taken)
         };
+        let refined = refined_share / f64::from(gradients.max(1));
         Ok(Self {
             matrix,
             residual: part(share / f64::from(moments.max(1))),
-            gradient: part(refined_share / f64::from(gradients.max(1))),
+            levels: part(LEVEL_PART * refined),
+            gradient: part((1.0 - LEVEL_PART) * refined),
             seal,
         })
     }

@@ -1,4 +1,4 @@
-//! One step of Newton's method from the coefficients that a released moment matrix gives: the cap on residuals, and the noise of the gradient.
+//! One step of Newton's method from the coefficients that a released moment matrix gives: the noise of the gradient.
 
 use super::distances::sum_rounding;
 use super::{MomentMatrixSpec, Part, Query, ResidualPlan, Seal, Step};
@@ -7,9 +7,6 @@ use crate::noise::{Law, NoiseLaw};
 use crate::privacy::{Cost, DataBounds, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
 use crate::{Error, Result};
-
-/// The least cap, in standard deviations of the residuals.
-const LEAST_CAP: f64 = 4.0;
 
 /// The squared residual of a record, over the cap, has this part of the greatest norm of its regressors: it lengthens the whole by 3%.
 const SQUARE_RATIO: f64 = 0.25;
@@ -26,14 +23,6 @@ pub struct GradientNoise {
 }
 
 impl MomentMatrixSpec {
-    /// Residuals count up to this many of their standard deviations in a gradient: `1.3 + ln(n)/2`, at which what the cap cuts off residuals
-    /// with an exponential tail, whose mean it moves by `e^{-(c+1)}` standard deviations, is a tenth of the standard error of a mean.
-    #[must_use]
-    pub fn gradient_cap(&self) -> f64 {
-        let n = self.choices().n_samples as f64;
-        0.5_f64.mul_add(n.ln(), 1.3).max(LEAST_CAP)
-    }
-
     /// ω, by which squared residuals over the cap are multiplied behind a gradient.
     #[must_use]
     pub fn square_weight(&self, plan: &ResidualPlan) -> f64 {

@@ -98,7 +98,7 @@ pub struct ResidualNoise {
 
 impl MomentMatrixSpec {
     /// The greatest residual `vᵀ(x, s) + y`, or without y, that counts, at coefficients v of at most this norm where squared residuals have
-    /// about this mean: [`CAP`] of their standard deviations, or for a gradient [`Self::gradient_cap`].
+    /// about this mean: [`CAP`] of their standard deviations.
     ///
     /// # Privacy
     /// A function of public and of released values.
@@ -107,7 +107,7 @@ impl MomentMatrixSpec {
         self.cap_at(plan, norm, CAP * mean_square.max(0.0).sqrt())
     }
 
-    pub(crate) fn cap_at(&self, plan: &ResidualPlan, norm: f64, typical: f64) -> f64 {
+    pub(super) fn cap_at(&self, plan: &ResidualPlan, norm: f64, typical: f64) -> f64 {
         let predicted = self.row_norm() * norm;
         let greatest = if plan.with_target() {
             // The slope of the squared loss is twice a residual.

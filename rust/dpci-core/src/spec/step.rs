@@ -26,6 +26,8 @@ named! {
         MomentMatrix = "moment_matrix",
         /// The moments of rows weighted by squared residuals.
         ResidualMoments = "residual_moments",
+        /// How many residuals have which size.
+        ResidualLevels = "residual_levels",
         /// The rows weighted by capped residuals.
         ResidualGradient = "residual_gradient",
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::Result;
 use crate::design::Design;
 use crate::exec::Executor;
+use crate::loss::LEVELS;
 use crate::mechanism::{
     Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
     release_moment_matrix, release_report, release_tuning,
@@ -124,7 +125,7 @@ fn append_triangle(matrix: Option<&Sealed>, dim: usize, row: &mut Vec<f64>) {
 }
 
 /// The lower triangle of the matrix, then, where they are released, for each planned regression its coefficients and the triangle of its residuals' moments,
-/// and for each refined one its coefficients and the gradient.
+/// and for each refined one its coefficients, the levels of its residuals and the gradient.
 impl Repeated for MomentMatrixSpec {
     fn width(&self) -> usize {
         let triangle = |d: usize| d * (d + 1) / 2;
@@ -132,7 +133,7 @@ impl Repeated for MomentMatrixSpec {
         let plans = self.choices().residuals.iter();
         let residuals = plans.map(|plan| p + triangle(plan.regressors.len()));
         let refined = self.choices().refined.iter();
-        let gradients = refined.map(|plan| p + plan.regressors.len() + 1);
+        let gradients = refined.map(|plan| p + LEVELS + plan.regressors.len() + 1);
         triangle(self.dim()) + residuals.sum::<usize>() + gradients.sum::<usize>()
     }
 
@@ -151,6 +152,7 @@ impl Repeated for MomentMatrixSpec {
         }
         for refined in &found.gradients {
             row.extend_from_slice(&refined.point);
+            row.extend_from_slice(refined.levels.values());
             row.extend_from_slice(refined.gradient.values());
         }
         Ok(())

@@ -191,23 +191,33 @@ fn a_gradient_costs_its_share_and_moves_as_far_as_two_capped_records() {
         let plan = ResidualPlan::all(3);
         let noise = spec.gradient_noise(&plan, 1.5).unwrap();
         let whole = cost_of(budget.split_off_seal().0).unwrap().value();
-        assert!((noise.step.cost.value() / whole / 0.3 - 1.0).abs() < 1e-9);
+        // Of .6 each has half, three quarters of it for its gradient and one for the levels.
+        assert!((noise.step.cost.value() / whole / 0.225 - 1.0).abs() < 1e-9);
+        let levels = spec.level_noise().unwrap();
+        assert!((levels.step.cost.value() / whole / 0.075 - 1.0).abs() < 1e-9);
+        let changed = if kind == "pure" { 2.0 } else { 2.0_f64.sqrt() };
+        assert!((levels.step.sensitivity / (changed / 40.0) - 1.0).abs() < 1e-12);
+        assert_eq!(levels.seal.dim(), crate::loss::LEVELS);
         assert!((spec.step().cost.value() / whole / 0.3 - 1.0).abs() < 1e-9);
         // 2·cap·√(‖x‖² + ω²)/n, ω a quarter of the norm of the row with its constant.
         let norm = spec.row_norm() * 17.0_f64.sqrt() / 4.0;
         assert!((noise.step.sensitivity / (2.0 * 1.5 * norm / 40.0) - 1.0).abs() < 1e-12);
         assert!((spec.square_weight(&plan) / spec.row_norm() - 0.25).abs() < 1e-12);
         assert_eq!(noise.seal.dim(), 5);
-        let scale = match kind {
-            "pure" => noise.step.sensitivity / noise.step.cost.value(),
-            _ => noise.step.sensitivity / (2.0 * noise.step.cost.value()).sqrt(),
-        };
-        assert!((noise.step.scale / scale - 1.0).abs() < 1e-9, "{kind}");
+        for step in [&noise.step, &levels.step] {
+            let scale = match kind {
+                "pure" => step.sensitivity / step.cost.value(),
+                _ => step.sensitivity / (2.0 * step.cost.value()).sqrt(),
+            };
+            assert!((step.scale / scale - 1.0).abs() < 1e-9, "{kind}");
+        }
         let alone = MomentMatrixSpec::new(MomentMatrixChoices {
             refined: vec![ResidualPlan::all(3); 2],
             ..choices(budget, Neighbors::AddRemove)
         });
-        let alone = alone.unwrap().gradient_noise(&plan, 1.5).unwrap();
+        let alone = alone.unwrap();
+        assert!((alone.level_noise().unwrap().step.sensitivity * 40.0 - 1.0).abs() < 1e-12);
+        let alone = alone.gradient_noise(&plan, 1.5).unwrap();
         assert!((alone.step.sensitivity / noise.step.sensitivity - 0.5).abs() < 1e-12);
     }
 }

@@ -1,0 +1,138 @@
+//! How far the tail of the residuals reaches: the noise of the share of records near each level, and the cap that follows.
+
+use super::distances::sum_rounding;
+use super::functional::{independent, noise_of};
+use super::{MomentMatrixSpec, Part, Query, ResidualPlan, Seal, Step};
+use crate::loss::{LEVELS, gradient_rounding, level};
+use crate::noise::{AnyLaw, Law};
+use crate::privacy::{Cost, DataBounds};
+use crate::{Error, Result};
+
+/// Residuals count up to this many times the highest level at which records are seen.
+const MARGIN: f64 = 2.0;
+
+/// Noise alone shows records at an empty level with this probability. The cap is then too large, which only adds noise.
+const FALSELY_SEEN: f64 = 2e-3;
+
+/// The noise of the shares at the levels.
+#[derive(Debug, Clone)]
+pub struct LevelNoise {
+    /// Its law.
+    pub law: AnyLaw,
+    /// For the record.
+    pub step: Step,
+    /// How they are sealed.
+    pub seal: Seal,
+}
+
+/// What released levels show.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LevelCap {
+    /// The cap, as a part of the greatest residual.
+    pub cap: f64,
+    /// A greater share of the records is seen.
+    pub threshold: f64,
+}
+
+impl LevelCap {
+    /// The cap is twice the highest level whose share exceeds the noise; without any no residual is cut off.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for noise of another family than [`MomentMatrixSpec::level_noise`] adds.
+    pub fn new(shares: &[f64], noise: &str, scale: f64) -> Result<Self> {
+        let tail = match noise {
+            "laplace" => -(2.0 * FALSELY_SEEN).ln(),
+            // The normal quantile.
+            "gaussian" => 2.878_161_739_095_483,
+            _ => {
+                return Err(Error::Unsupported(format!(
+                    "levels of residuals have Laplace or Gaussian noise, got {noise}"
+                )));
+            }
+        };
+        let threshold = tail * scale;
+        let seen = shares.iter().position(|share| *share > threshold);
+        let cap = seen.map_or(1.0, |i| (MARGIN * level(i)).min(1.0));
+        Ok(Self { cap, threshold })
+    }
+
+    /// Of errors that are cut off at the cap, the share for which intervals account, each by the cap itself: half of what is not seen.
+    /// A tail that falls like `r⁻²` or faster has no more.
+    #[must_use]
+    pub fn unseen(&self) -> f64 {
+        if self.cap < 1.0 {
+            0.5 * self.threshold
+        } else {
+            0.0
+        }
+    }
+}
+
+impl MomentMatrixSpec {
+    /// The greatest residual at coefficients of at most this norm.
+    #[must_use]
+    pub fn greatest_residual(&self, plan: &ResidualPlan, norm: f64) -> f64 {
+        self.cap_at(plan, norm, f64::INFINITY)
+    }
+
+    /// The noise of `(1/n) Σ h`, h the shares of a record at the levels of the greatest residual.
+    ///
+    /// # Privacy
+    /// The shares of a record, of a person and of a weighted record are at least 0 and add up to at most 1. So two of them are at most 2
+    /// apart in the L1 norm and √2 in the Euclidean one, and one is at most 1 from none.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
+    pub fn level_noise(&self) -> Result<LevelNoise> {
+        let (c, cost) = (self.choices(), self.level_cost);
+        let bounds = DataBounds::new(c.n_samples as f64, 1.0, c.neighbors, LEVELS)?
+            .of(c.unit)
+            .weighted(c.weighting);
+        // A record's shares are rounded, each once or twice.
+        let changed = bounds.objective_shift(1.0 + 8.0 * f64::EPSILON);
+        let shift = match cost {
+            Cost::Epsilon(_) => changed,
+            _ => changed.sqrt(),
+        };
+        let sensitivity = bounds.argmin(shift, 1.0);
+        let (noise, scale) = noise_of(cost, sensitivity)?;
+        let law = independent(cost, LEVELS, scale)?;
+        let data = 2.0 * sum_rounding(&bounds, gradient_rounding);
+        let distance = data + 2.0 * law.error_bound();
+        Ok(LevelNoise {
+            step: Step {
+                query: Query::ResidualLevels,
+                noise,
+                cost,
+                scale,
+                hessian_scale: None,
+                sensitivity,
+            },
+            seal: Seal::new(Part::ResidualLevels, LEVELS, distance, self.seal_cost)?,
+            law,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cap_is_twice_the_highest_level_that_is_seen() {
+        let mut shares = vec![0.0; LEVELS];
+        let cap = |shares: &[f64]| LevelCap::new(shares, "gaussian", 0.01).unwrap();
+        assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
+        shares[9] = 0.5;
+        shares[6] = 0.029;
+        shares[5] = 0.028;
+        assert!((cap(&shares).cap - 0.25).abs() < 1e-15);
+        assert!((cap(&shares).unseen() - 0.0143908).abs() < 1e-7);
+        shares[1] = 0.04;
+        assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
+        // P(X > t) = e^{-t}/2 for the Laplace law.
+        let laplace = LevelCap::new(&shares, "laplace", 1.0).unwrap();
+        assert!((0.5 * (-laplace.threshold).exp() - FALSELY_SEEN).abs() < 1e-15);
+        assert!(LevelCap::new(&shares, "matrix_laplace", 1.0).is_err());
+    }
+}
