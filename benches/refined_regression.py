@@ -1,7 +1,7 @@
 """Refined coefficients of a planned regression: coverage and length, beside those of the matrix alone.
 
 Seeded, so not private. Prints Markdown; exit code 1 if a coverage is out of its limits but for 3.5 standard errors:
-[.94, .968] of slopes with normal errors, .93 of each coefficient with other ones.
+at least .94 of slopes with normal errors, at least .93 of each coefficient with other ones.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ ON_A_BALL = {"pure": 0.008782, "zCDP": 0.01227, "(ε,δ)": 0.01493}
 SIZES = (2000, 50_000)
 # With all errors but normal ones of one variance.
 OTHER_BUDGETS = {"ε = 4": dpci.PureDP(4.0), "ρ = .5": dpci.ZCDP(0.5), "(1, 10⁻⁶)": dpci.ApproxDP(1.0, 1e-6)}
-OTHER_SIZES = {2000: 1.0, 10_000: 1.0, 50_000: 1.0, 200_000: 0.5}
-"""Numbers of records, and the part of the runs."""
+# Numbers of records: the part of the runs, and the budgets.
+OTHER_SIZES = {
+    2000: (1.0, tuple(OTHER_BUDGETS)),
+    10_000: (1.0, ("ρ = .5",)),
+    50_000: (1.0, tuple(OTHER_BUDGETS)),
+    200_000: (0.5, ("ρ = .5",)),
+}
 LEAST = 0.93
 PARAMS = ("x0", "x1, x2", "intercept")
 # Runs with many records are fewer.
@@ -93,10 +98,10 @@ def drawn(rng: np.random.Generator, n: int, errors: str) -> tuple[np.ndarray, np
 
 @cache
 def population(errors: str) -> np.ndarray:
-    """Coefficients of the clipped targets in 40,000,000 records."""
+    """Coefficients of the clipped targets in 20,000,000 records."""
     rng = np.random.default_rng(1)
     gram, cross = np.zeros((4, 4)), np.zeros(4)
-    for _ in range(80):
+    for _ in range(40):
         X, y = drawn(rng, 500_000, errors)
         design = np.column_stack([X, np.ones(len(X))])
         gram += design.T @ design
@@ -153,7 +158,8 @@ class Bench:
 
     def judged(self, what: str, refined: tuple[float, ...], plain: tuple[float, ...]) -> tuple[str, ...]:
         """The numbers of a refined cell, its length over that of the matrix alone, and the verdict."""
-        holds = inside(*refined[:2], 0.94, 0.968)
+        # Intervals allow for what the cap may cut off, and of normal errors it cuts off nothing.
+        holds = inside(*refined[:2], 0.94, 1.0)
         if not holds:
             self.broken.append(what)
         return (*shown(*refined), f"{plain[2]:.4g}", f"{refined[2] / plain[2]:.2f}", "holds" if holds else "broken")
@@ -168,7 +174,8 @@ class Bench:
 
     def errors(self) -> Iterator[tuple[Any, ...]]:
         """Errors of other laws: coverage of each coefficient, the verdict, and the length."""
-        for kind, (n, part), budget in itertools.product(ERRORS, OTHER_SIZES.items(), OTHER_BUDGETS):
+        cells = [(n, part, budget) for n, (part, budgets) in OTHER_SIZES.items() for budget in budgets]
+        for kind, (n, part, budget) in itertools.product(ERRORS, cells):
             runs = max(int(part * self.runs) // FEWER, 2)
             work = partial(other, n=n, budget=budget, errors=kind)
             found = np.array(list(self.pool.map(work, range(runs), chunksize=max(runs // 8, 1))))
@@ -214,7 +221,7 @@ def main() -> None:
         few = "a third of that with 50,000 records and with other errors, a tenth with 100,000"
         print(f"- {bench.runs} runs of a cell, {few}; commit {commit.stdout.strip()}")
         print(f"- numpy {np.__version__}, dpci {dpci.__version__}, Python {platform.python_version()}; level .95")
-        print("- a cell holds if coverage of the slopes is in [.94, .968] but for 3.5 standard errors\n")
+        print("- a cell holds if coverage of the slopes is at least .94 but for 3.5 standard errors\n")
         print("## X uniform on (0, 10)³, β = (1.5, -2, .5), unit normal errors, |y| ≤ 30\n")
         table(("n", "budget", *head), bench.budgets())
         print("## Other errors: y = x0 - x1 + e within ±30, e of standard deviation about 1\n")

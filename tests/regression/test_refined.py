@@ -63,15 +63,16 @@ def test_the_gradient_is_that_of_capped_residuals(target, features, l2_strength)
 def test_residuals_beyond_the_cap_count_as_the_cap():
     # Too few outliers to be seen among small residuals.
     y = X @ [1.0, -2.0, 0.5] - 5.0 + 0.02 * RNG.normal(size=N)
-    y[:5] += 12.0
-    record = released(dpci.ZCDP(2.0), y=y)._record
+    y[:2] += 12.0
+    record = released(dpci.ZCDP(1.0), y=y)._record
     (one,), noise = record.refined, record.steps[2].scale
     held = np.clip(y, -BOUND, BOUND)
     found, terms = by_hand(record, one, y=held)
     assert one.cap < 1.0
-    np.testing.assert_allclose(one.gradient, found, atol=8 * noise)
+    # Five draws: beyond 4.5 standard deviations with a probability of 3e-5, and the seed is fixed.
+    np.testing.assert_allclose(one.gradient, found, atol=4.5 * noise)
     whole = by_hand(record, dataclasses.replace(one, cap=100.0), y=held)[0]
-    assert np.abs(one.gradient - whole)[:-1].max() > 16 * noise
+    assert np.abs(one.gradient - whole)[:-1].max() > 5 * noise
     assert np.linalg.norm(terms, axis=1).max() <= 0.5 * N * record.steps[2].sensitivity * (1 + 1e-12)
 
 
