@@ -2,7 +2,7 @@
 
 The argument is the number of runs. .9 of the budget is for the refinement, under pure DP .99: a quarter of it for the
 levels of the residuals, the rest for the gradient. The noise in the matrix hides every direction, so that residuals are
-targets. All are at their bound, and so is the cap. Prints docs/evidence/refined_audit.md.
+targets. Prints docs/evidence/refined_audit.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GradientCase(Case):
     """Two neighbouring data sets, and a release with levels and a gradient of either."""
 
     levels_alone: bool = False
-    """Whether the loss is that of the levels: one record has the greatest residual or none."""
+    """Whether the loss is that of the levels."""
 
     @property
     def share(self) -> float:
@@ -63,10 +63,12 @@ class GradientCase(Case):
 
     @cached_property
     def sides(self) -> list[Side]:
-        """The data sets: rows of 0, and one record at its bounds, whose residual changes its sign, or becomes 0."""
-        rest = np.full(N - 1, BOUND)
-        moved = 0.0 if self.levels_alone else -BOUND
-        found = [(np.vstack([[0.6, 0.8], np.zeros((N - 1, 2))]), np.append(y, rest)) for y in (BOUND, moved)]
+        """The data sets: rows of 0, and one record at its bounds, whose residual changes its sign and its level.
+
+        The other residuals are at a quarter of the greatest, so that mostly the cap is half of it.
+        """
+        rest = np.full(N - 1, 0.25 * BOUND)
+        found = [(np.vstack([[0.6, 0.8], np.zeros((N - 1, 2))]), np.append(y, rest)) for y in (BOUND, -0.5 * BOUND)]
         return found if self.neighbors == "replace_one" else [found[0], (np.zeros((N - 1, 2)), rest)]
 
     @cached_property
@@ -83,38 +85,37 @@ class GradientCase(Case):
         assert all(np.allclose(scale, scales[0], rtol=1e-12) for scale in scales)
         return scales[0]
 
-    def values(self, side: Side) -> list[Array]:
-        """The matrix, the levels and the gradient over the cap, without noise."""
+    def values(self, side: Side, caps: Array) -> list[Array]:
+        """The matrix, the levels and for each run the gradient over its cap, without noise."""
         x, y = side
         z = np.column_stack([x, np.full(len(x), self.spec.intercept), self.spec.target_weight * y])
         weight = 0.25 * np.hypot(1.0, self.spec.intercept)
-        levels = np.zeros(_core.LEVELS)
-        levels[0], levels[-1] = (y != 0.0).sum(), (y == 0.0).sum()
-        # Residuals that are not 0 are beyond every cap.
-        gradient = np.append(np.sign(y) @ z[:, :3], weight * (np.sign(y) @ np.sign(y)))
+        levels = np.bincount(np.rint(-2.0 * np.log2(np.abs(y) / BOUND)).astype(int), minlength=_core.LEVELS)
+        held = np.clip(y / caps[:, None], -1.0, 1.0)
+        gradient = np.column_stack([held @ z[:, :3], weight * (held**2).sum(axis=1)])
         return [z.T @ z / N, levels / N, gradient / N]
 
     def released(self, side: Side, n_runs: int, seed: int) -> list[Array]:
-        """The matrix, the levels and the gradient over the cap, of so many runs."""
+        """The matrix, the levels, the gradient over the cap, and the cap, of so many runs."""
         out = _core.simulate(self.spec, *side, n_runs=n_runs, seed=seed, n_threads=1)
         full = np.zeros((n_runs, 4, 4))
         at = np.tril_indices(4)
         full[:, at[0], at[1]] = full[:, at[1], at[0]] = out[:, :10]
         levels, gradients = np.ascontiguousarray(out[:, 13 : 13 + _core.LEVELS]), out[:, 13 + _core.LEVELS :]
         step = _core.release_moment_matrix(self.spec, *side, clip=False, n_threads=1, seed=0)["steps"][1]
-        caps = [_core.level_cap(shares, noise=step.noise, scale=step.scale)[0] for shares in levels]
-        return [full, levels, gradients / (BOUND * np.array(caps))[:, None]]
+        caps = BOUND * np.array([_core.level_cap(h, noise=step.noise, scale=step.scale)[0] for h in levels])
+        return [full, levels, gradients / caps[:, None], caps]
 
     def losses(self, side: Side, released: list[Array], noise: float) -> Array:
         """The privacy loss of each run, with its noise multiplied by a factor."""
         total = np.zeros(len(released[0]))
-        own, first, second = (self.values(s) for s in (side, *self.sides))
+        own, first, second = (self.values(s, released[3]) for s in (side, *self.sides))
         for i, scale in enumerate(self.scales):
             if self.levels_alone and i != 1:
                 continue
             seen = own[i] + noise * (released[i] - own[i])
             axes = tuple(range(1, seen.ndim))
-            # Noise has the density exp(-‖·‖²/(2s²)) or exp(-‖·‖/s): of a matrix the nuclear norm, of levels the L1 norm.
+            # Noise has the density exp(-‖·‖²/(2s²)) or exp(-‖·‖/s): of a matrix the nuclear norm, of levels the L1.
             if self.notion != "pure":
                 norms = [((seen - value[i]) ** 2).sum(axis=axes) / (2.0 * scale**2) for value in (first, second)]
             elif i == 0:
@@ -153,7 +154,14 @@ def main() -> None:
         found, half = case.audited(n_runs)
         claim = case.claim
         name = f"{NAMES[case.notion]} = {claim:.3g}"
-        cells = ("levels" if case.levels_alone else "all", case.notion, case.neighbors, name, f"{found:.3g}", f"{half:.3g}")
+        cells = (
+            "levels" if case.levels_alone else "all",
+            case.notion,
+            case.neighbors,
+            name,
+            f"{found:.3g}",
+            f"{half:.3g}",
+        )
         print(f"| {' | '.join(cells)} |", flush=True)
         if not found <= claim < half:
             sys.exit(f"{case}: the audit found {found} at the claim {claim}, and {half} with half the noise")

@@ -38,9 +38,9 @@ SIZES = (2000, 50_000)
 OTHER_BUDGETS = {"ε = 4": dpci.PureDP(4.0), "ρ = .5": dpci.ZCDP(0.5), "(1, 10⁻⁶)": dpci.ApproxDP(1.0, 1e-6)}
 # Numbers of records: the part of the runs, and the budgets.
 OTHER_SIZES = {
-    2000: (1.0, tuple(OTHER_BUDGETS)),
-    10_000: (1.0, ("ρ = .5",)),
-    50_000: (1.0, tuple(OTHER_BUDGETS)),
+    2000: (1.0, ("ε = 4", "ρ = .5")),
+    10_000: (1.0, ("(1, 10⁻⁶)",)),
+    50_000: (1.0, ("ρ = .5",)),
     200_000: (0.5, ("ρ = .5",)),
 }
 LEAST = 0.93
@@ -49,9 +49,7 @@ PARAMS = ("x0", "x1, x2", "intercept")
 FEWER, LARGEST = 3, 10
 
 
-def uniform(
-    seed: int, *, n: int, budget: dpci.budgets.GaussianBudget, refine: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def uniform(seed: int, *, n: int, budget: dpci.budgets.GaussianBudget, refine: bool) -> tuple[np.ndarray, np.ndarray]:
     """Columns uniform on (0, 10), unit errors, targets within 30."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.0, 10.0, (n, 3))
@@ -98,10 +96,10 @@ def drawn(rng: np.random.Generator, n: int, errors: str) -> tuple[np.ndarray, np
 
 @cache
 def population(errors: str) -> np.ndarray:
-    """Coefficients of the clipped targets in 20,000,000 records."""
+    """Coefficients of the clipped targets in 10,000,000 records."""
     rng = np.random.default_rng(1)
     gram, cross = np.zeros((4, 4)), np.zeros(4)
-    for _ in range(40):
+    for _ in range(20):
         X, y = drawn(rng, 500_000, errors)
         design = np.column_stack([X, np.ones(len(X))])
         gram += design.T @ design
@@ -213,6 +211,9 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=2)
     arguments = options.parse_args()
     started = time.perf_counter()
+    # Before the processes start, which then have them.
+    for kind in ERRORS:
+        population(kind)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     head = ("coverage", "s.e.", "mean length", "given", "matrix alone", "ratio", "verdict")
     with ProcessPoolExecutor(arguments.jobs) as pool:
@@ -225,7 +226,9 @@ def main() -> None:
         print("## X uniform on (0, 10)³, β = (1.5, -2, .5), unit normal errors, |y| ≤ 30\n")
         table(("n", "budget", *head), bench.budgets())
         print("## Other errors: y = x0 - x1 + e within ±30, e of standard deviation about 1\n")
-        print("Errors that grow have the spread .1 + .18 x0. A cell holds if each coefficient of the refined fit with the")
+        print(
+            "Errors that grow have the spread .1 + .18 x0. A cell holds if each coefficient of the refined fit with the"
+        )
         print(f"robust covariance is covered in at least {LEAST} but for 3.5 standard errors. The ratio is that of the")
         print("lengths for x0, refined over the matrix alone, both robust.\n")
         covers = [f"{fit}: {name}" for fit in ("robust", "classical") for name in PARAMS]

@@ -682,7 +682,10 @@ def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
 
 @type_check_only
 class MomentMatrixDict(TypedDict):
-    """A released moment matrix; point and moments of planned regressions; of refined ones point, levels, gradient, cap, weight."""
+    """A released moment matrix; point and moments of planned regressions.
+
+    Of refined ones point, levels, gradient, cap and weight.
+    """
 
     matrix: _F64
     residuals: list[tuple[_F64, _F64]]

@@ -119,7 +119,10 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
 
 def test_a_refined_regression_names_its_gradient():
     text = made("refined", "zcdp", "replace_one")[0].officer_report()
-    assert "as one matrix with noise; the numbers of residuals of each size and the gradient of one planned regression" in text
+    assert (
+        "as one matrix with noise; the numbers of residuals of each size and the gradient of one planned regression"
+        in text
+    )
     assert "which accounts for sampling, the noise in the matrix and that in the gradient." in text
     assert "| `planned regression` | `y on x0, x1` |" in text
     plain = made("regression", "zcdp", "replace_one")[0].officer_report()
