@@ -196,6 +196,8 @@ def verified(
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
     never = (
         "that the noise was drawn as the model says: no file can show it",
+        "that no seed was given: a seeded file looks the same once its field 'private' and its hash are changed",
+        "that nothing else was released from these records: a file shows its own budget alone",
         "that the numbers, bounds and settings in the file are those of the run: only its holder can repeat it",
         f"that {approval.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.claims import Claim
 from dpci.approval.facts import RIDGE, Approval, steps_text
+from dpci.approval.lattice import lattice_of_fits
 from dpci.approval.markdown import names_text
 from dpci.approval.noise import noise_of_fit
 from dpci.approval.schema import Strata
@@ -117,7 +118,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
             *what_moves(record.table, clips=clips, ridge=record.l2_strength > 0.0),
         ),
-        findings=(noise_of_fit(record),),
+        findings=(noise_of_fit(record), lattice_of_fits([record])),
     )
 
 

@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpci import _core
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
+from dpci.approval.lattice import Sealed, finding_of_lattice, sealed_of_fit
 from dpci.approval.noise import finding_of_noise
 from dpci.model.result import PrivateFit
 from dpci.released.calibration import differences_of_steps, fit_spec
@@ -15,14 +19,18 @@ _VALUES = "bounds that someone computed for records: they are not in the file, a
 
 
 def approval_of_report(
-    fit: FitRecord, digest: str, *, data_dependent: bool, calibrated: Callable[[_core.Spec], _core.ReportSpec]
+    fit: FitRecord,
+    digest: str,
+    *,
+    derivatives: tuple[NDArray[np.float64], ...],
+    calibrated: Callable[[_core.Spec], _core.ReportSpec],
 ) -> Approval:
     """Return what an approver must know of a report; ``digest`` is the hash of its file.
 
-    ``calibrated`` makes the specification of the report from that of its fit.
+    ``derivatives`` are the released gradient and Hessian, if there are. ``calibrated`` makes the specification of the report from that of its fit.
     """
     one = approval_of(PrivateFit(fit))
-    more = ", and a gradient and a Hessian, from which the bounds are computed" * data_dependent
+    more = ", and a gradient and a Hessian, from which the bounds are computed" * bool(derivatives)
     return replace(
         one,
         claim=replace(one.claim, kind="a per-instance report", digest=digest, kept=digest),
@@ -35,7 +43,10 @@ def approval_of_report(
         ),
         unchecked=(_VALUES,),
         has_page=False,
-        findings=(finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),),
+        findings=(
+            finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),
+            finding_of_lattice([*sealed_of_fit(fit), *map(Sealed, fit.seals[1:], derivatives)]),
+        ),
     )
 
 

@@ -121,9 +121,8 @@ class ReportRecord(Approvable):
     def _approval(self) -> "Approval":
         from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
 
-        return approval_of_report(
-            self.fit, self.digest, data_dependent=self.data_dependent, calibrated=self._calibrated
-        )
+        derivatives = tuple(array for array in (self.gradient, self.hessian) if array is not None)
+        return approval_of_report(self.fit, self.digest, derivatives=derivatives, calibrated=self._calibrated)
 
     def _calibrated(self, spec: _core.Spec) -> _core.ReportSpec:
         return _core.ReportSpec(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
 from dpci.approval.findings import Finding
+from dpci.approval.lattice import lattice_of_fits
 from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
@@ -29,6 +30,7 @@ def approval_of_strata(
     refusal: str | None,
 ) -> Approval:
     """Return what an approver must know of all strata together, from what their models have in common."""
+    records = [record_of(fit) for fit in fits.values()]
     first = next(iter(fits.values()))
     one, n_strata = approval_of(first), counted_strata(len(fits))
     claim = replace(
@@ -76,7 +78,7 @@ def approval_of_strata(
         target="; ".join([f"in each stratum {target}", f"in each stratum λ applies to {applies}", *further]),
         intervals=None if refusal is not None else one.intervals,
         refusals=(),
-        findings=(noise_of_fits(map(record_of, fits.values())), _parts(fits, charged)),
+        findings=(noise_of_fits(records), lattice_of_fits(records), _parts(fits, charged)),
     )
 
 

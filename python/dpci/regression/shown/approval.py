@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpci.approval.claims import Claim
 from dpci.approval.facts import Approval, steps_text
+from dpci.approval.lattice import Sealed, finding_of_lattice
 from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
@@ -92,7 +96,10 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         moved=("the ridge of a regression", *what_moves(record.table, clips=clips, ridge=False)),
         has_page=len(record.targets) == 1,
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
-        findings=(finding_of_noise(record.version, lambda: other_noise(record)),),
+        findings=(
+            finding_of_noise(record.version, lambda: other_noise(record)),
+            finding_of_lattice(map(Sealed, record.seals, _sealed(record))),
+        ),
     )
 
 
@@ -137,6 +144,11 @@ def _audits(record: MomentRecord) -> Iterator[str]:
         yield "refined_audit"
     if record.weights is not None:
         yield "weight_audit"
+
+
+def _sealed(record: MomentRecord) -> list[NDArray[np.float64]]:
+    """Return what was sealed, in the order of the seals."""
+    return [record.matrix, *(one.moments for one in record.residuals), *(one.gradient for one in record.refined)]
 
 
 def _planned(record: MomentRecord) -> str:

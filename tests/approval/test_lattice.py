@@ -1,0 +1,101 @@
+"""Released numbers on the lattices of their seals: every release passes, a number that was edited does not."""
+
+import json
+import warnings
+
+import pytest
+
+import dpci
+from dpci.cli.main import main
+from dpci.errors import InvalidInput
+from support.approved import KINDS, REAL, WEIGHTS, X, Y, made
+from support.forged import changed, failures
+from support.saved import rewritten
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+
+MUST = "released numbers must be multiples of the step of the lattice of their seal, got"
+ARRAYS = ("params", "hessian", "gradient_cov", "gradient", "matrix", "moments")
+
+
+def sealed(node, prefix=()):
+    """Yield the places of the released arrays of a document."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if key in ARRAYS and isinstance(value, list):
+            yield (*prefix, key)
+        elif isinstance(value, dict | list) and key != "table":
+            yield from sealed(value, (*prefix, key))
+
+
+def lattices(node):
+    """Yield the steps of all lattices of a document."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if key == "lattice":
+            yield value
+        elif isinstance(value, dict | list):
+            yield from lattices(value)
+
+
+def first_of(values, place):
+    """Return the place of the first number of an array, and that number."""
+    for key in place:
+        values = values[key]
+    place = (*place, 0)
+    return ((*place, 0), values[0][0]) if isinstance(values[0], list) else (place, values[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_off_its_lattice_is_found(kind):
+    notion, neighbors = ("approx", "add_remove") if kind == "report" else ("zcdp", "replace_one")
+    result, _ = made(kind, notion, neighbors)
+    values = json.loads(result.to_json())
+    if "release" in values:  # the document of a regression holds that of its matrix as text
+        result = dpci.regression.MomentMatrix.of(result)
+        values = json.loads(result.to_json())
+    assert failures(result) == []
+    places = list(sealed(values))
+    least = min(lattices(values))
+    assert places
+    for place in places:
+        first, number = first_of(values, place)
+        forged = rewritten(changed(values, first, number + 0.5 * least))
+        try:
+            failed = failures(type(result).from_json(forged))
+        except InvalidInput as error:  # a tuning says some of its numbers twice
+            assert "must say the same in all its fields" in str(error)
+            continue
+        assert any(what.startswith(MUST) for what in failed), (place, failed)
+
+
+@pytest.mark.parametrize("chosen", [
+    {"mechanism": dpci.OutputPerturbation(project=True), "radius": 0.05},
+    {"mechanism": dpci.OutputPerturbation(project=True), "radius": 50.0},
+    {"mechanism": "output", "radius": 0.05}, {"radius": 0.05}, {"radius": 0.2, "neighbors": "add_remove", "n_public": 300},
+    {"moments": "separate"}, {"calibration": "paper", "moments": "separate"}, {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
+    {"fit_intercept": True}, {"weights": WEIGHTS, "weight_bound": 2.5, "radius": 0.1}, {"loss": "squared", "radius": 1},
+    {"budget": dpci.ZCDP(1e4)}, {"budget": dpci.PureDP(0.01), "l2_strength": 30.0},
+], ids=str)  # fmt: skip
+def test_no_release_is_off_its_lattice(chosen):
+    choices = {"budget": dpci.PureDP(3.0), "l2_strength": 0.1, **chosen}
+    if "loss" not in choices:
+        choices["classes"] = (False, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(5):
+            result = dpci.fit(X, REAL if "loss" in choices else Y, **choices)
+            assert failures(result) == []
+            assert failures(dpci.PrivateFit.from_json(result.to_json())) == []
+
+
+def test_what_a_seeded_file_looks_like_is_said(tmp_path, capsys):
+    result = dpci.fit(X, Y, budget=dpci.PureDP(1.0), l2_strength=0.2, classes=(False, True), seed=1)
+    path = tmp_path / "model.json"
+    path.write_text(result.to_json())
+    assert main(["verify", str(path)]) == 1
+    assert "its noise came from a seed: NOT PRIVATE" in capsys.readouterr().out
+    values = json.loads(result.to_json())
+    path.write_text(rewritten({**values, "private": True}))
+    assert main(["verify", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "not checked  that no seed was given: a seeded file looks the same once its field 'private'" in shown
+    assert "not checked  that nothing else was released from these records" in shown
