@@ -1,14 +1,16 @@
 """Ids of persons: which are one person, in memory and in parts, and which are none."""
 
 import datetime as dt
+import json
 import traceback
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
+from dpci.cli.main import main
 from dpci.data.persons import numbered
-from dpci.data.tags import tagged
+from dpci.data.tags import check_in_one_group, tagged
 from dpci.errors import InvalidInput
 
 
@@ -92,3 +94,32 @@ def test_texts_are_compared_as_categories_are(kind):
     assert numbered(np.ma.array([3, 3]), 2).tolist() == [0, 0]
     with pytest.raises(InvalidInput, match="an id in every row"):
         numbered(np.ma.array([3, 3], mask=[True, False]), 2)
+
+
+# One name as two systems write it: "é" as one character, and as a letter with a mark.
+FORMS = ("Zoe\u0301", "Zo\u00e9")
+
+
+def test_two_normal_forms_of_unicode_are_one_person():
+    ids = [*FORMS, "Zoe", f" {FORMS[0]} "]
+    for given in (ids, np.array(ids), np.array(ids, dtype=object)):
+        assert numbered(given, 4).tolist() == [0, 0, 1, 0]
+    tags = [tagged([form], 1, None, bytes(32)).tags for form in FORMS]
+    assert (tags[0] == tags[1]).all()
+    with pytest.raises(InvalidInput, match="persons must have all of their rows in one group"):
+        check_in_one_group([np.array([form]) for form in FORMS])
+
+
+def test_two_normal_forms_of_unicode_are_one_person_in_a_file(tmp_path, capsys):
+    lines = [f"{k / 40},{'yes' if k % 3 else 'no'},{FORMS[k % 2]}{k // 2}" for k in range(40)]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["age,ill,id", *lines]), encoding="utf-8")
+    (tmp_path / "schema.toml").write_text(
+        'persons = "id"\n[target]\ncolumn = "ill"\nnegative = ["no"]\npositive = ["yes"]\n'
+        '[[columns]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 1\n'
+    )
+    for more in ([], ["--chunk-rows", "10"]):
+        model = tmp_path / f"model{len(more)}.json"
+        arguments = ["fit", str(path), "--schema", str(tmp_path / "schema.toml"), "--persons", "id", "--epsilon", "9"]
+        assert main([*arguments, "--l2-strength", "0.5", "--output", str(model), *more]) == 0, capsys.readouterr().err
+        assert json.loads(model.read_text())["n_samples"] == 20

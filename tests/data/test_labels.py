@@ -8,6 +8,9 @@ import pytest
 
 import dpci
 from dpci.baselines import Levels, functional_mechanism, non_private, projected_histogram
+from dpci.data.labels import SeveralClasses, check_classes, check_several_classes, encode_labels
+from dpci.errors import InvalidInput
+from dpci.schema import CategoricalColumn, ClassTarget
 from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.saved import rewritten
 
@@ -194,3 +197,35 @@ def test_a_saved_fit_may_have_read_off_any_two_classes():
     baseline = functional_mechanism(X, 0.5 * Y, budget=PURE)
     with pytest.raises(dpci.InvalidInput, match="classes_inferred must be False for real targets"):
         type(baseline).from_json(rewritten({**json.loads(baseline.to_json()), "classes_inferred": True}))
+
+
+# "à" as one character, and as a letter with a mark.
+ONE, TWO = "\u00e0 pied", "a\u0300 pied"
+
+
+@pytest.mark.parametrize("kind", [None, object])
+def test_labels_in_two_normal_forms_are_one_class(kind):
+    labels = np.array([ONE, "bus", TWO, "bus"], dtype=kind)
+    for classes in ((ONE, "bus"), (TWO, "bus")):
+        coded = encode_labels(labels, check_classes(classes), 4)
+        assert coded.values.tolist() == [-1.0, 1.0, -1.0, 1.0]
+        assert coded.classes == (ONE, "bus")
+    with pytest.warns(dpci.PrivacyLeakWarning):
+        assert encode_labels(labels, None, 4).classes == ("bus", ONE)
+    several = check_several_classes([TWO, "bus", "car"])
+    assert SeveralClasses(labels, several).encoded(4).values.tolist() == [0.0, 1.0, 0.0, 1.0]
+    with pytest.raises(InvalidInput, match="y must hold only classes"):
+        encode_labels(np.array([ONE, "a pied"], dtype=kind), (ONE, "bus"), 2)
+
+
+def test_classes_and_categories_that_differ_in_their_normal_form_are_one_twice():
+    for two in ([ONE, TWO], [ONE, TWO, "bus"]):
+        check = check_classes if len(two) == 2 else check_several_classes
+        with pytest.raises(InvalidInput, match="twice"):
+            check(two)
+    with pytest.raises(InvalidInput, match="categories must be distinct"):
+        CategoricalColumn(name="way", categories=(ONE, TWO))
+    column = CategoricalColumn(name="way", categories=(TWO, "bus"), reference=ONE)
+    assert column.encode([ONE, TWO, "bus"]).tolist() == [[0.0], [0.0], [1.0]]
+    with pytest.raises(InvalidInput, match="one class only"):
+        ClassTarget(column="way", negative=(ONE,), positive=(TWO,))

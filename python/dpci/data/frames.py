@@ -2,6 +2,7 @@
 
 import re
 import sys
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -109,9 +110,17 @@ def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
         return True
 
 
+def composed(text: str) -> str:
+    """Return a text in the normal form C of Unicode: an accented letter is one character, however it was typed."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def text_of(text: str) -> str:
-    """Return a text as categories and ids are compared: without the space around it, a whole number by its digits."""
-    text = str.strip(text)
+    """Return a text as categories and ids are compared: in the normal form C of Unicode, without the space around it.
+
+    Of a whole number the digits are compared.
+    """
+    text = composed(str.strip(text))
     # A table with a gap turns 2 into 2.0.
     whole = _WHOLE_NUMBER.fullmatch(text) if "." in text else None
     text = whole[1] if whole else text

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.data.arrays import as_vector
-from dpci.data.frames import decoded
+from dpci.data.frames import composed, decoded
 from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
@@ -62,14 +62,12 @@ class SeveralClasses:
             For labels that are none of the classes, missing or too few.
         """
         labels = _labels(taken_over("y", self.labels), n_samples)
-        codes = np.full(len(labels), -1.0)
-        for code, label in enumerate(self.classes):
-            codes[_equal(labels, label)] = code
-        if (codes < 0.0).any():
-            row = int(np.argmax(codes < 0.0))
+        codes = _codes(labels, self.classes)
+        if (codes < 0).any():
+            row = int(np.argmax(codes < 0))
             shown = ", ".join(map(repr, self.classes))
             raise InvalidInput(f"y must hold only the classes {shown}, got {_plain(labels[row])!r} in row {row}")
-        return Targets(codes, classes=None, classes_inferred=False)
+        return Targets(codes.astype(np.float64), classes=None, classes_inferred=False)
 
 
 def check_several_classes(classes: object) -> tuple[Label, ...]:
@@ -104,7 +102,7 @@ def check_label(rule: str, label: object) -> Label:
     # NaN differs from itself, so no target could ever equal it; JSON has neither NaN nor infinity.
     if not isinstance(plain, bool | int | float | str) or (isinstance(plain, float) and not math.isfinite(plain)):
         raise InvalidInput(f"{rule}, got {plain!r}")
-    return plain
+    return composed(plain) if isinstance(plain, str) else plain
 
 
 def check_classes(classes: object) -> Classes:
@@ -165,14 +163,13 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
         if stacklevel is not None:
             _warn_of_reading(classes, stacklevel + 1)
     known = BOOLEANS if classes is None else classes
-    negative, positive = (_equal(labels, label) for label in known)
-    unknown = ~(negative | positive)
-    if unknown.any():
-        row = int(np.argmax(unknown))
+    codes = _codes(labels, known)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
         raise InvalidInput(
             f"y must hold only classes=({known[0]!r}, {known[1]!r}), got {_plain(labels[row])!r} in row {row}"
         )
-    return Targets(np.where(positive, 1.0, -1.0), known, inferred)
+    return Targets(np.where(codes == 1, 1.0, -1.0), known, inferred)
 
 
 def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) -> Classes:
@@ -305,7 +302,7 @@ def _labels_that_occur(labels: NDArray[Any], wanted: str) -> list[Any]:
         ) from error
     if not found:
         raise InvalidInput("the data must have at least one row, got an empty y")
-    return found
+    return sorted(set(map(composed, found))) if isinstance(found[0], str) else found
 
 
 def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
@@ -319,6 +316,20 @@ def _warn_of_inferred(shown: str, wanted: str, stacklevel: int) -> None:
         PrivacyLeakWarning,
         stacklevel=stacklevel,
     )
+
+
+def _codes(labels: NDArray[Any], classes: Sequence[Label]) -> NDArray[np.int64]:
+    """Return the place of each label in the list of classes, -1 where it is none of them."""
+    codes = np.full(len(labels), -1)
+    for code, label in enumerate(classes):
+        codes[_equal(labels, label)] = code
+    others = np.flatnonzero(codes < 0)
+    if len(others) and labels.dtype.kind in "UTO":
+        # Perhaps in another normal form of Unicode than the classes, as a file of another system has it.
+        places = {label: code for code, label in enumerate(classes) if isinstance(label, str)}
+        texts = (composed(label) if isinstance(label, str) else None for label in labels[others].tolist())
+        codes[others] = [-1 if text is None else places.get(text, -1) for text in texts]
+    return codes
 
 
 def _equal(labels: NDArray[Any], label: Label) -> NDArray[np.bool_]:

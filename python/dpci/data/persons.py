@@ -96,7 +96,7 @@ def _check_rows(max_rows: object) -> int:
 def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
     """Return the persons of all rows as numbers from 0 without gaps. No message shows an id.
 
-    Texts are compared as categories are: without the space around them, a whole number by its digits.
+    Texts are compared as categories are: in normal form C, without the space around them, a whole number by its digits.
 
     Parameters
     ----------

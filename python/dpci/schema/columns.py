@@ -152,7 +152,8 @@ class CategoricalColumn:
     name : str
         Column of the table.
     categories : tuple of str
-        The public list. Whole numbers are compared by their digits, so ``2``, ``2.0`` and ``"2"`` are one category.
+        The public list. Whole numbers are compared by their digits, so ``2``, ``2.0`` and ``"2"`` are one category, and
+        texts in the normal form C of Unicode.
     reference : str, optional
         Category without a column of its own, with which the others are compared.
     unknown : {"error", "zeros"}
