@@ -59,18 +59,20 @@ def test_a_number_off_its_lattice_is_found(kind):
     for place in places:
         first, number = first_of(values, place)
         forged = rewritten(changed(values, first, number + 0.5 * least))
-        try:
-            failed = failures(type(result).from_json(forged))
-        except InvalidInput as error:  # a tuning says some of its numbers twice
-            assert "must say the same in all its fields" in str(error)
+        if kind in {"chosen", "best", "rule"} and place[-1] == "params":
+            # A tuning says its parameters twice.
+            with pytest.raises(InvalidInput, match="must say the same in all its fields"):
+                type(result).from_json(forged)
             continue
+        failed = failures(type(result).from_json(forged))
         assert any(what.startswith(MUST) for what in failed), (place, failed)
 
 
 @pytest.mark.parametrize("chosen", [
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 0.05},
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 50.0},
-    {"mechanism": "output", "radius": 0.05}, {"radius": 0.05}, {"radius": 0.2, "neighbors": "add_remove", "n_public": 300},
+    {"mechanism": "output", "radius": 0.05}, {"radius": 0.05}, {"radius": 0.2, "neighbors": "add_remove",
+    "n_public": 300},
     {"moments": "separate"}, {"calibration": "paper", "moments": "separate"}, {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
     {"fit_intercept": True}, {"weights": WEIGHTS, "weight_bound": 2.5, "radius": 0.1}, {"loss": "squared", "radius": 1},
     {"budget": dpci.ZCDP(1e4)}, {"budget": dpci.PureDP(0.01), "l2_strength": 30.0},

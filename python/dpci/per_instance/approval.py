@@ -27,7 +27,8 @@ def approval_of_report(
 ) -> Approval:
     """Return what an approver must know of a report; ``digest`` is the hash of its file.
 
-    ``derivatives`` are the released gradient and Hessian, if there are. ``calibrated`` makes the specification of the report from that of its fit.
+    ``derivatives`` are the released gradient and Hessian, if there are. ``calibrated`` makes the specification of the
+    report from that of its fit.
     """
     one = approval_of(PrivateFit(fit))
     more = ", and a gradient and a Hessian, from which the bounds are computed" * bool(derivatives)
