@@ -25,8 +25,8 @@ MOST = 30.0
 NOTES = f"""- rows uniform in the ball, no intercept; parameters of norm {NORM} before the ridge (squared loss: 1)
 - pure ε, default shares; seeds 0, 1, ... of rows and noise
 - *norm* is that of the population's minimiser with the ridge
-- *rule* is W over norm, W = norm + {MARGIN:g}(s + LR/√n)/c with c = λ + max(0, h - {HIDDEN:g}r). By `dpci.plan` at three
-  norms s is the largest of `noise_std_devs` and r `noise_spectral_radius`; L bounds the slope there, and h is the least
+- *rule* is W over norm, W = norm + {MARGIN:g}(s + LR/√n)/c with c = λ + max(0, h - {HIDDEN:g}r). By `dpci.plan` at
+  three norms s is the largest of `noise_std_devs` and r `noise_spectral_radius`; L bounds the slope, and h is the least
   eigenvalue of the mean of l''xxᵀ at the minimiser; with output perturbation s is not divided by c
 - *at the rule*: share of the fits with intervals at that radius, where it is at most {MOST:g} norms; the other columns:
   that share by the radius over the norm"""

@@ -71,9 +71,10 @@ def test_a_number_off_its_lattice_is_found(kind):
 @pytest.mark.parametrize("chosen", [
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 0.05},
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 50.0},
-    {"mechanism": "output", "radius": 0.05}, {"radius": 0.05}, {"radius": 0.2, "neighbors": "add_remove",
-    "n_public": 300},
-    {"moments": "separate"}, {"calibration": "paper", "moments": "separate"}, {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
+    {"mechanism": "output", "radius": 0.05}, {"radius": 0.05},
+    {"radius": 0.2, "neighbors": "add_remove", "n_public": 300},
+    {"moments": "separate"}, {"calibration": "paper", "moments": "separate"},
+    {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
     {"fit_intercept": True}, {"weights": WEIGHTS, "weight_bound": 2.5, "radius": 0.1}, {"loss": "squared", "radius": 1},
     {"budget": dpci.ZCDP(1e4)}, {"budget": dpci.PureDP(0.01), "l2_strength": 30.0},
 ], ids=str)  # fmt: skip

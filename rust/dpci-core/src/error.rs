@@ -223,7 +223,7 @@ pub enum Error {
     /// The certificate cannot reach its tolerance for some data sets.
     #[error(
         "l2_strength must be large enough that the parameters can be certified to within {tolerance:e}, but rounding limits the \
-        certificate to {least:e} for some data sets, got l2_strength={} (increase l2_strength or decrease row_norm)",
+        certificate to {least:e} for some data sets, got l2_strength={} (increase l2_strength, or decrease row_norm or the budget)",
         readable(*value)
     )]
     TooFewDigits {

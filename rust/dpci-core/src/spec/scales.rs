@@ -16,8 +16,9 @@ const SIZE_RULE: &str = "at least 1e-60 and at most 1e60";
 const BUDGETS: RangeInclusive<f64> = 1e-60..=1e15;
 
 /// Greatest eigenvalue of a released Hessian, as a multiple of the least: rounding of the greatest must not reach the least, which is what
-/// the matrix is positive definite by. Likewise for the variance that noise in the gradient covariance claims, against that of the noise in
-/// the coefficients: a covariance of their sum must have both.
+/// the matrix is positive definite by. Likewise for the variance that noise in the gradient covariance claims, against what the covariance of
+/// an error consists of without it: that of the noise in the coefficients, or the greatest that sampling can have. With a great budget the
+/// former is far below the latter, and so may the noise be.
 const GREATEST_RATIO: f64 = 1e12;
 
 /// Refuses public numbers out of all proportion.
@@ -127,17 +128,20 @@ impl Spec {
                  moments=\"none\""
             )));
         }
-        // Both variances pass through the same inverse Hessian in objective perturbation, and through none in output perturbation.
+        // All variances pass through the same inverse Hessian in objective perturbation; in output perturbation the noise of the coefficients
+        // passes through none.
         let gain = match self.choices.perturbation {
             Perturbation::Objective => 1.0 / self.bounds.n,
             Perturbation::Output => least,
         };
+        let of_noise = (least_noise * gain).powi(2);
+        let of_data = (self.domain.slope_bound * self.bounds.row_norm).powi(2) / self.bounds.n;
         let claimed = moments.gradient_cov.spectral_radius(self.n_params()) / self.bounds.n;
-        if !(claimed <= GREATEST_RATIO * (least_noise * gain).powi(2)) {
+        if !(claimed <= GREATEST_RATIO * of_noise.max(of_data)) {
             return Err(Error::Unsupported(format!(
-                "the variance due to noise in the gradient covariance must be at most {GREATEST_RATIO:e} times the variance of the noise in the \
-                 coefficients, got {claimed:e} against {:e}: give the gradient covariance a greater share in split",
-                (least_noise * gain).powi(2)
+                "the variance due to noise in the gradient covariance must be at most {GREATEST_RATIO:e} times the greater one of the variance \
+                 of the noise in the coefficients and the greatest variance due to sampling, got {claimed:e} against {of_noise:e} and \
+                 {of_data:e}: give the gradient covariance a greater share in split"
             )));
         }
         Ok(())

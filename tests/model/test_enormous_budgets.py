@@ -1,0 +1,136 @@
+"""Budgets at which the noise vanishes: private estimates and intervals are those of statsmodels and scikit-learn."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from sklearn.linear_model import LogisticRegression
+
+import dpci
+from support.extreme_choices import inspect
+
+N = 3_000
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-0.5, 0.5, (N, 3))
+Y = RNG.random(N) < 1.0 / (1.0 + np.exp(-(X @ [2.0, -1.0, 0.0] + 0.3)))
+REAL = np.clip(X @ [1.0, -0.5, 0.0] + 0.1 + 0.2 * RNG.normal(size=N), -1.0, 1.0)
+WITH = sm.add_constant(X, prepend=False)
+BUDGETS = [
+    budget for size in (1e12, 1e15) for budget in (dpci.PureDP(size), dpci.ZCDP(size), dpci.ApproxDP(size, 1e-6))
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.DpciWarning")
+each_budget = pytest.mark.parametrize("budget", BUDGETS, ids=str)
+
+
+def close(found, expected, relative):
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0.0, atol=relative * np.abs(expected).max())
+
+
+def sandwich(slope, curvature, l2_strength):
+    """The covariance of regularised estimates at the values of slope and curvature of each row."""
+    ridge = l2_strength * np.eye(4)
+    inverse = np.linalg.inv((WITH.T * curvature) @ WITH / N + ridge)
+    scores = WITH * slope[:, None]
+    mean = scores.mean(axis=0)
+    return inverse @ (scores.T @ scores / N - np.outer(mean, mean)) @ inverse / N
+
+
+@each_budget
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_logistic_regression(budget, mechanism):
+    strength = 1e-3
+    result = dpci.fit(X, Y, budget=budget, l2_strength=strength, mechanism=mechanism, classes=(False, True))
+    # With the intercept among the columns its ridge is that of the others.
+    model = LogisticRegression(C=1.0 / (N * strength), fit_intercept=False, tol=1e-12, max_iter=10_000)
+    expected = model.fit(WITH, Y).coef_[0]
+    # At rho = 1e12 output perturbation has noise of 5e-7.
+    close(result.params, expected, 1e-5)
+    p = 1.0 / (1.0 + np.exp(-WITH @ expected))
+    cov = sandwich(p - Y, p * (1.0 - p), strength)
+    close(result.std_errors, np.sqrt(np.diag(cov)), 1e-4)
+    half = 1.959964 * np.sqrt(np.diag(cov))
+    close(result.conf_int(), np.column_stack([expected - half, expected + half]), 1e-4)
+
+
+@each_budget
+def test_least_squares(budget):
+    fitted = sm.OLS(REAL, WITH).fit()
+    released = dpci.regression.release(X, REAL, budget=budget, bounds=(-0.5, 0.5), robust=True)
+    found = released.fit()
+    close(found.params, fitted.params, 1e-6)
+    close(found.conf_int(), fitted.conf_int(), 1e-3)  # normal quantiles, and n for n less the parameters
+    robust = released.fit(covariance="robust")
+    close(robust.std_errors, sm.OLS(REAL, WITH).fit(cov_type="HC0").bse, 1e-5)
+    result = dpci.fit(X, REAL, budget=budget, loss="squared", l2_strength=1e-3, radius=4.0)
+    # The squared loss has the curvature 2.
+    expected = np.linalg.solve(2.0 * WITH.T @ WITH / N + 1e-3 * np.eye(4), 2.0 * WITH.T @ REAL / N)
+    close(result.params, expected, 1e-6)
+    cov = sandwich(2.0 * (WITH @ expected - REAL), np.full(N, 2.0), 1e-3)
+    close(result.std_errors, np.sqrt(np.diag(cov)), 1e-4)
+
+
+SCHEMA = dpci.schema.Schema(
+    columns=(dpci.schema.NumericColumn(name="age", lower=18, upper=90),),
+    target=dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+)
+TABLE = {
+    "age": 18.0 + 72.0 * RNG.random(N),
+    "state": np.repeat(["A", "B"], N // 2),
+    "ill": np.where(Y, "yes", "no"),
+}
+
+
+@each_budget
+def test_every_release_takes_them(budget):
+    losses = dpci.losses
+    of_classes = [(loss, Y, {"classes": (False, True)}) for loss in ("huber_hinge", "smooth_hinge")]
+    of_numbers = [
+        (losses.Huber(k=0.3, target_bound=1.0), REAL, {}),
+        (losses.Quantile(0.5, s=0.1, target_bound=1.0), REAL, {}),
+    ]
+    counts = RNG.poisson(1.0, N).clip(0, 8)
+    for loss, y, more in (*of_classes, *of_numbers, (losses.Poisson(8), counts, {"radius": 3.0})):
+        for mechanism in ("objective", "output"):
+            result = dpci.fit(X, y, loss=loss, budget=budget, l2_strength=0.01, mechanism=mechanism, **more)
+            assert np.isfinite(result.conf_int()).all()
+            assert result.wald_test(np.eye(4)[:2]).pvalue <= 1.0
+            assert dpci.PrivateFit.from_json(result.to_json()).to_json() == result.to_json()
+    classes = np.digitize(REAL, [-0.2, 0.2])
+    several = dpci.multinomial.fit(X, classes, classes=[0, 1, 2], budget=budget, l2_strength=0.01)
+    assert np.isfinite(several.conf_int()).all()
+    for n_public in (N // 2, "private"):
+        strata = dpci.fit_strata(
+            TABLE, by="state", strata=("A", "B"), schema=SCHEMA, l2_strength=0.05, budget=budget, n_public=n_public
+        )
+        assert strata["A"].n_samples == N // 2
+    candidates = [{"l2_strength": 0.01}, {"l2_strength": 10.0}]
+    for method in ("chunks", "repeat"):
+        tuned = dpci.tuning.tune(
+            X, Y, method=method, candidates=candidates, validation_radius=3.0, classes=(False, True), budget=budget
+        )
+        # Of a random number of runs none may be that of the better one.
+        assert tuned.params == candidates[0] or method == "repeat"
+    if isinstance(budget, dpci.ApproxDP):
+        dpci.per_instance.report(X, Y, l2_strength=0.05, n_public=N, classes=(False, True), budget=budget)
+
+
+@each_budget
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_data_without_any_variance_have_all_answers(budget, mechanism):
+    """The covariance of the gradients is then nothing but its noise."""
+    choices = {"budget": budget, "l2_strength": 0.1, "mechanism": mechanism, "classes": (0, 1)}
+    rows = np.zeros((40, 2))
+    inspect(*(dpci.fit(rows, np.ones(40), **choices, seed=seed) for seed in (1, 2)))
+
+
+def test_the_largest_budget_is_named():
+    with pytest.raises(
+        dpci.InvalidInput, match=r"epsilon must be at least 1e-60 and at most 1e15, got epsilon=1e\+?16"
+    ):
+        dpci.plan(n_samples=N, n_features=3, budget=dpci.PureDP(1e16), l2_strength=0.01)
+    with pytest.raises(dpci.InvalidInput, match="mu must be at least 1e-30 and at most 1e8"):
+        dpci.regression.release(X, REAL, budget=dpci.GDP(1e9))
+    hinge = {"loss": "hinge", "mechanism": "output", "moments": "none", "l2_strength": 0.01}
+    with pytest.raises(dpci.RegularizationTooSmall, match=r"decrease row_norm or the budget"):
+        dpci.plan(n_samples=N, n_features=3, budget=dpci.PureDP(1e15), **hinge)
