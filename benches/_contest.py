@@ -32,6 +32,7 @@ from _opponent import opponent as make_opponent
 from _timing import REPETITIONS, OthersWatch, Timed, copy_rate, interleaved, minimum, multiply_rate, pin
 from bench_fit import rows
 from dpci._core import LANES
+from papers.scaling import load_with_data_dependent_scaling
 
 # False positives of the agreement check: two-sided normal tail of 1e-6.
 Z_ALLOWED = 4.9
@@ -83,7 +84,7 @@ def verdict(reached: object) -> str:
 
 
 def kdd(n: int, d: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    data = dpci.datasets.load_with_data_dependent_scaling("kddcup99", n, d)
+    data = load_with_data_dependent_scaling("kddcup99", n, d)
     return data.X, data.y
 
 

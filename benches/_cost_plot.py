@@ -7,8 +7,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from _panels import grid, head, label, legend, save
 from _tables import read_table
-from dpci.report.panels import grid, head, label, legend, save
 from dpci.report.style import BLUE, GREEN, GREY, LETTERS, VERMILION
 
 TITLE = "Cost against n, d and threads"

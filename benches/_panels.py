@@ -1,7 +1,7 @@
-"""Figures of panels that a telephone shows legibly, for drawings of experiments and evidence; needs matplotlib."""
+"""Figures of panels that a telephone shows legibly, for drawings of experiments and evidence."""
 
 import textwrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dpci.report.style import LETTERS, WIDTH
 
@@ -61,18 +61,6 @@ def label(ax: "Axes", title: str, x_label: str = "", y_label: str = "") -> None:
         ax.set_xlabel("\n".join(_on_lines(line, _TITLE) for line in x_label.split("\n")), fontsize=LETTERS)
     if y_label:
         ax.set_ylabel(_on_lines(y_label, _BESIDE), fontsize=LETTERS)
-
-
-def log_numbers(ax: "Axes", which: Literal["x", "y"], *, subs: "Sequence[float]" = (1.0,)) -> None:
-    """Make an axis logarithmic, with plain numbers: the exponents of powers would be too small to read."""
-    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
-
-    axis = ax.xaxis if which == "x" else ax.yaxis
-    if axis.get_scale() != "log":
-        (ax.set_xscale if which == "x" else ax.set_yscale)("log")
-    axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(lambda value, _: f"{value:g}".replace("e-0", "e-"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def head(figure: "Figure | SubFigure", title: str) -> None:

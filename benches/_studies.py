@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 import dpci
 from _timing import commit, machine
+from papers.scaling import load_with_data_dependent_scaling
 
 L2_STRENGTH = 0.002
 BUDGETS = {"pure": dpci.PureDP(1.0), "zCDP": dpci.ZCDP(0.1875), "(ε,δ)": dpci.ApproxDP(1.0, 1e-6)}
@@ -74,7 +75,7 @@ class Setting:
 
 @functools.cache
 def load(rows: Rows) -> tuple[np.ndarray | csr_array, np.ndarray]:
-    data = dpci.datasets.load_with_data_dependent_scaling(rows.name, rows.n, rows.d)
+    data = load_with_data_dependent_scaling(rows.name, rows.n, rows.d)
     return (csr_array(data.X) if rows.d >= SPARSE_FROM else data.X), data.y
 
 

@@ -31,8 +31,8 @@ from _cost_plot import TITLE, draw_again
 from _large import FIT_ROUNDS, measure
 from _timing import OTHERS_ALLOWED, OthersWatch, commit, machine, pin
 from dpci._core import LANES
-from dpci.papers.wang.experiments import L2_STRENGTH, TABLES
-from dpci.papers.wang.published import SETTINGS
+from papers.wang.experiments import L2_STRENGTH, TABLES
+from papers.wang.published import SETTINGS
 
 EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
 # Sections whose times are all of rounds, each of which says itself whether others disturbed it.

@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 import dpci
 from dpci.datasets.files import DatasetUnavailable
-from dpci.papers.wu.setup import patients
+from papers.wu.setup import patients
 
 FAILURE = 0.05
 FEW = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "fit_intercept": False}

@@ -18,6 +18,7 @@ from _timing import commit, machine
 from dpci import lowlevel
 from dpci.inference.curvature import TRUSTED_ROOM
 from dpci.losses import HuberHinge, SmoothHinge
+from papers.scaling import load_with_data_dependent_scaling
 
 _F64 = NDArray[np.float64]
 Flat = HuberHinge | SmoothHinge
@@ -111,7 +112,7 @@ def sphere(d: int, l2_strength: float) -> Population:
 
 def adult(d: int) -> Population:
     """Adult, as prepared for the published tables."""
-    data = dpci.datasets.load_with_data_dependent_scaling("adult", None, d)
+    data = load_with_data_dependent_scaling("adult", None, d)
     y = np.where(np.asarray(data.y) > 0, 1.0, -1.0)
     return Population(f"Adult, d={d}", data.X, y, np.full(len(y), 1.0 / len(y)), 0.002)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import dpci
+from _panels import grid, head, label, legend, save
 from _studies import (
     BUDGETS,
     L2_STRENGTH,
@@ -36,7 +37,6 @@ from _studies import (
     started,
 )
 from _tables import read_table
-from dpci.report.panels import grid, head, label, legend, save
 from dpci.report.style import BLUE, GREEN, GREY, VERMILION, symbols
 
 # Standard error of a coverage of the reference, which has 200 replicates.

@@ -15,6 +15,7 @@ import dpci
 from _studies import markdown
 from _timing import commit, machine
 from dpci import lowlevel
+from papers.scaling import load_with_data_dependent_scaling
 
 _F64 = NDArray[np.float64]
 BUDGETS = (dpci.PureDP(1e4), dpci.PureDP(4.0))
@@ -59,7 +60,7 @@ def rare(n_public: int, l2_strength: float) -> Population:
 
 def adult(n_public: int) -> Population:
     """Adult with 10 columns."""
-    data = dpci.datasets.load_with_data_dependent_scaling("adult", None, 10)
+    data = load_with_data_dependent_scaling("adult", None, 10)
     y = np.where(np.asarray(data.y) > 0, 1.0, -1.0)
     return Population(f"Adult, d=10, {np.mean(y > 0):.0%} positives", data.X, y, n_public, 0.002)
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dpci
-from dpci.cli.commands.tables import render
-from dpci.papers.sources import Sources
-from dpci.papers.wang.report import run_table
-from dpci.papers.wang.studies import Run
+from papers.command import render
+from papers.sources import Sources
+from papers.wang.report import run_table
+from papers.wang.studies import Run
 
 EVIDENCE = Path(__file__).parents[1] / "docs" / "evidence"
 

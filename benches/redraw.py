@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from _panels import save
 from _tables import read_table
-from dpci.papers.li import figures as utility
-from dpci.papers.wu import figures as regression
-from dpci.papers.wu.experiments import PUBLISHED
-from dpci.report.panels import save
+from papers.li import figures as utility
+from papers.wu import figures as regression
+from papers.wu.experiments import PUBLISHED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,6 +14,7 @@ import numpy as np
 
 import dpci
 from _studies import BUDGETS, Run, changed_options, markdown, parser, quality, report, started
+from papers.wu.warfarin import load_warfarin
 
 N, DIM, RADIUS, L2_STRENGTH = 100_000, 10, 1.0, 0.02
 SHARES = {"default": None, "(.5, .25, .25)": (0.5, 0.25, 0.25)}
@@ -100,7 +101,7 @@ def simulated(run: Run) -> Iterator[str]:
 def warfarin(run: Run) -> Iterator[str]:
     """Ridge on warfarin."""
     yield "## Warfarin"
-    data = dpci.datasets.load_warfarin()
+    data = load_warfarin()
     yield (
         "\nA cell holds if coverage is at least .94 but for 3.5 standard errors; every interval of the formula counts. "
         f'"given": the share of {GIVEN_OF} fits of the data whose released values show that the radius does not bind; '

@@ -13,8 +13,9 @@ from dpci import _core
 
 SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
 
-# So that test files can share what is in ``support``: importlib mode leaves this folder off.
-sys.path.append(str(Path(__file__).parent))
+# So that test files can share what is in ``support``, and import from ``benches`` the published experiments and the
+# panels of figures: importlib mode leaves both folders off.
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benches")]
 
 # A shell makes what a script starts in the background deaf to Ctrl-C, which tests send to themselves and to programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,6 +11,7 @@ from problem import save_rows
 from scipy import linalg, sparse
 
 import dpci
+from papers.scaling import load_with_data_dependent_scaling, scale_by_the_data
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -38,7 +39,7 @@ def cut(X: np.ndarray | sparse.csr_array, y: np.ndarray, n: int) -> tuple[Part, 
 def adult() -> tuple[Part, Part]:
     # Both published halves, prepared as in the published tables of Wang, Kifer & Lee and divided at random.
     table = dpci.datasets.load_table("adult", "all", drop_missing=True)
-    X, y, _ = dpci.datasets.scale_by_the_data(table, dpci.datasets.load_layout("adult"), seed=SEED)
+    X, y, _ = scale_by_the_data(table, dpci.datasets.load_layout("adult"), seed=SEED)
     return cut(X, y, _N_ADULT)
 
 
@@ -58,7 +59,7 @@ def credit() -> tuple[Part, Part]:
 
 
 def kdd_dense(d: int) -> tuple[Part, Part]:
-    data = dpci.datasets.load_with_data_dependent_scaling("kddcup99", d=d, seed=SEED)
+    data = load_with_data_dependent_scaling("kddcup99", d=d, seed=SEED)
     return cut(data.X, data.y, _N_KDD)
 
 

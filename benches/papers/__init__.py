@@ -1,3 +1,1 @@
-"""The tables, figures and experiments of four papers, repeated. Never private."""
-
-__all__: list[str] = []
+"""Published tables, figures and experiments of four papers, repeated on the public names of dpci. Never private."""

@@ -1,229 +1,171 @@
-"""The command ``tables``: repeats the experiments of four papers and prints the published numbers beside them."""
+"""Command that repeats the experiments of four papers and prints the published numbers beside them. NOT PRIVATE.
 
+python benches/papers wang --table 3 --replicates 20 --variability 0 --format markdown
+python benches/papers redberg rotation --repeats 1 --format json
+"""
+
+import argparse
+import errno
+import json
+import os
+import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from json import dumps as to_json
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import typer
-
-from dpci.base.optional import optional
-from dpci.base.tables import format_facts, format_table
-from dpci.base.validation import check_choice, check_count, check_seed, check_threads
-from dpci.budgets import Calibration
-from dpci.cli import options
-from dpci.cli.app import Command, app, note, wants_progress
-from dpci.cli.commands.data import public_files
-from dpci.cli.output import check_new, check_unread, new_file
-from dpci.errors import InvalidInput, PrivacyLeakWarning, SeededNoiseWarning
-from dpci.papers import catalogue
-from dpci.papers.finding import Repeats, Report, silent
-from dpci.papers.sources import Sources
-from dpci.papers.wang import figures
-from dpci.papers.wang.experiments import FIGURES, TABLES, TITLES
-from dpci.papers.wang.report import run_figure, run_table
-from dpci.papers.wang.studies import Run
-from dpci.report.plot import check_plot_file
+import dpci
+from dpci.errors import DpciError, InvalidInput
+from papers import catalogue
+from papers.finding import Calibration, Repeats, Report, silent
+from papers.sources import Sources
+from papers.wang import figures
+from papers.wang.experiments import FIGURES, TABLES, TITLES
+from papers.wang.report import run_figure, run_table
+from papers.wang.studies import Run
 
 Format: TypeAlias = Literal["text", "markdown", "json"]
-_FORMATS: tuple[Format, ...] = ("text", "markdown", "json")
 _WIDTH = 100
 _CALIBRATIONS: dict[str, tuple[Calibration, ...]] = {
     "paper": ("paper",),
     "tight": ("tight",),
     "both": ("paper", "tight"),
 }
-_PAPERS = ("S1", "S2", "S3", "S4")
+_TITLES = {"wu": "Wu et al.", "redberg": "Redberg & Wang (2021)", "li": "Li et al."}
 _DRAWINGS = (".png", ".svg", ".pdf")
 
 
-_EXAMPLES = """\
-dpci tables --table 3 --replicates 20 --variability 0 --format markdown
-dpci tables --paper S2 --experiment rotation --repeats 1 --json
-"""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiments that the words of the command name; return its exit code."""
+    options = _parser().parse_args(argv)
+    announce = _note if options.progress else silent
+    try:
+        with warnings.catch_warnings():
+            # The output says the same.
+            warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
+            warnings.simplefilter("ignore", dpci.SeededNoiseWarning)
+            if options.paper == "wang":
+                _coverage(options, announce)
+            else:
+                _experiments(options, announce)
+    except DpciError as error:
+        _note(f"papers: {error}")
+        return 2
+    return 0
 
 
-@app.command(cls=Command, epilog=_EXAMPLES)
-def tables(
-    *,
-    paper: Annotated[
-        str, typer.Option(help="S1: Wu et al., S2: Redberg & Wang (2021), S3: Wang, Kifer & Lee (2019), S4: Li et al.")
-    ] = "S3",
-    table: Annotated[int | None, typer.Option(help="S3: table of the paper, 2 to 6.")] = None,
-    figure: Annotated[int | None, typer.Option(help="S3: figure of the paper, 1 to 4; requires --output.")] = None,
-    experiment: Annotated[
-        str | None, typer.Option(help=f"{catalogue.NAMES}. Default: all of the paper.", show_default=False)
-    ] = None,
-    us: Annotated[
-        Path | None, typer.Option(help="S3: your extract of IPUMS-US as CSV with the target in the last column.")
-    ] = None,
-    br: Annotated[
-        Path | None, typer.Option(help="S3: your extract of IPUMS-BR as CSV with the target in the last column.")
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option(help="S3: paper, tight or (tables only) both. Default: both for a table, paper for a figure."),
-    ] = None,
-    replicates: Annotated[
-        int | None, typer.Option(help=("S3: number of replicates with intervals. Default: 1000."))
-    ] = None,
-    variability: Annotated[
-        int | None,
-        typer.Option(help=("S3: number of replicates for the variability lengths; 0 for none. Default: 10000.")),
-    ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(help=("S1, S2, S4: number of draws of the noise. Default: 100 (S1), 10 (S2, S4)."))
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help=("Seed of replicates, noise and generated rows; public rows do not depend on it."))
-    ] = 0,
-    output_format: Annotated[str, typer.Option("--format", help="Format: text, markdown or json.")] = "text",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help=("Write the table to this file, or with .png, .svg or .pdf the drawing of one figure or experiment.")
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="S3: folder of files from which a killed run resumes.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.")] = None,
-    progress: options.Progress = None,
-    json: Annotated[bool, typer.Option("--json", help="Same as --format json; errors are JSON too.")] = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Repeat the experiments of four papers. NOT PRIVATE.
-
-    The papers are Wu et al., Redberg & Wang (2021), Wang, Kifer & Lee (2019) and Li et al. The published numbers are
-    printed next to the results.
-    """
-    paper = check_choice("--paper", paper, _PAPERS)
-    only_s3 = {"table": table, "figure": figure, "us": us, "br": br, "calibration": calibration}
-    only_s3 |= {"replicates": replicates, "variability": variability, "checkpoint": checkpoint}
-    if json:
-        output_format = "json"
-    check_unread("--output", output, [*public_files(), *_user_files(us, br, checkpoint)])
-    shows_progress = wants_progress(progress, quiet=quiet)
-    announce: Callable[[str], None] = note if shows_progress else silent
-    with warnings.catch_warnings():
-        # The output says the same.
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        warnings.simplefilter("ignore", SeededNoiseWarning)
-        if paper == "S3":
-            _refuse_options({"experiment": experiment, "repeats": repeats}, "S1, S2 and S4", paper)
-            _check_what(table, figure)
-            _check_files(table, figure, {"us": us, "br": br})
-            shape = check_choice("--format", output_format, _FORMATS)
-            default = "both" if figure is None else "paper"
-            calibrations = _CALIBRATIONS[check_choice("--calibration", calibration or default, tuple(_CALIBRATIONS))]
-            _check_output(output, figure, calibrations)
-            run = Run(
-                n_replicates=1000 if replicates is None else replicates,
-                n_variability=10_000 if variability is None else variability,
-                seed=seed,
-                n_threads=threads,
-                progress=shows_progress,
-                checkpoint=checkpoint,
-                announce=announce,
-            )
-            _coverage(
-                table,
-                figure,
-                calibrations=calibrations,
-                sources=Sources(us=us, br=br),
-                run=run,
-                shape=shape,
-                output=output,
-            )
-        else:
-            _refuse_options(only_s3, "S3", paper)
-            known = catalogue.EXPERIMENTS[paper]
-            shape = check_choice("--format", output_format, _FORMATS)
-            names = tuple(known) if experiment is None else (check_choice("--experiment", experiment, tuple(known)),)
-            _check_drawing(output, names)
-            run_of = Repeats(
-                n_repeats=catalogue.REPEATS[paper] if repeats is None else check_count("repeats", repeats),
-                seed=check_seed(seed) or 0,
-                n_threads=check_threads(threads),
-                announce=announce,
-            )
-            _experiments(paper, names, run_of, shape, output)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    papers = parser.add_subparsers(dest="paper", required=True, metavar="PAPER")
+    wang = papers.add_parser("wang", allow_abbrev=False, help="Wang, Kifer & Lee (2019): tables 2 to 6, figures 1 to 4")
+    which = wang.add_mutually_exclusive_group(required=True)
+    which.add_argument("--table", type=int, metavar="NUMBER", help="table of the paper, 2 to 6")
+    which.add_argument("--figure", type=int, metavar="NUMBER", help="figure of the paper, 1 to 4; requires --output")
+    for name in ("us", "br"):
+        text = f"your extract of {TITLES[name]} as CSV with the target in the last column"
+        wang.add_argument(f"--{name}", type=Path, metavar="FILE", help=text)
+    wang.add_argument(
+        "--calibration", choices=tuple(_CALIBRATIONS), help="default: both for a table, paper for a figure"
+    )
+    wang.add_argument("--replicates", type=int, default=1000, help="replicates with intervals (default: 1000)")
+    wang.add_argument(
+        "--variability", type=int, default=10_000, help="replicates for variability lengths (default: 10000); 0: none"
+    )
+    wang.add_argument("--checkpoint", type=Path, metavar="FOLDER", help="files from which a killed run resumes")
+    for paper, experiments in catalogue.EXPERIMENTS.items():
+        names = tuple(experiments)
+        other = papers.add_parser(paper, allow_abbrev=False, help=f"{_TITLES[paper]}: {', '.join(names)}")
+        other.add_argument("experiment", nargs="?", choices=names, help="default: all of the paper")
+        repeats = catalogue.REPEATS[paper]
+        other.add_argument("--repeats", type=_count, default=repeats, help=f"draws of the noise (default: {repeats})")
+    for each in papers.choices.values():
+        each.add_argument("--seed", type=_seed, default=0, help="seed of replicates, noise and generated rows")
+        each.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+        text = "file for the table, or with .png, .svg or .pdf for the drawing of one figure or experiment"
+        each.add_argument("--output", type=Path, metavar="FILE", help=text)
+        each.add_argument("--threads", type=_count, help="number of threads (default: all cores)")
+        each.add_argument("--progress", action="store_true", help="say on stderr which part is run")
+    return parser
 
 
-def _coverage(
-    table: int | None,
-    figure: int | None,
-    *,
-    calibrations: tuple[Calibration, ...],
-    sources: Sources,
-    run: Run,
-    shape: Format,
-    output: Path | None,
-) -> None:
+def _count(text: str) -> int:
+    """Return a number of repeats or threads."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not (0 <= value < 2**64):
+        raise argparse.ArgumentTypeError(f"must be an integer in [0, 2**64), got {text}")
+    return value
+
+
+def _coverage(options: argparse.Namespace, announce: Callable[[str], None]) -> None:
     """Print or write a table of Wang, Kifer & Lee, or draw a figure."""
-    if table is not None:
-        _publish(render(run_table(table, calibrations, sources, run), shape), output)
-    elif figure is not None and output is not None:
-        data = run_figure(figure, calibrations[0], sources, run)
-        # The numbers first: they are not lost when the drawing fails.
-        typer.echo(render(data.report, shape))
-        _write(output, partial(figures.save, data))
+    table, figure, output = options.table, options.figure, options.output
+    extracts = {"us": options.us, "br": options.br}
+    _check_files(table, figure, extracts)
+    calibrations = _CALIBRATIONS[options.calibration or ("both" if figure is None else "paper")]
+    if figure is not None:
+        if output is None:
+            raise InvalidInput("--figure requires --output FILE, got none")
+        if output.suffix not in _DRAWINGS:
+            raise InvalidInput(f"--output of a figure must end in one of {_DRAWINGS}, got {str(output)!r}")
+        if len(calibrations) > 1:
+            msg = "--calibration must be paper or tight with --figure, because a figure shows one of them, got both"
+            raise InvalidInput(msg)
+    _check_output(output, [file for file in extracts.values() if file is not None])
+    sources = Sources(**extracts)
+    run = Run(
+        n_replicates=options.replicates,
+        n_variability=options.variability,
+        seed=options.seed,
+        n_threads=options.threads,
+        progress=options.progress,
+        checkpoint=options.checkpoint,
+        announce=announce,
+    )
+    if figure is None:
+        _publish(render(run_table(table, calibrations, sources, run), options.format), output)
+        return
+    data = run_figure(figure, calibrations[0], sources, run)
+    # The numbers first: they are not lost when the drawing fails.
+    print(render(data.report, options.format))
+    _write(output, partial(figures.save, data))
 
 
-def _experiments(paper: str, names: tuple[str, ...], run: Repeats, shape: Format, output: Path | None) -> None:
+def _experiments(options: argparse.Namespace, announce: Callable[[str], None]) -> None:
     """Print, write or draw experiments of one of the other papers."""
+    paper, output = options.paper, options.output
+    known = catalogue.EXPERIMENTS[paper]
+    names = tuple(known) if options.experiment is None else (options.experiment,)
+    is_drawn = output is not None and output.suffix in _DRAWINGS
+    if is_drawn and len(names) > 1:
+        msg = f"a drawing requires one experiment of {', '.join(names)}, got --output {output} and no experiment"
+        raise InvalidInput(msg)
+    _check_output(output, [])
+    run = Repeats(n_repeats=options.repeats, seed=options.seed, n_threads=options.threads, announce=announce)
     sources = Sources()
     findings = {}
     for name in names:
-        run.announce(f"{paper} {name}")
-        findings[name] = catalogue.EXPERIMENTS[paper][name](sources, run)
-    if shape == "json":
-        text = to_json({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
+        announce(f"{paper} {name}")
+        findings[name] = known[name](sources, run)
+    if options.format == "json":
+        text = json.dumps({name: found.report.data for name, found in findings.items()}, indent=2, allow_nan=False)
     else:
-        text = "\n\n\n".join(render(found.report, shape) for found in findings.values())
-    if output is None or output.suffix not in _DRAWINGS:
+        text = "\n\n\n".join(render(found.report, options.format) for found in findings.values())
+    if not is_drawn:
         _publish(text, output)
         return
-    typer.echo(text)
+    print(text)
     _write(output, findings[names[0]].save)
-
-
-def _user_files(us: Path | None, br: Path | None, checkpoint: Path | None) -> list[Path]:
-    """Return the user's own files: extracts, and the results of an earlier run from which to continue."""
-    left = [] if checkpoint is None or not checkpoint.is_dir() else list(checkpoint.iterdir())
-    return [*(file for file in (us, br, checkpoint) if file is not None), *left]
-
-
-def _refuse_options(given: Mapping[str, object], papers: str, paper: str) -> None:
-    """Refuse options of other papers; an option that was not given is None."""
-    for name, value in given.items():
-        if value is not None:
-            msg = f"--{name} requires --paper {papers}, got --paper {paper} --{name} {value}"
-            raise InvalidInput(msg)
-
-
-def _check_drawing(output: Path | None, names: tuple[str, ...]) -> None:
-    """Refuse a drawing of several experiments, and a file that could not be written after them."""
-    if output is None:
-        return
-    if output.suffix in _DRAWINGS:
-        if len(names) > 1:
-            msg = (
-                f"a drawing requires one --experiment of {', '.join(names)}, got --output {output} and no --experiment"
-            )
-            raise InvalidInput(msg)
-        check_plot_file(output)
-    check_new("--output", output, force=True)
-
-
-def _check_what(table: int | None, figure: int | None) -> None:
-    if (table is None) == (figure is None):
-        given = [f"--{name} {value}" for name, value in (("table", table), ("figure", figure)) if value is not None]
-        msg = f"exactly one of --table and --figure must be given, got {' and '.join(given) or 'none'}"
-        raise InvalidInput(msg)
 
 
 def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path | None]) -> None:
@@ -240,50 +182,85 @@ def _check_files(table: int | None, figure: int | None, files: Mapping[str, Path
             raise InvalidInput(msg)
 
 
-def _check_output(output: Path | None, figure: int | None, calibrations: tuple[Calibration, ...]) -> None:
-    """Refuse a file that could not be written after the studies."""
-    if figure is not None:
-        if output is None:
-            msg = "--figure requires --output FILE, got none"
-            raise InvalidInput(msg)
-        check_plot_file(output)
-        if len(calibrations) > 1:
-            msg = "--calibration must be paper or tight with --figure, because a figure shows one of them, got both"
-            raise InvalidInput(msg)
-    if output is not None:
-        check_new("--output", output, force=True)
+def _check_output(output: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse, before the run, a file that could not be written after it, and one that the run reads."""
+    if output is None:
+        return
+    if any(output.resolve() == file.resolve() for file in inputs):
+        raise InvalidInput(f"--output must not be a file that the run reads, got {str(output)!r}")
+    try:
+        if output.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        part = _part(output)
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise _unwritable(output, error) from error
 
 
 def render(report: Report, shape: Format) -> str:
     """Return a report as aligned text, Markdown or JSON."""
     if shape == "json":
-        return to_json(report.data, indent=2, allow_nan=False)
+        return json.dumps(report.data, indent=2, allow_nan=False)
     if shape == "markdown":
         lines = (report.header, ["---", *["---:"] * (len(report.header) - 1)], *report.rows)
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         facts = "\n".join(f"- {name}: {value}" for name, value in report.facts)
         return "\n\n".join([f"## {report.title}", table, facts, *report.notes])
     notes = [textwrap.fill(note, _WIDTH) for note in report.notes]
-    return "\n\n".join([report.title, format_table(report.header, report.rows), format_facts(report.facts), *notes])
+    return "\n\n".join([report.title, _aligned(report.header, report.rows), _facts(report.facts), *notes])
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is aligned left and the others right, with a rule under the header."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    lines = []
+    for row in (header, ["-" * width for width in widths], *rows):
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> str:
+    """Return names and values below each other, long values on several lines."""
+    width = max(len(name) for name, _ in facts)
+    lines = []
+    for name, value in facts:
+        first, *rest = textwrap.wrap(value, _WIDTH - width - 2, break_on_hyphens=False)
+        lines += [f"{name:<{width}}  {first}", *(" " * (width + 2) + line for line in rest)]
+    return "\n".join(lines)
 
 
 def _publish(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
     if output is None:
-        typer.echo(text)
+        print(text)
     else:
         _write(output, lambda path: path.write_text(f"{text}\n", encoding="utf-8"), otherwise=text)
 
 
-def _write(output: Path, save: Callable[[Path], object], *, otherwise: str | None = None) -> None:
-    """Save a file. If that fails, print the content before the error, because it may have taken hours."""
+def _write(output: Path, save: Callable[[Path], object], *, otherwise: str = "") -> None:
+    """Save a file whole. If that fails, print the content before the error, because it may have taken hours."""
+    part = _part(output)
     try:
-        # What it replaces follows from its seed, and stays until the new one is complete.
-        with new_file("--output", output, force=True) as path, optional("matplotlib", extra="plot", what="a drawing"):
-            save(path)
-    except InvalidInput:
-        if otherwise is not None:
-            typer.echo(otherwise)
-        raise
+        save(part)
+        part.replace(output)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        print(otherwise, end="\n" if otherwise else "")
+        raise _unwritable(output, error) from error
     # What was printed may be JSON, and stdout a file.
-    typer.echo(f"wrote {output}", err=True)
+    _note(f"wrote {output}")
+
+
+def _part(output: Path) -> Path:
+    """Return the file beside an output that becomes it when it is complete."""
+    return output.with_name(f".part.{output.name}")
+
+
+def _unwritable(output: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(f"--output must name a file that can be written, got {str(output)!r}: {error.strerror}")
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import dpci
-from dpci.report.panels import save
+from _panels import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

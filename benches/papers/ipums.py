@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.datasets.catalogue import Layout
-from dpci.datasets.tables import MISSING, Table
+from dpci.datasets import Layout
 from dpci.errors import InvalidInput
-from dpci.sources.files import read_table
+from papers.files import Table, read_bytes, read_csv
 
 _LAYOUT = (
     "a CSV file (.csv, .csv.gz) with a header, no missing value, the target in the last column with two values, of "
@@ -18,6 +17,7 @@ _LAYOUT = (
 )
 
 _LONGEST_CELL = 200
+_MISSING = "?"
 
 # What float() reads besides, such as 1_000 and the digits of other scripts, is text. The words are taken for numbers so
 # that a column of numbers with one of them is refused rather than becoming a category for each number.
@@ -48,7 +48,7 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     if not path.name.lower().endswith((".csv", ".csv.gz")):
         msg = f"an IPUMS extract must be {_LAYOUT}; got {str(path)!r}"
         raise InvalidInput(msg)
-    columns = {name: [cell.strip() for cell in cells] for name, cells in read_table(path).items()}
+    columns = {name: [cell.strip() for cell in cells] for name, cells in _read(path).items()}
     *features, target = columns
     if not features or not columns[target]:
         msg = f"{path} must have at least one row and two columns, got {len(columns[target])} x {len(columns)}"
@@ -67,10 +67,23 @@ def read_ipums(path: Path) -> tuple[Table, Layout]:
     return table, layout
 
 
+def _read(path: Path) -> dict[str, Sequence[str]]:
+    """Return the cells of each column as text."""
+    first, lines = read_csv(path, read_bytes(path))
+    header = [name.strip() for name in first]
+    if not header or len(set(header)) != len(header):
+        raise InvalidInput(f"{path} must begin with a line of distinct column names, got {header}")
+    rows = list(lines)
+    for row, cells in enumerate(rows, start=1):
+        if len(cells) != len(header):
+            raise InvalidInput(f"a line of {path} must have {len(header)} cells, got {len(cells)} in {_below(row)}")
+    return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
+
+
 def _check_cells(path: Path, name: str, cells: Sequence[str]) -> None:
     """Refuse missing values, and cells for whose length the whole column would need memory."""
     for row, cell in enumerate(cells, start=1):
-        if cell in {"", MISSING}:
+        if cell in {"", _MISSING}:
             msg = f"{path} must have no missing value, got {cell!r} in column {name!r}, {_below(row)}"
             raise InvalidInput(msg)
         if len(cell) > _LONGEST_CELL:

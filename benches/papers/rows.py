@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci.losses import Loss
-from dpci.papers.sources import Sources
+from papers.sources import Sources
 
 _F64 = NDArray[np.float64]
 

@@ -6,10 +6,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.datasets.catalogue import Layout
-from dpci.datasets.loaders import Dataset
-from dpci.datasets.tables import Table, entry, load_table
+from dpci.datasets import Dataset, Layout, load_layout, load_table
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from papers.files import Table
 
 _Items = TypeVar("_Items", NDArray[np.int64], list[tuple[str, str, str | None, float]])
 
@@ -48,10 +47,9 @@ def load_with_data_dependent_scaling(
     InvalidInput
         There is no such data set, or it has fewer rows or columns than asked for.
     """
-    source = entry(name)
     table = load_table(name, drop_missing=True, download=download)
-    X, y, names = scale_by_the_data(table, source.layout, n, d, seed=seed, stacklevel=3)
-    return Dataset(X=X, y=y, names=names, schema=None, licence=f"{source.licence}: {source.citation}")
+    X, y, names = scale_by_the_data(table, load_layout(name), n, d, seed=seed, stacklevel=3)
+    return Dataset(X=X, y=y, names=names, schema=None, licence=f"that of {name}, docs/public_data.md")
 
 
 def scale_by_the_data(
@@ -62,13 +60,13 @@ def scale_by_the_data(
     Parameters
     ----------
     table : dict of str to ndarray of shape (n,)
-        What :func:`load_table` or :func:`read_ipums` returned.
+        Columns as :func:`dpci.datasets.load_table` or :func:`papers.ipums.read_ipums` returns them.
     layout : Layout
-        That of the table.
+        Names and kinds of these columns.
     n, d, seed
         As for :func:`load_with_data_dependent_scaling`.
     stacklevel : int
-        Where the warning points: 1 is this function, 2 its caller.
+        Level at which the warning points: 1 is this function, 2 its caller.
 
     Returns
     -------
@@ -88,10 +86,11 @@ def scale_by_the_data(
     Examples
     --------
     >>> import warnings, numpy as np, dpci
+    >>> from papers.scaling import scale_by_the_data
     >>> warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
     >>> layout = dpci.datasets.Layout(columns=("age", "paid"), numeric=("age",), target="paid", positive=("yes",))
     >>> table = {"age": np.array([40.0, 20.0]), "paid": np.array(["yes", "no"])}
-    >>> X, y, names = dpci.datasets.scale_by_the_data(table, layout)
+    >>> X, y, names = scale_by_the_data(table, layout)
     >>> X.round(3).tolist(), y.tolist(), names
     ([[0.707, 0.707], [0.447, 0.894]], [1.0, -1.0], ('age', 'ones'))
     """

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.datasets import Layout, load_layout, load_table, read_ipums, scale_by_the_data
+from dpci.datasets import Layout, load_layout, load_table
 from dpci.errors import InvalidInput
-from dpci.papers.wang.experiments import TITLES, Prepared
-
-_Table: TypeAlias = dict[str, NDArray[Any]]
+from papers.files import Table
+from papers.ipums import read_ipums
+from papers.scaling import scale_by_the_data
+from papers.wang.experiments import TITLES, Prepared
 
 _EXTRACTS = ("us", "br")
 
@@ -23,12 +23,12 @@ class Sources:
     Parameters
     ----------
     us, br : Path, optional
-        Files of the user's extracts of IPUMS, see :func:`dpci.datasets.read_ipums`.
+        Files of the user's extracts of IPUMS, see :func:`papers.ipums.read_ipums`.
     """
 
     us: Path | None = None
     br: Path | None = None
-    _parsed: dict[str, tuple[_Table, Layout]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _parsed: dict[str, tuple[Table, Layout]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def has(self, name: str) -> bool:
         """Whether a data set is public or was named by the user."""
@@ -67,7 +67,7 @@ class Sources:
         _, _, names = self._scaled(name, 1, d)
         return names[:d]
 
-    def table(self, name: str) -> tuple[_Table, Layout]:
+    def table(self, name: str) -> tuple[Table, Layout]:
         """Columns of a data set before any scaling, complete rows only; errors as for :meth:`rows`."""
         if name not in self._parsed:
             self._parsed[name] = self._parse(name)
@@ -86,7 +86,7 @@ class Sources:
             msg = f"{path} must give at least {d} columns, one for each number and each category: {error}"
             raise InvalidInput(msg) from error
 
-    def _parse(self, name: str) -> tuple[_Table, Layout]:
+    def _parse(self, name: str) -> tuple[Table, Layout]:
         if name not in _EXTRACTS:
             return load_table(name, drop_missing=True), load_layout(name)
         path = self.file(name)

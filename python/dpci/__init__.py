@@ -57,7 +57,6 @@ __all__ = [
     "losses",
     "lowlevel",
     "multinomial",
-    "papers",
     "per_instance",
     "plan",
     "plan_table",
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
         datasets,
         lowlevel,
         multinomial,
-        papers,
         per_instance,
         regression,
         schema,
@@ -91,7 +89,7 @@ if TYPE_CHECKING:
     from dpci.public import *
 else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
-    _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "papers", "per_instance", "schema"}
+    _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "per_instance", "schema"}
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
     _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "StrataFit"}
     _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table"}
@@ -106,8 +104,6 @@ else:
             from dpci._core import __version__ as version  # noqa: PLC0415  # completion does without the core
 
             return version
-        if name == "papers":  # whose modules ask for public names while they are loaded
-            return importlib.import_module("dpci.papers")
         with _LOADING:
             try:
                 if name in _MODULES:  # scikit-learn, which one of them needs, is optional

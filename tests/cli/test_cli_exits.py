@@ -263,15 +263,9 @@ def test_other_commands_replace_nothing_that_they_read(tmp_path, monkeypatch, ca
     public.parent.mkdir()
     public.write_text("kept")
     monkeypatch.setenv("DPCI_DATA", str(tmp_path))
-    for argv in (
-        ("data", "adult_sample", "--force", "--export", str(public)),
-        ("tables", "--table", "5", "--output", str(public)),
-        ("tables", "--table", "5", "--us", str(tmp_path / "us.csv"), "--output", str(tmp_path / "us.csv")),
-        ("tables", "--table", "5", "--checkpoint", str(public.parent), "--output", str(public.parent / "adult.data")),
-    ):
-        code, out, err = ended(capsys, *argv)
-        assert (code, out) == (2, "")
-        assert "must not be one of the input files" in err
+    code, out, err = ended(capsys, "data", "adult_sample", "--force", "--export", str(public))
+    assert (code, out) == (2, "")
+    assert "must not be one of the input files" in err
     assert public.read_text() == "kept"
 
 

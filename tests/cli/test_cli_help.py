@@ -166,7 +166,7 @@ def test_a_script_for_each_shell(shell, capsys):
     ("words", "found"),
     [
         ("coverage adult_s", ["adult_sample"]),
-        ("data war", ["warfarin"]),
+        ("data ba", ["bank"]),
         ("fit t.csv --loss s", ["smooth_hinge", "soft_logistic", "squared"]),
         ("fit t.csv --mechanism ", ["objective", "output"]),
         ("fit t.csv --l2", ["--l2-strength"]),

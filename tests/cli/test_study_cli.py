@@ -187,7 +187,7 @@ def test_sources_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     path = str(tmp_path / "none.csv")
     assert "a table must be readable" in refusal(capsys, "coverage", path, "--schema", "adult_demo", *SHORT[2:])
     assert "(adult_sample, adult," in refusal(capsys, "coverage", "adults", *SHORT[2:])
-    assert main(["coverage", "warfarin", *SHORT[2:], "--schema", "adult_demo"]) == 2
+    assert main(["coverage", "bank", *SHORT[2:], "--schema", "adult_demo"]) == 2
     # Its own file, or what to do about it, and not a table of the user's.
     assert "a table must be" not in capsys.readouterr().err
     assert "Missing argument" in refusal(capsys, "coverage", *SHORT[2:])

@@ -8,6 +8,7 @@ from sklearn.svm import LinearSVC
 import dpci
 from dpci import lowlevel
 from dpci.losses import Hinge
+from papers.scaling import load_with_data_dependent_scaling
 from support.exact_hinge import distance, exact_minimum
 from support.kddcup99 import needs_percent10
 from support.unoptimality import unoptimality
@@ -187,7 +188,7 @@ def test_the_packaged_census_sample(l2_strength):
 @pytest.fixture(scope="module")
 def connections():
     with pytest.warns(dpci.PrivacyLeakWarning):
-        return dpci.datasets.load_with_data_dependent_scaling("kddcup99", 30_000, 40)
+        return load_with_data_dependent_scaling("kddcup99", 30_000, 40)
 
 
 @needs_percent10

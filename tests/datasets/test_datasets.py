@@ -3,7 +3,6 @@
 import gzip
 import importlib
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from dpci import datasets
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import ADULT, CATALOGUE, CREDIT_DEFAULT
-from dpci.errors import DpciError, InvalidInput, PrivacyLeakWarning
+from dpci.errors import DpciError, InvalidInput
 
 
 def here(name: str, split: str) -> bool:
@@ -114,12 +113,12 @@ def test_every_category_of_adult_is_in_the_public_list() -> None:
 
 
 def test_packaged_schemas_state_their_sources() -> None:
-    assert datasets.schema_names() == ("adult", "adult_demo", "bank", "credit_default", "kddcup99", "warfarin")
+    assert datasets.schema_names() == ("adult", "adult_demo", "bank", "credit_default", "kddcup99")
     for name in datasets.schema_names():
         schema = datasets.load_schema(name)
         assert schema.name == name
         assert schema.source
-        assert schema.licence == ("CC BY-SA 4.0" if name == "warfarin" else "CC BY 4.0")
+        assert schema.licence == "CC BY 4.0"
         assert all(column.source for column in schema.columns)
 
 
@@ -218,58 +217,6 @@ def test_a_table_without_missing_values() -> None:
 def test_layouts_of_the_catalogue() -> None:
     layout = datasets.load_layout("credit_default")
     assert (layout.target, layout.positive, layout.ignored) == ("Y", ("1",), ("ID",))
-    for other in ("iris", "warfarin", None, []):
+    for other in ("iris", None, []):
         with pytest.raises(InvalidInput, match="a data set must be one of"):
             datasets.load_layout(other)
-
-
-def test_scaling_by_the_data_warns() -> None:
-    table = {"age": np.array([40.0, 20.0]), "paid": np.array(["yes", "no"])}
-    layout = datasets.Layout(columns=("age", "paid"), numeric=("age",), target="paid", positive=("yes",))
-    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE") as caught:
-        X, y, names = datasets.scale_by_the_data(table, layout)
-    assert caught[0].filename == __file__
-    np.testing.assert_allclose(X, [[np.sqrt(0.5)] * 2, [0.2**0.5, 0.8**0.5]], rtol=1e-12)
-    assert (y.tolist(), names) == ([1.0, -1.0], ("age", "ones"))
-
-
-@needs("adult")
-def test_data_dependent_scaling_of_adult() -> None:
-    with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
-        data = datasets.load_with_data_dependent_scaling("adult")
-    check(data, (30_162, 105), 7_508)
-    assert data.schema is None
-    assert data.names[:3] == ("age", "fnlwgt", "education-num")
-    assert data.names[6:8] == ("workclass=Federal-gov", "workclass=Local-gov")
-    assert data.names[-2:] == ("native-country=Yugoslavia", "ones")
-    np.testing.assert_allclose(np.linalg.norm(data.X, axis=1), 1.0, rtol=1e-13)
-
-    # Against the definition, spelled out for a few rows.
-    table = datasets.load_table("adult")
-    complete = np.all([column != "?" for column in table.values()], axis=0)
-    order = np.random.default_rng(3).permutation(complete.sum())[:50]
-    numeric = np.array([table[c][complete] / table[c][complete].max() for c in data.names[:6]]).T[order]
-    expected = numeric[:, :4] / np.maximum(np.linalg.norm(numeric[:, :4], axis=1), 1.0)[:, None]
-    expected = np.hstack([expected, np.ones((50, 1))])
-    expected /= np.linalg.norm(expected, axis=1)[:, None]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        small = datasets.load_with_data_dependent_scaling("adult", n=50, d=4, seed=3)
-    np.testing.assert_allclose(small.X, expected, rtol=1e-12)
-    np.testing.assert_array_equal(small.y > 0, table["income"][complete][order] == ">50K")
-
-
-@needs("kddcup99", "percent10")
-@pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
-def test_data_dependent_scaling_of_kddcup99() -> None:
-    data = datasets.load_with_data_dependent_scaling("kddcup99", n=5_000)
-    # 36 numeric columns that are not constant zero, 80 categories, ones.
-    assert data.X.shape == (5_000, 117)
-
-
-@needs("bank")
-@pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
-@pytest.mark.parametrize(("n", "d"), [(0, None), (None, 52), (50_000, None), (-1, 3)])
-def test_data_dependent_scaling_within_the_file(n: int | None, d: int | None) -> None:
-    with pytest.raises(InvalidInput, match="must be between 1 and"):
-        datasets.load_with_data_dependent_scaling("bank", n=n, d=d)

@@ -77,8 +77,7 @@ def called_by_users():
 
 # What they do needs files that are not in the package: each is shown in docs/public_data.md.
 NEED_FILES = {f"dpci.datasets.{name}" for name in ("load_adult", "load_bank", "load_credit_default", "load_kddcup99")}
-NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_table", "load_warfarin", "simulate_kddcup99")}
-NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_with_data_dependent_scaling", "read_ipums")}
+NEED_FILES |= {f"dpci.datasets.{name}" for name in ("load_table", "simulate_kddcup99")}
 
 
 def test_what_users_call_has_an_example():

@@ -22,10 +22,6 @@ FACE = "dpci"
 
 # Files at the top that are no rooms.
 ENTRANCES = {"public", "further", "__init__", "__main__"}
-# Programs on the public names, which import the face as a user does.
-USERS = {"papers"}
-# What these programs share with the plots of the package.
-STYLE = {"dpci.report.style", "dpci.report.panels"}
 MOST_FILES = {"cli": 14, "cli/commands": 14, "model": 13}
 
 
@@ -83,7 +79,7 @@ def allowed():
         named = set(re.findall(r"`(\w+)`", cell))
         if "all above but" in cell:
             named = set(found) - named
-        found[name] = None if cell.strip() == "public names" else named | ({"errors"} - {name})
+        found[name] = named | ({"errors"} - {name})
     return found
 
 
@@ -124,15 +120,15 @@ def test_rooms_import_what_their_row_allows():
     breaches = [
         str(each)
         for each in IMPORTS
-        if room(each.importer) not in {*USERS, *ENTRANCES, "", room(each.module)}
+        if room(each.importer) not in {*ENTRANCES, "", room(each.module)}
         and each.module != FACE
         and room(each.module) not in ALLOWED[room(each.importer)]
     ]
     assert breaches == []
 
 
-def test_nothing_but_papers_imports_the_face():
-    assert [str(each) for each in IMPORTS if each.module == FACE and room(each.importer) not in USERS] == []
+def test_nothing_imports_the_face():
+    assert [str(each) for each in IMPORTS if each.module == FACE] == []
 
 
 def circles(edges):
@@ -235,18 +231,25 @@ def test_public_objects_name_the_module_that_exports_them():
 
 
 def test_papers_are_written_on_public_names():
+    """The published experiments in benches are programs of a user, but for the style of plots that they share."""
+    paths = sorted((ROOT / "benches" / "papers").rglob("*.py"))
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    style = "dpci.report.style"
     public = {f"{module.__name__}.{name}" for module in public_modules() for name in module.__all__}
     public |= {module.__name__ for module in public_modules()}
-    for each in IMPORTS:
-        if room(each.importer) == "papers" and room(each.module) != "papers" and each.module not in STYLE:
-            assert ".".join(filter(None, (each.module, each.name))) in public, str(each)
-    texts = [path.read_text(encoding="utf-8") for name, path in FILES.items() if room(name) == "papers"]
-    assert [text for text in texts if re.search(r"\b_core\b", text)] == []
-    texts = [re.sub("|".join(map(re.escape, sorted(STYLE))), "", text) for text in texts]
-    named = set(re.findall(r"(?<!from )(?<!import )\bdpci\.(\w+)", "".join(texts)))
+    found = {each for name, text in texts.items() for each in read_imports(name, text, public)}
+    assert len(found) > 20
+    assert [str(each) for each in found if each.module != style and whole(each) not in public] == []
+    assert [name for name, text in texts.items() if re.search(r"\b_core\b", text)] == []
+    text = "".join(texts.values()).replace(style, "")
+    named = set(re.findall(r"(?<!from )(?<!import )\bdpci\.(\w+)", text))
     assert named <= {*dpci.__all__, "sklearn"}
-    inner = set(re.findall(r"\bdpci\.(?!papers)(\w+\.[a-zA-Z]\w*)", "".join(texts)))
+    inner = set(re.findall(r"\bdpci\.(\w+\.[a-zA-Z]\w*)", text))
     assert {each for each in inner if f"dpci.{each}" not in public} == set()
+
+
+def whole(each):
+    return ".".join(filter(None, (each.module, each.name)))
 
 
 # Who asks the core for a release.

@@ -189,7 +189,7 @@ def test_formulas_and_docstrings_are_converted(site):
 @pytest.mark.lint
 def test_the_commands_are_described(site):
     text = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
-    for command in ("fit", "coverage", "tables", "data", "audit", "ledger", "ledger create"):
+    for command in ("fit", "coverage", "data", "audit", "ledger", "ledger create"):
         assert f"Usage: dpci {command}" in text, command
 
 

@@ -3,24 +3,23 @@
 import csv
 import gzip
 import math
+import os
 import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pooch
 import pytest
 
-from dpci import datasets
-from dpci.cli.main import main
-from dpci.datasets import files as _files
-from dpci.datasets import warfarin as _warfarin
-from dpci.datasets.catalogue import CATALOGUE, WARFARIN
-from dpci.datasets.warfarin import warfarin_table
+from dpci.datasets import DatasetUnavailable
 from dpci.errors import InvalidInput
+from papers.wu import warfarin as _warfarin
+from papers.wu.warfarin import FILE, SCHEMA, load_warfarin, warfarin_table
 
-FILE = WARFARIN.files["train"]
-real = pytest.mark.skipif(_files.find(FILE) is None, reason="the warfarin file is not in DPCI_DATA")
+real = pytest.mark.skipif(
+    not list(Path(os.environ.get("DPCI_DATA", "/nowhere")).glob(f"{FILE}*")),
+    reason="the warfarin file is not in DPCI_DATA",
+)
 
 HEADER = ("PharmGKB Subject ID", *_warfarin._COLUMNS, "VKORC1 497 consensus", "")
 _FLAGS = (*_warfarin._INDUCERS, "Amiodarone (Cordarone)", "Subject Reached Stable Dose of Warfarin")
@@ -60,7 +59,7 @@ def test_rows_follow_the_public_bounds(tmp_path: Path) -> None:
         {"Age": "10 - 19", "Height (cm)": "300", "VKORC1 -1639 consensus": "A/A", "CYP2C9 consensus": "*1/*5"},
         {"Amiodarone (Cordarone)": "1", "CYP2C9 consensus": "*2/*3", "Therapeutic Dose of Warfarin": "400"},
     )
-    data = datasets.load_warfarin(write(tmp_path / "w.csv", *changes))
+    data = load_warfarin(write(tmp_path / "w.csv", *changes))
     assert data.X.shape == (4, 15)
     assert data.names[:6] == ("age", "height", "weight", "race=Asian", "race=Black or African American", "race=Unknown")
     assert data.names[6:10] == ("enzyme_inducer=yes", "amiodarone=yes", "vkorc1=A/G", "vkorc1=A/A")
@@ -74,7 +73,7 @@ def test_rows_follow_the_public_bounds(tmp_path: Path) -> None:
     # sqrt(81) is half of sqrt(324); 400 mg are clipped.
     np.testing.assert_allclose(data.y, [0.0, -1.0, 0.0, 1.0], atol=1e-15)
     assert "CC BY-SA 4.0" in data.licence
-    merged = datasets.load_warfarin(tmp_path / "w.csv", unknown_race="reference", largest_dose=100)
+    merged = load_warfarin(tmp_path / "w.csv", unknown_race="reference", largest_dose=100)
     assert merged.X.shape == (4, 14)
     np.testing.assert_array_equal(merged.X, np.delete(data.X, 5, axis=1))
     np.testing.assert_allclose(merged.y, [0.8, -1.0, 0.8, 1.0], atol=1e-15)
@@ -84,8 +83,8 @@ def test_rows_follow_the_public_bounds(tmp_path: Path) -> None:
 def test_incomplete_rows_are_left_out(tmp_path: Path, missing: str) -> None:
     changes = ({}, {missing: "NA"}, {missing: ""}, {"CYP2C9 consensus": "NA"}, {"VKORC1 -1639 consensus": "NA"})
     path = write(tmp_path / "w.csv.gz", *changes, {"Subject Reached Stable Dose of Warfarin": "NA"})
-    assert len(datasets.load_warfarin(path).y) == 1
-    assert len(datasets.load_warfarin(path, stable_only=False).y) == 2
+    assert len(load_warfarin(path).y) == 1
+    assert len(load_warfarin(path, stable_only=False).y) == 2
 
 
 def test_flags_are_numbers(tmp_path: Path) -> None:
@@ -151,61 +150,43 @@ def test_imputed_genotypes(tmp_path: Path, race: str, sites: dict[str, str], gen
 )
 def test_values_that_cannot_be(tmp_path: Path, change: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        datasets.load_warfarin(write(tmp_path / "w.csv", {}, change))
+        load_warfarin(write(tmp_path / "w.csv", {}, change))
 
 
 def test_files_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(datasets.DatasetUnavailable, match=r"can be read, got .*none\.csv"):
-        datasets.load_warfarin(tmp_path / "none.csv")
+    with pytest.raises(InvalidInput, match=r"must be readable, got .*none\.csv"):
+        load_warfarin(tmp_path / "none.csv")
     (tmp_path / "w.csv").write_bytes(b"a,b\n1,2\n")
     with pytest.raises(InvalidInput, match="must have the columns of the consortium's table, got none named 'Age'"):
-        datasets.load_warfarin(tmp_path / "w.csv")
+        load_warfarin(tmp_path / "w.csv")
     for content in (b"", b"\xff\xfe\x00"):
         (tmp_path / "w.csv").write_bytes(content)
         with pytest.raises(InvalidInput, match=r"w\.csv"):
-            datasets.load_warfarin(tmp_path / "w.csv")
+            load_warfarin(tmp_path / "w.csv")
     (tmp_path / "w.csv.gz").write_bytes(b"no archive")
-    with pytest.raises(datasets.DatasetUnavailable, match="can be read"):
-        datasets.load_warfarin(tmp_path / "w.csv.gz")
+    with pytest.raises(InvalidInput, match="must be readable"):
+        load_warfarin(tmp_path / "w.csv.gz")
     with pytest.raises(InvalidInput, match="must have a complete row"):
-        datasets.load_warfarin(write(tmp_path / "w.csv"))
+        load_warfarin(write(tmp_path / "w.csv"))
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"stable_only": "yes"}, "stable_only"),
-        ({"genotypes": "guessed"}, "genotypes"),
-        ({"unknown_race": None}, "unknown_race"),
-        ({"largest_dose": math.nan}, "largest_dose must be finite and > 0"),
-        ({"largest_dose": 0}, "largest_dose"),
-        ({"largest_dose": "324"}, "largest_dose"),
-    ],
-)
-def test_options_that_cannot_be(tmp_path: Path, option: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        datasets.load_warfarin(write(tmp_path / "w.csv", {}), **option)
+@pytest.mark.parametrize("bound", [math.nan, math.inf, 0.0])
+def test_bounds_that_cannot_be(tmp_path: Path, bound: float) -> None:
+    with pytest.raises(InvalidInput, match="largest_dose must be finite and > 0"):
+        load_warfarin(write(tmp_path / "w.csv", {}), largest_dose=bound)
 
 
-def test_it_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch(*_: object) -> None:
-        pytest.fail("the file was to be downloaded")
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", fetch)
-    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
+def test_another_file_is_read_only_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DPCI_DATA", raising=False)
-    cached = tmp_path / "cache" / "dpci" / FILE.path
-    cached.parent.mkdir(parents=True)
-    write(cached, {})
-    with pytest.raises(datasets.DatasetUnavailable, match=r"set DPCI_DATA .*which dpci never downloads"):
-        datasets.load_warfarin()
-    assert FILE.url is None
-    assert all(file.url for entry in CATALOGUE.values() for file in entry.files.values())
-    # Another file in the place of the published one is refused, and accepted when it is named.
-    monkeypatch.setenv("DPCI_DATA", str(tmp_path / "cache" / "dpci"))
-    with pytest.raises(datasets.DatasetUnavailable, match="must be the published file with sha256"):
-        datasets.load_warfarin()
-    assert len(datasets.load_warfarin(cached).y) == 1
+    with pytest.raises(DatasetUnavailable, match="set DPCI_DATA to a folder with your copy, which is never downloaded"):
+        load_warfarin()
+    path = tmp_path / FILE
+    path.parent.mkdir()
+    write(path, {})
+    monkeypatch.setenv("DPCI_DATA", str(tmp_path))
+    with pytest.raises(DatasetUnavailable, match="must be the published file with sha256"):
+        load_warfarin()
+    assert len(load_warfarin(path).y) == 1
 
 
 @real
@@ -214,7 +195,7 @@ def test_it_is_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     [({}, 3_450), ({"stable_only": False}, 3_524), ({"genotypes": "imputed"}, 4_196)],
 )
 def test_counts(options: dict[str, object], n: int) -> None:
-    data = datasets.load_warfarin(**options)
+    data = load_warfarin(**options)
     assert data.X.shape == (n, 15)
     assert data.X.dtype == data.y.dtype == np.float64
     assert data.X.flags.c_contiguous
@@ -227,7 +208,7 @@ def test_the_published_rows() -> None:
     table = warfarin_table()
     assert Counter(table["vkorc1"].tolist()) == {"A/A": 1_219, "A/G": 1_201, "G/G": 1_030}
     assert Counter(table["race"].tolist())["Unknown"] == 242
-    listed = datasets.load_schema("warfarin").columns[-1].categories
+    listed = SCHEMA.columns[-1].categories
     assert (~np.isin(table["cyp2c9"], listed)).sum() == 11
     assert table["sqrt_dose"].max() == pytest.approx(17.748, abs=1e-3)
     assert [int((table[drug] == "yes").sum()) for drug in ("enzyme_inducer", "amiodarone")] == [29, 151]
@@ -243,19 +224,8 @@ def test_the_rules_agree_with_measured_genotypes() -> None:
     assert filled == {"A/G": 595, "G/G": 500, "A/A": 294, "": 110}
 
 
-@real
-def test_it_can_be_listed_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data"]) == 0
-    line = capsys.readouterr().out.splitlines()[-1].split("  ")
-    assert line[0] == "warfarin"
-    assert "CC BY-SA 4.0" in line
-    assert main(["data", "warfarin", "--export", str(tmp_path / "w.csv")]) == 0
-    X, y, _ = datasets.load_schema("warfarin").transform(dict(zip(*columns(tmp_path / "w.csv"), strict=True)))
-    np.testing.assert_allclose(X, datasets.load_warfarin().X, atol=1e-12)
-    np.testing.assert_allclose(y, datasets.load_warfarin().y, atol=1e-12)
-
-
-def columns(path: Path) -> tuple[list[str], list[list[str]]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    return header, [list(column) for column in zip(*rows, strict=True)]
+def test_the_schema_states_its_sources() -> None:
+    assert SCHEMA.name == "warfarin"
+    assert SCHEMA.source
+    assert SCHEMA.licence == "CC BY-SA 4.0"
+    assert all(column.source for column in SCHEMA.columns)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpci.report.panels import blocks, grid, head, label, legend, log_numbers, save
-from dpci.report.style import BLUE, LETTERS, WIDTH, symbols
+from _panels import blocks, grid, head, label, legend, save
+from dpci.report.style import BLUE, LETTERS, WIDTH, log_numbers, symbols
 
 pytest.importorskip("matplotlib")
 

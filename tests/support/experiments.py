@@ -5,17 +5,18 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpci.datasets.loaders import Dataset, load_schema
+from dpci.datasets import Dataset
 from dpci.datasets.tables import load_sample_table
-from dpci.papers.finding import Repeats
-from dpci.papers.li import experiments as utility
-from dpci.papers.li import measure as utility_measure
-from dpci.papers.redberg import experiments as per_instance
-from dpci.papers.redberg import setup as per_instance_setup
-from dpci.papers.rows import unit_rows
-from dpci.papers.wu import experiments as regression
-from dpci.papers.wu import methods as regression_methods
-from dpci.papers.wu import setup as regression_setup
+from papers.finding import Repeats
+from papers.li import experiments as utility
+from papers.li import measure as utility_measure
+from papers.redberg import experiments as per_instance
+from papers.redberg import setup as per_instance_setup
+from papers.rows import unit_rows
+from papers.wu import experiments as regression
+from papers.wu import methods as regression_methods
+from papers.wu import setup as regression_setup
+from papers.wu.warfarin import SCHEMA
 from support.reproduced import use_the_sample
 
 FEW = Repeats(n_repeats=2, n_threads=1)
@@ -32,7 +33,7 @@ def sample_rows(n=4_000):
 def made_up_patients(n=1_500, *, unknown_race="reference", largest_dose=144.0):
     """Rows of the columns of the warfarin data, with doses that depend on age, weight and VKORC1."""
     rng = np.random.default_rng(9)
-    schema = load_schema("warfarin")
+    schema = SCHEMA
     race = next(column for column in schema.columns if column.name == "race")
     known = tuple(name for name in race.categories if name != "Unknown" or unknown_race == "level")
     columns = [dataclasses.replace(race, categories=known) if column is race else column for column in schema.columns]

@@ -40,8 +40,8 @@ class Left:
 
     # Downloads, or reads files of the user's machine; their readers are fuzzed through the command line.
     FUNCTIONS = frozenset({
-        "load_adult", "load_bank", "load_credit_default", "load_kddcup99", "load_warfarin", "load_table",
-        "load_layout", "load_with_data_dependent_scaling", "read_ipums", "scale_by_the_data", "simulate_kddcup99",
+        "load_adult", "load_bank", "load_credit_default", "load_kddcup99", "load_table",
+        "load_layout", "simulate_kddcup99",
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({

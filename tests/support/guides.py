@@ -1,6 +1,7 @@
 """Runs the blocks of a guide in order, in one namespace and one folder, and compares what they print with the page.
 
-A block of Python runs as it stands; in a console block each line after ``$ dpci`` goes to the command line. The text
+A block of Python runs as it stands; in a console block each line after ``$ dpci`` goes to the command
+line, and after ``$ python benches/papers`` to the published experiments. The text
 block that follows is what they print. Under the mark ``<!-- numbers vary -->``, for noise that is real, only the text
 around the numbers is compared, and every number may be another. ``python tests/support/guides.py PAGE ...`` writes what
 the blocks print into the pages.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dpci.cli.main import main
+from papers.command import main as repeat_paper
 
 VARIES = "<!-- numbers vary -->\n"
 _BLOCK = re.compile(
@@ -93,8 +95,9 @@ def run(page: str, name: str) -> list[Block]:
 def _commands(code: str, where: str) -> None:
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
-        assert words[:2] == ["$", "dpci"], f"{where}: a console block runs dpci, got {line!r}"
-        status = main(words[2:])
+        is_paper = words[:3] == ["$", "python", "benches/papers"]
+        assert is_paper or words[:2] == ["$", "dpci"], f"{where}: a console block runs dpci, got {line!r}"
+        status = repeat_paper(words[3:]) if is_paper else main(words[2:])
         assert status == 0, f"{where}: exit code {status}: {line}"
 
 

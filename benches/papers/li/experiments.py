@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from dpci.papers.finding import Finding, Repeats, Report
-from dpci.papers.li import figures as utility_figures
-from dpci.papers.li.measure import (
+from papers.finding import Finding, Repeats, Report
+from papers.li import figures as utility_figures
+from papers.li.measure import (
     DELTA,
     MECHANISMS,
     ORDERS,
@@ -21,7 +21,7 @@ from dpci.papers.li.measure import (
     cases,
     measure,
 )
-from dpci.papers.sources import Sources
+from papers.sources import Sources
 
 _NOTES = (
     (
@@ -234,7 +234,7 @@ def _report(
         facts=[*facts, *run.facts(seconds)],
         notes=[*notes, *_NOTES, _NOT_PRIVATE],
         data={
-            "paper": "S4",
+            "paper": "li",
             "experiment": name,
             "private": False,
             "delta": DELTA,

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpci.papers.li.measure import DELTA, MECHANISMS, SPANS
-from dpci.report.panels import grid, head, label, legend, log_numbers
-from dpci.report.style import BLUE, GREEN, ORANGE, PURPLE
+from _panels import grid, head, label, legend
+from dpci.report.style import BLUE, GREEN, ORANGE, PURPLE, log_numbers
+from papers.li.measure import DELTA, MECHANISMS, SPANS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpci.papers.li.measure import Case, Found, Losses, Order
+    from papers.li.measure import Case, Found, Losses, Order
 
 # One colour for each measuring point, orange for the real losses as in the paper.
 _COLOURS = (BLUE, GREEN, PURPLE)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 import dpci
 from dpci.losses import Loss
 from dpci.lowlevel import minimize_erm
-from dpci.papers.finding import Repeats
-from dpci.papers.rows import DataSet, wide_classes
-from dpci.papers.sources import Sources
 from dpci.utility import UtilityCurve
+from papers.finding import Repeats
+from papers.rows import DataSet, wide_classes
+from papers.sources import Sources
 
 _F64: TypeAlias = NDArray[np.float64]
 Mechanism: TypeAlias = Literal["paper", "tight"]

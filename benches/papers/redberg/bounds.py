@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.papers.finding import Calibration, Finding, Repeats
-from dpci.papers.redberg import figures as per_instance_figures
-from dpci.papers.redberg.figures import MethodLosses
-from dpci.papers.redberg.setup import (
+from dpci.per_instance import Report, ex_post_losses_not_private
+from papers.finding import Calibration, Finding, Repeats
+from papers.redberg import figures as per_instance_figures
+from papers.redberg.figures import MethodLosses
+from papers.redberg.setup import (
     DELTA,
     ROW_NOTES,
     SHARES,
@@ -24,9 +25,8 @@ from dpci.papers.redberg.setup import (
     required_ridge,
     write_report,
 )
-from dpci.papers.rows import DataSet
-from dpci.papers.sources import Sources
-from dpci.per_instance import Report, ex_post_losses_not_private
+from papers.rows import DataSet
+from papers.sources import Sources
 
 _F64: TypeAlias = NDArray[np.float64]
 

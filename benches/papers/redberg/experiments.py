@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 import dpci
 from dpci.lowlevel import minimize_erm
-from dpci.papers.finding import Finding, Repeats
-from dpci.papers.redberg import figures as per_instance_figures
-from dpci.papers.redberg.setup import (
+from papers.finding import Finding, Repeats
+from papers.redberg import figures as per_instance_figures
+from papers.redberg.setup import (
     CALIBRATIONS,
     DELTA,
     ROW_NOTES,
@@ -26,8 +26,8 @@ from dpci.papers.redberg.setup import (
     std_dev,
     write_report,
 )
-from dpci.papers.rows import DataSet, separable_classes
-from dpci.papers.sources import Sources
+from papers.rows import DataSet, separable_classes
+from papers.sources import Sources
 
 _F64: TypeAlias = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.papers.redberg.setup import DELTA
-from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend, log_numbers
-from dpci.report.style import BLUE, GREEN, GREY, LETTERS, PURPLE, SKY, VERMILION
+from _panels import PANELS_A_LINE, grid, head, label, legend
+from dpci.report.style import BLUE, GREEN, GREY, LETTERS, PURPLE, SKY, VERMILION, log_numbers
+from papers.redberg.setup import DELTA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dpci
-from dpci.papers.finding import Calibration, Repeats, Report
-from dpci.papers.rows import NOMINAL, DataSet, credit_default, soft_labels
-from dpci.papers.sources import Sources
+from papers.finding import Calibration, Repeats, Report
+from papers.rows import NOMINAL, DataSet, credit_default, soft_labels
+from papers.sources import Sources
 
 DELTA = 1e-6
 """delta of one release, and the failure probability of a bound."""
@@ -122,7 +122,7 @@ def write_report(
         facts=[*facts, *run.facts(seconds)],
         notes=[*notes, _COMMON, _NOT_PRIVATE],
         data={
-            "paper": "S2",
+            "paper": "redberg",
             "experiment": name,
             "private": False,
             "delta": DELTA,

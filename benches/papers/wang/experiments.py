@@ -5,8 +5,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import dpci
 from dpci.losses import Loss
-from dpci.papers.finding import Calibration
-from dpci.papers.wang.published import Setting
+from papers.finding import Calibration
+from papers.wang.published import Setting
 
 Varied: TypeAlias = Literal["n", "d", "epsilon_1", "epsilon_2", "epsilon_3"]
 

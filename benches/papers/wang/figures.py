@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpci.papers.wang.experiments import EPSILONS, N_COLUMNS, TITLES, Panel
-from dpci.papers.wang.published import LOSSES
-from dpci.papers.wang.report import FigureData
-from dpci.report.panels import PANELS_A_LINE, grid, head, label, legend
-from dpci.report.panels import save as write
+from _panels import PANELS_A_LINE, grid, head, label, legend
+from _panels import save as write
 from dpci.report.style import BLUE, VERMILION
+from papers.wang.experiments import EPSILONS, N_COLUMNS, TITLES, Panel
+from papers.wang.published import LOSSES
+from papers.wang.report import FigureData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

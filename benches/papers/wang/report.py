@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpci.errors import InvalidInput
-from dpci.papers.finding import Calibration, Report
-from dpci.papers.sources import Sources
-from dpci.papers.wang.experiments import FIGURES, TABLES, TITLES, Cell, FigurePlan, Panel
-from dpci.papers.wang.published import COVERAGE, LOSSES, SETTINGS, Setting
-from dpci.papers.wang.studies import Lengths, Outcome, Outcomes, Run, row_notes
+from papers.finding import Calibration, Report
+from papers.sources import Sources
+from papers.wang.experiments import FIGURES, TABLES, TITLES, Cell, FigurePlan, Panel
+from papers.wang.published import COVERAGE, LOSSES, SETTINGS, Setting
+from papers.wang.studies import Lengths, Outcome, Outcomes, Run, row_notes
 
 _WORDS = (
     "LR: logistic regression, SVM: Huber hinge with h=1; obj and output: perturbation of the objective and of the "
@@ -53,7 +53,7 @@ def run_table(number: int, calibrations: tuple[Calibration, ...], sources: Sourc
     Raises
     ------
     InvalidInput, DatasetUnavailable
-        If the number is not that of a table, and as for :meth:`dpci.papers.wang.studies.Run.outcomes`.
+        If the number is not that of a table, and as for :meth:`papers.wang.studies.Run.outcomes`.
     """
     _check("table", number, TABLES)
     _check("calibrations", calibrations, (("paper",), ("tight",), ("paper", "tight")))
@@ -125,7 +125,7 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
     Returns
     -------
     FigureData
-        Not private. ``report`` has the numbers, and :func:`dpci.papers.wang.figures.draw` draws them.
+        Not private. ``report`` has the numbers, and :func:`papers.wang.figures.draw` draws them.
 
     Raises
     ------

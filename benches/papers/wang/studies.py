@@ -10,10 +10,10 @@ import numpy as np
 
 import dpci
 from dpci.errors import InvalidInput, RegularizationTooSmall
-from dpci.papers.finding import Calibration, run_facts, run_values, silent
-from dpci.papers.sources import Sources
-from dpci.papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Prepared
 from dpci.simulate import CoverageStudy
+from papers.finding import Calibration, run_facts, run_values, silent
+from papers.sources import Sources
+from papers.wang.experiments import L2_STRENGTH, TITLES, Cell, Prepared
 
 LEVEL = 0.95
 
@@ -99,7 +99,7 @@ class Run:
         Raises
         ------
         InvalidInput, DatasetUnavailable
-            As for :func:`dpci.simulate.coverage` and :meth:`dpci.papers.sources.Sources.rows`; also for a user's
+            As for :func:`dpci.simulate.coverage` and :meth:`papers.sources.Sources.rows`; also for a user's
             file with too few rows, or a checkpoint that is not a folder.
 
         Warns

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.papers.finding import Finding, Repeats, Report
-from dpci.papers.sources import Sources
-from dpci.papers.wu import figures as regression_figures
-from dpci.papers.wu.methods import (
+from papers.finding import Finding, Repeats, Report
+from papers.sources import Sources
+from papers.wu import figures as regression_figures
+from papers.wu.methods import (
     METHODS,
     Method,
     candidates,
@@ -23,7 +23,7 @@ from dpci.papers.wu.methods import (
     sensitivity,
     without_noise,
 )
-from dpci.papers.wu.setup import EPSILONS, PRIOR, Patients, Split, noise_error, patients, score, standard_error
+from papers.wu.setup import EPSILONS, PRIOR, Patients, Split, noise_error, patients, score, standard_error
 
 _F64: TypeAlias = NDArray[np.float64]
 Cell: TypeAlias = tuple[str, float]
@@ -354,7 +354,7 @@ def _report(
         facts=[*facts, *run.facts(seconds)],
         notes=[*notes, _NOT_PRIVATE],
         data={
-            "paper": "S1",
+            "paper": "wu",
             "experiment": name,
             "private": False,
             "rules": dict(facts),

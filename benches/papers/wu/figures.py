@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpci.papers.wu.setup import standard_error
-from dpci.report.panels import blocks, grid, head, label, legend, log_numbers
-from dpci.report.style import BLACK, BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from _panels import blocks, grid, head, label, legend
+from dpci.report.style import BLACK, BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, log_numbers
+from papers.wu.setup import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.papers.wu.setup import LOSS, Split
+from papers.wu.setup import LOSS, Split
 
 Mechanism: TypeAlias = dpci.ObjectivePerturbation | dpci.OutputPerturbation
 _F64: TypeAlias = NDArray[np.float64]
@@ -83,7 +83,7 @@ def _perturbed(
     ).params
 
 
-def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> _F64:  # noqa: ANN401  # a literal
+def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> _F64:  # a literal
     """Return the functional mechanism of Zhang et al., linear regression."""
     return dpci.baselines.functional_mechanism(
         split.X,

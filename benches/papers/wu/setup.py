@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpci
-from dpci.datasets import load_schema, load_warfarin
 from dpci.schema import Schema
+from papers.wu.warfarin import SCHEMA, load_warfarin
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def patients(largest_dose: float = LARGEST_DOSE, *, constant: bool = False) -> P
     """
     data = load_warfarin(unknown_race="reference", largest_dose=largest_dose)
     X, names, schema = np.asarray(data.X), data.names, data.schema
-    on = 1.0 / load_schema("warfarin").row_scale
+    on = 1.0 / SCHEMA.row_scale
     if constant:
         # Rows of norm 1 and a one, scaled to norm 1 again; the schema knows no such column.
         scale = math.sqrt(2.0 * (1.0 + 2.0**-40))

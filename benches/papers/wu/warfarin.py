@@ -1,10 +1,9 @@
 """Reads the user's copy of the IWPC's warfarin data, chooses rows by public rules, and scales them by public bounds."""
 
 import dataclasses
-import gzip
-import io
+import hashlib
 import math
-import zlib
+import os
 from collections.abc import Mapping
 from itertools import zip_longest
 from os import PathLike
@@ -13,19 +12,22 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from dpci.base.validation import check_choice, check_flag, check_positive
-from dpci.datasets import files as _files
-from dpci.datasets.catalogue import WARFARIN
-from dpci.datasets.files import DatasetUnavailable
-from dpci.datasets.loaders import Dataset, load_schema
-from dpci.datasets.tables import Table
+from dpci.datasets import Dataset, DatasetUnavailable
 from dpci.errors import InvalidInput
-from dpci.schema.columns import CategoricalColumn, NumericTarget
-from dpci.schema.table import Schema
-from dpci.sources.files import csv_records
+from dpci.schema import CategoricalColumn, NumericTarget, Schema
+from papers.files import Table, read_bytes, read_csv
 
 Genotypes: TypeAlias = Literal["consensus", "imputed"]
 UnknownRace: TypeAlias = Literal["level", "reference"]
+
+FILE = "iwpc_warfarin/warfarin.csv"
+SHA256 = "13c37c04d28bee5c02b2ff55afbc256b11aec74b2d2eea284744dce1af697810"
+LICENCE = (
+    "CC BY-SA 4.0: International Warfarin Pharmacogenetics Consortium (2009), Estimation of the warfarin dose with "
+    "clinical and pharmacogenetic data, N Engl J Med 360:753-764, distributed by PharmGKB"
+)
+SCHEMA: Final = Schema.from_file(Path(__file__).with_name("warfarin.toml"))
+"""Public description of the rows."""
 
 _MISSING = ("", "NA")
 # What pandas makes of the flags of a column with gaps is 1.0 and 0.0.
@@ -87,15 +89,15 @@ def load_warfarin(
     Returns
     -------
     Dataset
-        Rows of norm at most 1, scaled by the public bounds of the schema "warfarin"; ``y`` as said in [-1, 1].
+        Rows of norm at most 1, scaled by the public bounds of ``warfarin.toml``; ``y`` as said in [-1, 1].
 
     Raises
     ------
     DatasetUnavailable
-        The file is not here, cannot be read, or is not the published one.
+        The file is not in ``DPCI_DATA``, or is not the published one.
     InvalidInput
-        ``path`` names a file of another layout, a value of it is none that its column can hold, or an option is out of
-        range.
+        ``path`` names a file that cannot be read or has another layout, a value of it is none that its column can hold,
+        or ``largest_dose`` is out of range.
 
     Notes
     -----
@@ -103,18 +105,15 @@ def load_warfarin(
     inducer is read as no. Each rule looks at one row at a time, but how many rows are left is a fact about the data,
     which for this file has been published.
     """
-    stable_only = check_flag("stable_only", stable_only)
-    check_choice("genotypes", genotypes, ("consensus", "imputed"))
-    check_choice("unknown_race", unknown_race, ("level", "reference"))
     schema = _schema(unknown_race, largest_dose)
     X, y, names = schema.transform(warfarin_table(path, stable_only=stable_only, genotypes=genotypes))
-    return Dataset(X=X, y=y, names=names, schema=schema, licence=f"{WARFARIN.licence}: {WARFARIN.citation}")
+    return Dataset(X=X, y=y, names=names, schema=schema, licence=LICENCE)
 
 
 def warfarin_table(
     path: str | PathLike[str] | None = None, *, stable_only: bool = True, genotypes: Genotypes = "consensus"
 ) -> Table:
-    """Columns of the schema "warfarin" before scaling; arguments and errors as for `load_warfarin`."""
+    """Columns of the schema in ``warfarin.toml`` before scaling; arguments and errors as for `load_warfarin`."""
     kept = []
     for number, row in enumerate(_rows(path), start=1):
         taken = _taken(row, number, *_INDUCERS), _taken(row, number, _AMIODARONE)
@@ -133,31 +132,22 @@ def warfarin_table(
 
 
 def _schema(unknown_race: UnknownRace, largest_dose: float) -> Schema:
-    bound = check_positive("largest_dose", largest_dose)
-    schema = load_schema(WARFARIN.name)
+    if not (0.0 < largest_dose < math.inf):
+        raise InvalidInput(f"largest_dose must be finite and > 0, got largest_dose={largest_dose}")
     columns = tuple(
         dataclasses.replace(column, categories=tuple(name for name in column.categories if name != "Unknown"))
         if isinstance(column, CategoricalColumn) and column.name == "race" and unknown_race == "reference"
         else column
-        for column in schema.columns
+        for column in SCHEMA.columns
     )
-    target = NumericTarget(column="sqrt_dose", lower=0.0, upper=math.sqrt(bound))
-    return dataclasses.replace(schema, columns=columns, target=target)
+    target = NumericTarget(column="sqrt_dose", lower=0.0, upper=math.sqrt(largest_dose))
+    return dataclasses.replace(SCHEMA, columns=columns, target=target)
 
 
 def _rows(path: str | PathLike[str] | None) -> list[dict[str, str]]:
-    """Lines of the file by the names in its header, blank ones left out."""
-    file = WARFARIN.files["train"]
-    content = _files.read(file, download=False) if path is None else _own_copy(Path(path))
-    name = file.path if path is None else str(path)
-    try:
-        # Spreadsheets put a byte order mark in front.
-        text = io.StringIO(content.decode("utf-8-sig"), newline="")
-    except UnicodeDecodeError as error:
-        msg = f"{name} must be a CSV file in UTF-8, got another: {error}"
-        raise InvalidInput(msg) from error
-    lines = (fields for _, fields in csv_records(name, text))
-    header = next(lines, [])
+    """Return the lines of the file by the names in its header, without blank ones."""
+    name, content = _published() if path is None else (str(path), read_bytes(Path(path)))
+    header, lines = read_csv(name, content)
     if missing := [column for column in _COLUMNS if column not in header]:
         msg = f"{name} must have the columns of the consortium's table, got none named {missing[0]!r}"
         raise InvalidInput(msg)
@@ -167,13 +157,19 @@ def _rows(path: str | PathLike[str] | None) -> list[dict[str, str]]:
     return [row for row in rows if any(row.values())]
 
 
-def _own_copy(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError, zlib.error) as error:
-        msg = f"path must name a file of warfarin doses that can be read, got {str(path)!r}: {error}"
-        raise DatasetUnavailable(msg) from error
+def _published() -> tuple[str, bytes]:
+    """Return the published file in the user's folder of data, and its name."""
+    folder = os.environ.get("DPCI_DATA")
+    copies = [Path(folder) / f"{FILE}{ending}" for ending in (".gz", "")] if folder else []
+    path = next((copy for copy in copies if copy.is_file()), None)
+    if path is None:
+        msg = f"{FILE} is not available: set DPCI_DATA to a folder with your copy, which is never downloaded"
+        raise DatasetUnavailable(msg, file=FILE)
+    content = read_bytes(path)
+    if (got := hashlib.sha256(content).hexdigest()) != SHA256:
+        msg = f"{path} must be the published file with sha256 {SHA256}, got {got}"
+        raise DatasetUnavailable(msg, file=FILE)
+    return str(path), content
 
 
 def _imputed(row: _Row) -> str:

@@ -29,7 +29,7 @@ From a table to a published model:
   dpci compare   differences of two released models, with intervals
   dpci predict   predict for the rows of another table
 Evidence; these commands read data without privacy, or no data:
-  dpci coverage, dpci tables, dpci audit, dpci data
+  dpci coverage, dpci audit, dpci data
 
 Every command has --help with examples. --json prints JSON. Progress and notes go to stderr.
 """
@@ -51,7 +51,7 @@ EXIT_CODES: Final = """\
 
 _ORDER: Final = (
     *("check", "plan", "ledger", "fit", "tune", "regress", "report", "verify", "compare", "predict"),
-    *("data", "coverage", "tables", "audit", "demo"),
+    *("data", "coverage", "audit", "demo"),
 )
 
 

@@ -2,14 +2,11 @@
 
 `simulate_kddcup99` makes rows of the shape of a file that is too large to be everywhere, `simulate_panel` persons with
 several rows, `simulate_survey` rows with weights.
-`load_with_data_dependent_scaling` and `scale_by_the_data` are the exception: they compute scales from the data, as the
-published tables did.
 """
 
 from dpci.base.naming import name_publicly
 from dpci.datasets.catalogue import Layout
 from dpci.datasets.files import DatasetUnavailable
-from dpci.datasets.ipums import read_ipums
 from dpci.datasets.loaders import (
     Dataset,
     load_adult,
@@ -20,11 +17,9 @@ from dpci.datasets.loaders import (
     load_schema,
     schema_names,
 )
-from dpci.datasets.paper import load_with_data_dependent_scaling, scale_by_the_data
 from dpci.datasets.people import Panel, Survey, simulate_panel, simulate_survey
 from dpci.datasets.simulated import simulate_kddcup99
 from dpci.datasets.tables import load_layout, load_table
-from dpci.datasets.warfarin import load_warfarin
 
 __all__ = [
     "Dataset",
@@ -40,10 +35,6 @@ __all__ = [
     "load_layout",
     "load_schema",
     "load_table",
-    "load_warfarin",
-    "load_with_data_dependent_scaling",
-    "read_ipums",
-    "scale_by_the_data",
     "schema_names",
     "simulate_kddcup99",
     "simulate_panel",

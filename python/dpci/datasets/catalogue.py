@@ -30,8 +30,7 @@ class PublicFile:
 
     path: str
     """Below `DPCI_DATA` or the cache; a copy compressed by gzip has ``.gz`` appended."""
-    url: str | None
-    """None: there is no address to fetch it from, the user brings it."""
+    url: str
     sha256: str
     """Of the uncompressed content in its canonical form, or of the archive as published: see `sha256_of`."""
     sha256_of: Literal["content", "archive"] = "content"
@@ -66,8 +65,8 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """A data set: its files, and on what terms it may be used."""
+class Entry:
+    """A data set of the catalogue: its files, their layout, and on what terms it may be used."""
 
     name: str
     files: dict[str, PublicFile]
@@ -75,12 +74,6 @@ class Source:
     licence: str
     citation: str
     n_rows: dict[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry(Source):
-    """A data set of the catalogue: two classes, and lines that the common reader understands."""
-
     layout: Layout
 
 
@@ -206,24 +199,3 @@ KDDCUP99 = Entry(
 )
 
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in (ADULT, BANK, CREDIT_DEFAULT, KDDCUP99)}
-
-WARFARIN = Source(
-    name="warfarin",
-    files={
-        "train": PublicFile(
-            path="iwpc_warfarin/warfarin.csv",
-            url=None,
-            sha256="13c37c04d28bee5c02b2ff55afbc256b11aec74b2d2eea284744dce1af697810",
-        )
-    },
-    licence="CC BY-SA 4.0",
-    citation=(
-        "International Warfarin Pharmacogenetics Consortium (2009), Estimation of the warfarin dose with clinical and "
-        "pharmacogenetic data, N Engl J Med 360:753-764, distributed by PharmGKB"
-    ),
-    n_rows={"train": 5_700},
-)
-"""One row is one patient: read from the user's own copy, never fetched and never packaged."""
-
-SOURCES: tuple[Source, ...] = (*CATALOGUE.values(), WARFARIN)
-"""All data sets, in the order in which they are listed."""

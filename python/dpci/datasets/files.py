@@ -45,7 +45,7 @@ def find(file: PublicFile) -> Found | None:
     folders: list[tuple[Literal["DPCI_DATA", "cache"], Path]] = []
     if named := os.environ.get("DPCI_DATA"):
         folders.append(("DPCI_DATA", Path(named)))
-    if file.url and (cache := _cache()):
+    if cache := _cache():
         folders.append(("cache", cache))
     for place, folder in folders:
         for path in (folder / f"{file.path}.gz", folder / file.path):
@@ -156,8 +156,7 @@ def _not_here(file: PublicFile) -> str:
     names = f"{file.path}.gz" if file.sha256_of == "archive" else f"{file.path} or {file.path}.gz"
     return (
         f"no copy of {file.path} was found: set DPCI_DATA to a folder that holds {names} "
-        f"({file.sha256_of} with sha256 {file.sha256}, "
-        f"{f'published at {file.url}' if file.url else 'which dpci never downloads'})"
+        f"({file.sha256_of} with sha256 {file.sha256}, published at {file.url})"
     )
 
 
@@ -173,9 +172,8 @@ def _fetch(file: PublicFile, target: Path) -> None:
 
 
 def _check_allowed(file: PublicFile, *, download: bool) -> None:
-    if not download or file.url is None:
-        msg = _not_here(file) if file.url is None else f"{_not_here(file)}; downloading was not allowed"
-        raise DatasetUnavailable(msg, file=file.path)
+    if not download:
+        raise DatasetUnavailable(f"{_not_here(file)}; downloading was not allowed", file=file.path)
 
 
 def _no_pooch(file: PublicFile) -> DatasetUnavailable:

@@ -28,11 +28,11 @@ class Dataset:
         Float64, every row of norm at most 1. Dense rows are C-contiguous. `load_kddcup99` (``percent10=False`` or
         ``sparse=True``) and `simulate_kddcup99` give SciPy's compressed sparse rows in canonical form, int32 indices.
     y : ndarray of shape (n,)
-        -1 and 1; of `load_warfarin` numbers in [-1, 1].
+        -1 and 1.
     names : tuple of str
         Names of the columns of X.
     schema : Schema or None
-        The public description by which the rows were made; None where they were scaled by the data themselves.
+        The public description by which the rows were made; None if there is none.
     licence : str
         Terms of use and attribution.
     """
@@ -51,7 +51,7 @@ def schema_names() -> tuple[str, ...]:
 
 
 def load_schema(name: str) -> Schema:
-    """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default", "kddcup99" or "warfarin"."""
+    """Return a packaged public schema: "adult", "adult_demo", "bank", "credit_default" or "kddcup99"."""
     given: object = name
     if not isinstance(given, str) or given not in schema_names():
         msg = f"a packaged schema must be one of {list(schema_names())}, got {name!r}"

@@ -1,11 +1,13 @@
 """One style for all plots: colours that colour-blind readers tell apart, and a caption with the budget."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dpci.budgets import GaussianBudget
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
 # Okabe and Ito's palette, whose blue is next to that of matplotlib; each differs from the others in lightness too.
@@ -15,6 +17,18 @@ GREY, BLACK = "0.45", "#000000"
 
 # Inches and points: letters have 9 pixels where a telephone of 390 pixels shows the figure 358 pixels wide.
 WIDTH, LETTERS = 5.5, 10.0
+
+
+def log_numbers(ax: "Axes", which: Literal["x", "y"], *, subs: "Sequence[float]" = (1.0,)) -> None:
+    """Make an axis logarithmic, with plain numbers: the exponents of powers would be too small to read."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  # optional
+
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    if axis.get_scale() != "log":
+        (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(lambda value, _: f"{value:g}".replace("e-0", "e-"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def caption(ax: "Axes", *lines: str) -> "Axes":

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.report.panels import log_numbers
 from dpci.report.plot import new_axes
-from dpci.report.style import BLUE, GREEN, GREY, LETTERS, ORANGE, VERMILION, caption, symbols
+from dpci.report.style import BLUE, GREEN, GREY, LETTERS, ORANGE, VERMILION, caption, log_numbers, symbols
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,6 @@ from dpci.cli.commands import (
     model,  # noqa: F401
     plan,  # noqa: F401
     regress,  # noqa: F401
-    tables,  # noqa: F401
     tune,  # noqa: F401
     verify,  # noqa: F401
 )

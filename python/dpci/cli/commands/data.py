@@ -8,15 +8,14 @@ import typer
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.output import check_new, check_text, new_file
-from dpci.datasets.catalogue import SOURCES, WARFARIN
+from dpci.datasets.catalogue import CATALOGUE
 from dpci.datasets.files import find, is_intact
 from dpci.datasets.tables import Table, load_sample_table, load_table
-from dpci.datasets.warfarin import warfarin_table
 from dpci.errors import InvalidInput
 from dpci.sources.files import write_csv
 
 SAMPLE = "adult_sample"
-NAMES = (SAMPLE, *(source.name for source in SOURCES))
+NAMES = (SAMPLE, *CATALOGUE)
 _HEADER = ("name", "split", "rows", "sha256", "licence", "where")
 
 _EXAMPLES = """\
@@ -65,7 +64,7 @@ def data(
     if not is_public(name):
         msg = f"a data set must be one of {list(NAMES)}, got {name!r}"
         raise InvalidInput(msg)
-    if split is not None and name in {SAMPLE, WARFARIN.name}:
+    if split is not None and name == SAMPLE:
         msg = f"--split requires a data set of several files, got --split {split} for {name}"
         raise InvalidInput(msg)
     check_text("--export", export)
@@ -81,15 +80,14 @@ def data(
 
 
 def public_table(name: str, split: str | None = None) -> Table:
-    """Return the columns of a public data set, the packaged sample and the user's own copy of Warfarin among them."""
-    if name == WARFARIN.name:
-        return warfarin_table()
+    """Return the columns of a public data set, the packaged sample among them."""
     return load_sample_table() if name == SAMPLE else load_table(name, split)
 
 
 def public_files() -> list[Path]:
     """Return the copies of public data files that are here."""
-    return [found.path for source in SOURCES for file in source.files.values() if (found := find(file)) is not None]
+    files = [file for entry in CATALOGUE.values() for file in entry.files.values()]
+    return [found.path for file in files if (found := find(file)) is not None]
 
 
 def is_public(name: str) -> bool:
@@ -111,7 +109,7 @@ def _list(rows: list[dict[str, Any]], *, json: bool) -> None:
 def _inventory() -> list[dict[str, Any]]:
     """Return the packaged sample, and each file of the catalogue."""
     rows: list[tuple[object, ...]] = [(SAMPLE, None, 4000, "-", "CC BY 4.0", "in the package")]
-    for entry in SOURCES:
+    for entry in CATALOGUE.values():
         for split, file in entry.files.items():
             found = find(file)
             status = "-" if found is None else ("ok" if is_intact(file, found) else "WRONG")

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.datasets import read_ipums
 from dpci.datasets.tables import load_sample_table
 from dpci.errors import InvalidInput
-from dpci.papers import sources
-from dpci.papers.sources import Sources
-from dpci.papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Prepared
-from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
+from papers import sources
+from papers.ipums import read_ipums
+from papers.scaling import load_with_data_dependent_scaling
+from papers.sources import Sources
+from papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Prepared
+from papers.wang.published import COVERAGE, SETTINGS, Setting
 from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -160,7 +161,7 @@ def test_the_greater_value_of_the_target_is_positive(tmp_path: Path, labels: str
             "\n".join(["x,y", *(f"{'n/a ' * 11 if i == 4 else i},{i % 2}" for i in range(10))]),
             f"numbers in all cells or in fewer than 90% of them, got '{('n/a ' * 11)[:40]}' in column 'x', row 5 below",
         ),
-        ("us.csv", "x,y\n1,0\n2\n", "must have 2 fields, got 1 in line 3"),
+        ("us.csv", "x,y\n1,0\n2\n", "must have 2 cells, got 1 in row 2 below the header"),
         ("us.csv", "x,x\n1,0\n2,1\n", "distinct column names"),
         ("us.csv", "x,y\n1,0\n2,1\n", "at least 10 columns.*got d=10"),
     ],
@@ -219,8 +220,8 @@ def test_a_table_is_parsed_once(numbered: Path) -> None:
 
 def test_rows_are_those_of_the_public_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "load_table", lambda _, **__: load_sample_table())
-    monkeypatch.setattr("dpci.datasets.paper.load_table", lambda _, **__: load_sample_table())
-    expected = dpci.datasets.load_with_data_dependent_scaling("adult", 3_000, 7)
+    monkeypatch.setattr("papers.scaling.load_table", lambda _, **__: load_sample_table())
+    expected = load_with_data_dependent_scaling("adult", 3_000, 7)
     X, y = Sources().rows(Prepared("adult", 3_000, 7))
     np.testing.assert_array_equal(X, expected.X)
     np.testing.assert_array_equal(y, expected.y)

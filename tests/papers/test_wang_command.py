@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci.cli.main import main
 from dpci.errors import InvalidInput
-from dpci.papers.sources import Sources
-from dpci.papers.wang import studies
-from dpci.papers.wang.report import run_figure, run_table
+from papers.command import main
+from papers.sources import Sources
+from papers.wang import studies
+from papers.wang.report import run_figure, run_table
 from support.reproduced import SHORT, SMALL, extract, refused, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -62,7 +62,7 @@ def test_a_checkpoint_must_be_a_folder(tmp_path: Path, capsys: pytest.CaptureFix
     file.write_text("kept")
     for path in (file, file / "below"):
         assert f"--checkpoint must name a folder that exists or can be created, got {str(path)!r}" in refused(
-            capsys, "--table", "3", "--checkpoint", str(path)
+            capsys, "wang", "--table", "3", "--checkpoint", str(path)
         )
     assert file.read_text() == "kept"
 
@@ -74,33 +74,46 @@ def test_output_is_tried_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(studies.dpci.simulate, "coverage", lambda *_, **__: pytest.fail("a study was run"))
-    rule = "--output must name a file "  # that can be written, or in a folder that exists
+    rule = "--output must name a file that can be written, got "
     for path in (tmp_path, tmp_path / "no" / "t.txt", tmp_path / ("t" * 300)):
-        assert rule in refused(capsys, "--table", "3", "--output", str(path))
-    assert rule in refused(capsys, "--figure", "1", "--output", str(tmp_path / "no" / "f.png"))
+        assert rule in refused(capsys, "wang", "--table", "3", "--output", str(path))
+    assert rule in refused(capsys, "wang", "--figure", "1", "--output", str(tmp_path / "no" / "f.png"))
     # What is there stays, and what is not is not left behind: here the run is refused after the trial.
     kept, new, link = tmp_path / "kept.txt", tmp_path / "new.txt", tmp_path / "link.txt"
     kept.write_text("kept")
     link.symlink_to(tmp_path / "nothing.txt")
     for path in (kept, new, link):
-        assert "may not be redistributed" in refused(capsys, "--table", "5", "--output", str(path))
+        assert "may not be redistributed" in refused(capsys, "wang", "--table", "5", "--output", str(path))
     assert kept.read_text() == "kept"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.txt", "link.txt"]
 
 
 @pytest.mark.usefixtures("sample")
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_what_cannot_be_written_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_written_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill_up(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fill_up)
     for what, name in (("table", "t.json"), ("figure", "f.png")):
         path = tmp_path / name
-        path.symlink_to("/dev/full")
         short = ("--replicates", "2", "--threads", "1", "--variability", "0", "--format", "json")
-        assert main(["tables", f"--{what}", "4", *short, "--output", str(path)]) == 2
+        assert main(["wang", f"--{what}", "4", *short, "--output", str(path)]) == 2
         captured = capsys.readouterr()
         assert json.loads(captured.out)[what] == 4
         assert captured.err == (
-            f"dpci: --output must name a file that can be written, got {str(path)!r}: No space left on device\n"
+            f"papers: --output must name a file that can be written, got {str(path)!r}: No space left on device\n"
         )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_run_reads_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = extract(tmp_path / "us.csv", 50)
+    before = path.read_bytes()
+    text = refused(capsys, "wang", "--table", "5", "--us", str(path), "--output", str(tmp_path / "." / "us.csv"))
+    assert "--output must not be a file that the run reads" in text
+    assert path.read_bytes() == before
 
 
 @pytest.mark.usefixtures("sample")
@@ -115,7 +128,7 @@ def test_a_table_is_replaced_by_a_complete_one_or_stays(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", fill_up)
-    arguments = ["tables", "--table", "4", "--replicates", "2", "--threads", "1", "--variability", "0"]
+    arguments = ["wang", "--table", "4", "--replicates", "2", "--threads", "1", "--variability", "0"]
     assert main([*arguments, "--output", str(out)]) == 2
     assert "Table 4" in capsys.readouterr().out
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("t.txt", "of yesterday")]
@@ -126,7 +139,7 @@ def test_table_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         # What a user would see on stderr.
         warnings.simplefilter("error")
-        assert main(["tables", "--table", "3", *SHORT, "--variability", "20"]) == 0
+        assert main(["wang", "--table", "3", *SHORT, "--variability", "20"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     lines = captured.out.splitlines()
@@ -139,7 +152,7 @@ def test_table_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("sample")
 def test_formats_and_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "table.json"
-    short = ("tables", "--table", "4", *SHORT, "--variability", "0", "--calibration", "tight")
+    short = ("wang", "--table", "4", *SHORT, "--variability", "0", "--calibration", "tight")
     assert main([*short, "--format", "json", "--output", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -161,10 +174,10 @@ def test_formats_and_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(("table", "option"), [(5, "--us"), (6, "--br")])
 def test_tables_of_ipums(table: int, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = refused(capsys, "--table", str(table), *SHORT)
+    text = refused(capsys, "wang", "--table", str(table), *SHORT)
     assert all(part in text for part in (option, "may not be redistributed", "target in the last column"))
     path = extract(tmp_path / "extract.csv", n=2_000)
-    assert main(["tables", "--table", str(table), option, str(path), *SHORT, "--variability", "0"]) == 0
+    assert main(["wang", "--table", str(table), option, str(path), *SHORT, "--variability", "0"]) == 0
     text = capsys.readouterr().out
     assert len([line for line in text.splitlines() if line.startswith(("DP ", "zCDP "))]) == 80
     assert "2,000 rows, the paper has" in text
@@ -174,7 +187,7 @@ def test_tables_of_ipums(table: int, option: str, tmp_path: Path, capsys: pytest
 def test_figure_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # As SVG here, as PNG and PDF where one experiment is drawn.
     path = tmp_path / "figure.svg"
-    assert main(["tables", "--figure", "3", *SHORT, "--variability", "20", "--output", str(path)]) == 0
+    assert main(["wang", "--figure", "3", *SHORT, "--variability", "20", "--output", str(path)]) == 0
     assert path.read_bytes().startswith(b"<?xml")
     captured = capsys.readouterr()
     assert "Omitted without --us or --br: panels f, g, h." in captured.out
@@ -183,7 +196,7 @@ def test_figure_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.usefixtures("sample")
 def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tables", "--table", "4", *SHORT, "--variability", "0", "--progress", "--format", "json"]) == 0
+    assert main(["wang", "--table", "4", *SHORT, "--variability", "0", "--progress", "--format", "json"]) == 0
     captured = capsys.readouterr()
     json.loads(captured.out)
     assert "1/1 Banking, n=4,000, d=10: 32 settings" in captured.err
@@ -192,12 +205,15 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ((), "one of --table and --figure must be given, got none"),
-        (("--table", "3", "--figure", "1"), "got --table 3 and --figure 1"),
+        ((), "one of the arguments --table --figure is required"),
+        (("--table", "3", "--figure", "1"), "argument --figure: not allowed with argument --table"),
         (("--table", "1"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
         (("--figure", "5", "--output", "f.png"), "figure must be one of 1, 2, 3, 4, got figure=5"),
         (("--figure", "1"), "--figure requires --output FILE, got none"),
-        (("--figure", "1", "--output", "figure.txt"), "a plot must end in one of"),
+        (
+            ("--figure", "1", "--output", "figure.txt"),
+            "--output of a figure must end in one of",
+        ),
         (("--figure", "1", "--output", "f.png", "--calibration", "both"), "--calibration must be paper or tight"),
         (
             ("--table", "3", "--us", "absent.csv"),
@@ -209,15 +225,15 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (("--figure", "4", "--br", "absent.csv", "--output", "f.png"), "got 'absent.csv' for figure 4"),
         (("--table", "1", "--us", "absent.csv"), "table must be one of 2, 3, 4, 5, 6, got table=1"),
-        (("--table", "3", "--format", "html"), "--format must be one of 'text', 'markdown', 'json'"),
-        (("--table", "3", "--calibration", "loose"), "--calibration must be one of 'paper', 'tight', 'both'"),
+        (("--table", "3", "--format", "html"), "argument --format: invalid choice: 'html'"),
+        (("--table", "3", "--calibration", "loose"), "argument --calibration: invalid choice: 'loose'"),
         (("--table", "5", "--us", "absent.csv"), "a table must be readable, got 'absent.csv'"),
     ],
 )
 def test_wrong_usage(argv: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in refused(capsys, *argv)
+    assert message in refused(capsys, "wang", *argv)
 
 
 @pytest.mark.usefixtures("sample")
 def test_wrong_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "n_replicates must be at least 1" in refused(capsys, "--table", "4", "--replicates", "0")
+    assert "n_replicates must be at least 1" in refused(capsys, "wang", "--table", "4", "--replicates", "0")

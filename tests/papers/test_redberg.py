@@ -10,18 +10,17 @@ import pytest
 from scipy.optimize import minimize
 
 import dpci
-from dpci.cli.commands.tables import render
-from dpci.cli.main import main
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
-from dpci.papers.catalogue import EXPERIMENTS
-from dpci.papers.finding import Repeats
-from dpci.papers.redberg import bounds as per_instance_bounds
-from dpci.papers.redberg import experiments as per_instance
-from dpci.papers.redberg import setup as per_instance_setup
-from dpci.papers.redberg.bounds import tight_cost
-from dpci.papers.rows import credit_default, separable_classes, soft_labels
-from dpci.papers.sources import Sources
+from papers.catalogue import EXPERIMENTS
+from papers.command import main, render
+from papers.finding import Repeats
+from papers.redberg import bounds as per_instance_bounds
+from papers.redberg import experiments as per_instance
+from papers.redberg import setup as per_instance_setup
+from papers.redberg.bounds import tight_cost
+from papers.rows import credit_default, separable_classes, soft_labels
+from papers.sources import Sources
 from support.experiments import FEW, sample_rows, shrink_per_instance
 from support.seal import left_of
 
@@ -252,9 +251,9 @@ def test_data_dependent_bounds_are_tighter_on_the_credit_data() -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("name", EXPERIMENTS["S2"])
+@pytest.mark.parametrize("name", EXPERIMENTS["redberg"])
 def test_reports_repeat_and_say_what_they_are(name: str) -> None:
-    experiment = EXPERIMENTS["S2"][name]
+    experiment = EXPERIMENTS["redberg"][name]
     first = experiment(Sources(), FEW)
     again = experiment(Sources(), Repeats(n_repeats=2, n_threads=2))
     other = experiment(Sources(), Repeats(n_repeats=2, n_threads=1, seed=1))
@@ -278,7 +277,7 @@ def test_the_command_gives_no_warnings(capsys: pytest.CaptureFixture[str]) -> No
     with warnings.catch_warnings():
         # What a user would see on stderr.
         warnings.simplefilter("error")
-        assert main(["tables", "--paper", "S2", "--repeats", "1", "--threads", "1"]) == 0
+        assert main(["redberg", "--repeats", "1", "--threads", "1"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert captured.out.count("NOT PRIVATE") == 3

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli.commands.tables import render
-from dpci.cli.main import main
-from dpci.papers.catalogue import EXPERIMENTS
-from dpci.papers.finding import Repeats
-from dpci.papers.sources import Sources
-from dpci.papers.wu import experiments as regression
-from dpci.papers.wu import figures as regression_figures
-from dpci.papers.wu import methods as regression_methods
-from dpci.papers.wu import setup as regression_setup
-from dpci.papers.wu.methods import METHODS, diameter, paper_share, public_strength, sensitivity
-from dpci.papers.wu.setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
+from papers.catalogue import EXPERIMENTS
+from papers.command import main, render
+from papers.finding import Repeats
+from papers.sources import Sources
+from papers.wu import experiments as regression
+from papers.wu import figures as regression_figures
+from papers.wu import methods as regression_methods
+from papers.wu import setup as regression_setup
+from papers.wu.methods import METHODS, diameter, paper_share, public_strength, sensitivity
+from papers.wu.setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
 from support.experiments import made_up_patients, shrink_regression
 from support.seal import left_of
 
@@ -287,18 +286,18 @@ def test_a_histogram_needs_a_schema(source):
 # Findings.
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS["S1"])
+@pytest.mark.parametrize("name", EXPERIMENTS["wu"])
 def test_findings(name, tmp_path):
     run = Repeats(n_repeats=2, n_threads=1)
-    finding = EXPERIMENTS["S1"][name](Sources(), run)
+    finding = EXPERIMENTS["wu"][name](Sources(), run)
     text = render(finding.report, "text")
     assert "NOT PRIVATE" in text
     assert not re.search(r"\bnan\b|\binf\b", text)
     data = json.loads(render(finding.report, "json"))
-    assert (data["paper"], data["private"], data["n_repeats"]) == ("S1", False, 2)
+    assert (data["paper"], data["private"], data["n_repeats"]) == ("wu", False, 2)
     assert all(len(cell["error"]) == len(cell["inversion"]) == 2 for cell in data["cells"])
     if name == "sizes":
-        again = json.loads(render(EXPERIMENTS["S1"][name](Sources(), run).report, "json"))
+        again = json.loads(render(EXPERIMENTS["wu"][name](Sources(), run).report, "json"))
         assert again["cells"] == data["cells"]
     finding.save(tmp_path / "drawn.svg")
     drawn = (tmp_path / "drawn.svg").read_text("utf-8")
@@ -369,10 +368,10 @@ def test_rules_of_known_numbers(monkeypatch):
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "wu.md"
-    argv = ["tables", "--paper", "S1", "--repeats", "1", "--format", "markdown", "--progress", "--output", str(path)]
+    argv = ["wu", "--repeats", "1", "--format", "markdown", "--progress", "--output", str(path)]
     assert main(argv) == 0
     captured = capsys.readouterr()
-    for line in ("S1 mechanisms", "oracle, epsilon=1", "S1 sizes", "rate 0.9", "S1 scalings"):
+    for line in ("wu mechanisms", "oracle, epsilon=1", "wu sizes", "rate 0.9", "wu scalings"):
         assert line in captured.err
     assert path.read_text("utf-8").count("NOT PRIVATE") == 3
 
@@ -380,5 +379,5 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 def test_without_the_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.undo()
     monkeypatch.delenv("DPCI_DATA", raising=False)
-    assert main(["tables", "--paper", "S1", "--experiment", "sizes", "--repeats", "1"]) == 2
-    assert "set DPCI_DATA to a folder that holds iwpc_warfarin/warfarin.csv" in capsys.readouterr().err
+    assert main(["wu", "sizes", "--repeats", "1"]) == 2
+    assert "iwpc_warfarin/warfarin.csv is not available: set DPCI_DATA" in capsys.readouterr().err

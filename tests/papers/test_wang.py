@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.cli.commands.tables import render
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
-from dpci.papers.sources import Sources
-from dpci.papers.wang import figures, studies
-from dpci.papers.wang.experiments import FIGURES, TABLES, Prepared
-from dpci.papers.wang.published import COVERAGE, SETTINGS, Setting
-from dpci.papers.wang.report import run_figure, run_table
-from dpci.papers.wang.studies import Run
+from papers.command import render
+from papers.sources import Sources
+from papers.wang import figures, studies
+from papers.wang.experiments import FIGURES, TABLES, Prepared
+from papers.wang.published import COVERAGE, SETTINGS, Setting
+from papers.wang.report import run_figure, run_table
+from papers.wang.studies import Run
 from support.reproduced import SMALL, extract, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
