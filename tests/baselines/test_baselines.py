@@ -290,7 +290,7 @@ def test_losses_that_non_private_refuses():
     ("change", "message"),
     [
         ({"schema": "other"}, "schema='dpci.BaselineFit'"),
-        ({"schema_version": 9}, "schema_version=3"),
+        ({"schema_version": 9}, "schema_version=1"),
         ({"params": [1.0]}, "params must have shape"),
         ({"params": [None] * 4}, "params must be finite"),
         ({"method": "magic"}, "method must be one of"),

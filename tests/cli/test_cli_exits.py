@@ -189,18 +189,6 @@ def test_no_colour_anywhere(people, monkeypatch, capsys):
         assert "\x1b" not in "".join(ended(capsys, *argv)[1:])
 
 
-# The former option.
-
-
-def test_the_former_option_of_an_export_asks_for_no_json(tmp_path, capsys):
-    with dpci.Ledger(dpci.PureDP(1.0), path=tmp_path / "l.ledger"):
-        pass
-    arguments = ("ledger", "export", str(tmp_path / "l.ledger"), "--json", str(tmp_path / "h.json"))
-    assert ended(capsys, *arguments) == (0, "", f"wrote {tmp_path / 'h.json'}\n")
-    code, _, err = ended(capsys, *arguments)
-    assert (code, err.startswith("dpci: --output must name a new file")) == (2, True)
-
-
 def test_json_before_a_table_is_none(people, capsys):
     command, table, *rest = fit_arguments(people)
     for place in (str(people / "parts"), str(people / "parts" / "*.csv"), table):

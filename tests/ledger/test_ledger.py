@@ -359,7 +359,7 @@ def test_commands(tmp_path, capsys):
     assert main(["ledger", "export", file]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(dpci.Ledger.open(file).to_json())
     exported = tmp_path / "ledger.json"
-    assert main(["ledger", "export", file, "--json", str(exported)]) == 0
+    assert main(["ledger", "export", file, "--output", str(exported)]) == 0
     assert json.loads(exported.read_text())["spent"] == {"epsilon": 0.6}
 
 

@@ -221,7 +221,7 @@ def test_what_a_ledger_says_of_itself():
     assert first.endswith("one record or person added or removed, n_public=70, private errors")
     assert second == f"id         {ledger.id}"
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()
-    assert json.loads(ledger.to_json())["version"] == 3
+    assert json.loads(ledger.to_json())["version"] == 1
     ledger.spend(dpci.PureDP(0.9), neighbors="add_remove")
     with pytest.raises(dpci.BudgetExceeded, match=r"requested PureDP\(epsilon=0.2\), remaining PureDP\(epsilon=0.1"):
         ledger.spend(dpci.PureDP(0.2), neighbors="add_remove")
@@ -246,7 +246,7 @@ def test_a_file_says_what_it_is_and_is_not_trusted(tmp_path):
     dpci.Ledger(dpci.PureDP(1.0), path=path)
     with _ledger_store._connection(path, "rw") as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (0x64706369,)  # "dpci"
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
 

@@ -1,8 +1,6 @@
 """Ledgers of rows and of persons: a total is over releases that protect the same unit."""
 
-import contextlib
 import json
-import sqlite3
 
 import numpy as np
 import pytest
@@ -51,23 +49,6 @@ def test_the_unit_is_in_the_file_and_protected_by_its_checksum(tmp_path):
         of_rows(again)
     with pytest.raises(InvalidInput, match="unit"):
         dpci.Ledger(dpci.PureDP(1.0)).spend(dpci.PureDP(1.0), neighbors="replace_one", unit="household")
-
-
-def test_a_file_from_before_there_were_units_is_read_and_gets_them(tmp_path):
-    """A file as an earlier version wrote it: without the column, and without units under the checksum."""
-    path = tmp_path / "ledger"
-    with dpci.Ledger(dpci.PureDP(9.0), path=path) as ledger:
-        of_rows(ledger)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE entries DROP COLUMN unit")
-        connection.commit()
-    with dpci.Ledger.open(path) as again:
-        assert [entry.unit for entry in again.history] == ["row"]
-        with pytest.raises(InvalidInput, match="protects a person after entry 1"):
-            of_persons(again)
-        of_rows(again)
-    with dpci.Ledger.open(path) as third:
-        assert len(third.history) == 2
 
 
 def test_every_function_that_takes_persons_says_so_to_the_ledger():

@@ -259,10 +259,10 @@ OBJECTS = {
     ),
     "saved, other version": (
         lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 99}'),
-        r"must have schema_version=6, got schema_version=99",
+        r"must have schema_version=1, got schema_version=99",
     ),
     "saved, incomplete": (
-        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 6}'),
+        lambda: dpci.PrivateFit.from_json('{"schema": "dpci.PrivateFit", "schema_version": 1}'),
         r"must match its hash, got different contents",
     ),
     "saved, not text": (lambda: dpci.PrivateFit.from_json(None), r"a saved fit must be JSON"),

@@ -76,7 +76,7 @@ def test_without_moments(rows):
 def test_round_trips(rows):
     result = fit(rows, split=(0.6, 0.2, 0.2), classes=(0, 1), loss=HuberHinge(0.3))
     text = result.to_json()
-    assert json.loads(text)["schema_version"] == 6
+    assert json.loads(text)["schema_version"] == 1
     for other in (dpci.PrivateFit.from_json(text), pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
         np.testing.assert_array_equal(other.params, result.params)
         np.testing.assert_array_equal(other.hessian, result.hessian)

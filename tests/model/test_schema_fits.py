@@ -233,17 +233,6 @@ def test_saved_models_that_contradict_their_schema(result):
         dpci.PrivateFit.from_json(rewritten({**saved, "table": table}))
 
 
-def test_files_of_the_version_before_are_read():
-    encoded = dpci.fit(*SCHEMA.transform(TABLE)[:2], classes=(-1, 1), **KEYWORDS)
-    saved = json.loads(encoded.to_json())
-    del saved["table"]
-    read = dpci.PrivateFit.from_json(rewritten({**saved, "schema_version": 5}))
-    assert read.schema is None
-    assert read.to_json() == encoded.to_json()
-    with pytest.raises(InvalidInput, match="schema_version=6, got schema_version=4"):
-        dpci.PrivateFit.from_json(rewritten({**saved, "schema_version": 4}))
-
-
 def test_frames_without_a_schema_are_still_matrices():
     X, y, names = SCHEMA.transform(TABLE)
     result = dpci.fit(pd.DataFrame(X, columns=names), y, classes=(-1, 1), **KEYWORDS)

@@ -73,7 +73,7 @@ def changed(made, path, value):
 GRADIENT, COEFFICIENTS = ("result", "steps", 1, "scale"), ("result", "steps", 0, "scale")
 DAMAGE = {
     "schema": (("schema",), "dpci.PrivateFit", "schema="),
-    "version": (("schema_version",), 9, "schema_version=2"),
+    "version": (("schema_version",), 9, "schema_version=1"),
     "kind": (("kind",), "data_independent", "if and only if kind="),
     "gradient": (("gradient",), [1.0], r"gradient must have shape \(3,\)"),
     "scalar gradient": (("gradient",), NAN, r"gradient must have shape \(3,\), got \(\)"),

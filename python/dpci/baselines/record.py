@@ -33,7 +33,7 @@ from dpci.released.rules import (
 )
 
 SCHEMA = "dpci.BaselineFit"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 
 Method: TypeAlias = Literal["functional_mechanism", "projected_histogram", "non_private"]
 NON_PRIVATE: Method = "non_private"
@@ -123,11 +123,8 @@ class BaselineRecord:
         values["params"] = self.params.tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
-        for name in _ADDED:
-            if values[name] is None:
-                del values[name]
-            else:
-                values[name] = values[name].to_dict()
+        for name in ("persons", "weights"):
+            values[name] = None if values[name] is None else values[name].to_dict()
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -140,11 +137,7 @@ class BaselineRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved baseline", schema=SCHEMA, version=SCHEMA_VERSION)
-        return built(cls, {**dict.fromkeys(_ADDED), **values}, _RULES, what="a saved baseline")
-
-
-# Fields that files of single rows do not have.
-_ADDED = ("persons", "weights")
+        return built(cls, values, _RULES, what="a saved baseline")
 
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:

@@ -56,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = list(sys.argv[1:] if argv is None else argv)
-        # What was the former name of --output does not ask for JSON.
-        report = _Report(as_json="--json" in arguments and arguments[:2] != ["ledger", "export"])
+        report = _Report(as_json="--json" in arguments)
         try:
             with signals_as_exceptions():
                 return _guarded(arguments, report)

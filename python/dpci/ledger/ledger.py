@@ -283,7 +283,7 @@ class Ledger:
         return json.dumps(
             {
                 "schema": "dpci.Ledger",
-                "version": 3,
+                "version": 1,
                 "id": self.id,
                 "created": self._store.identity.created,
                 "neighbors": self.neighbors,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 _APPLICATION = int.from_bytes(b"dpci", "big")
-_FORMAT = 2
+_FORMAT = 1
 _NUMBERS = ("epsilon", "rho", "delta")
 BUSY_SECONDS = 30.0
 """How long a spend waits for other processes before it gives up."""
@@ -35,7 +35,7 @@ CREATE TABLE ledger (
 );
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, source TEXT NOT NULL, label TEXT, notion TEXT NOT NULL,
-    epsilon REAL, rho REAL, delta REAL, reserve TEXT, unit TEXT NOT NULL DEFAULT 'row'
+    epsilon REAL, rho REAL, delta REAL, reserve TEXT, unit TEXT NOT NULL
 );
 CREATE TRIGGER no_change BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER no_replacement BEFORE INSERT ON entries WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number)
@@ -212,7 +212,6 @@ class FileStore:
             entries, head = self._read(connection)
             entry = make(entries)
             numbers = entry.budget.parameters()
-            _add_units(connection)
             connection.execute(
                 "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -226,7 +225,7 @@ class FileStore:
                     entry.unit,
                 ),
             )
-            head = _next_head(head, _facts(entry))
+            head = _next_head(head, entry.to_dict())
             connection.execute("UPDATE ledger SET head = ?", (head,))
             connection.execute("COMMIT")
             self._known = (*entries, entry), head
@@ -268,7 +267,7 @@ class FileStore:
         entries, head = self._known
         fresh = _read_entries(connection, self.path, after=len(entries))
         for entry in fresh:
-            head = _next_head(head, _facts(entry))
+            head = _next_head(head, entry.to_dict())
         if head != written:
             raise _damaged(self.path, "its entries do not match their checksum")
         self._known = (*entries, *fresh), head
@@ -327,22 +326,8 @@ def _read_identity(connection: "sqlite3.Connection", path: Path) -> tuple[Identi
         raise _damaged(path, str(error)) from error
 
 
-def _has_units(connection: "sqlite3.Connection") -> bool:
-    return any(name == "unit" for _, name, *_ in connection.execute("PRAGMA table_info(entries)"))
-
-
-def _add_units(connection: "sqlite3.Connection") -> None:
-    """Add the column of units to a file that was made before there was one: its entries count as rows."""
-    if not _has_units(connection):
-        connection.execute("ALTER TABLE entries ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
-
-
 def _read_entries(connection: "sqlite3.Connection", path: Path, *, after: int) -> list[Entry]:
-    columns = "*" if _has_units(connection) else "*, 'row'"
-    rows = connection.execute(
-        f"SELECT {columns} FROM entries WHERE number > ? ORDER BY number",  # noqa: S608  # one of two constants
-        (after,),
-    )
+    rows = connection.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (after,))
     try:
         return [
             Entry(
@@ -369,11 +354,6 @@ def _first_head(identity: Identity) -> str:
     """Hash of the identity: the checksum of a ledger without entries."""
     facts = {**vars(identity), "total": identity.total.parameters(), "notion": identity.total.notion}
     return _next_head("", facts)
-
-
-def _facts(entry: Entry) -> dict[str, Any]:
-    """Return what the checksum is of; of an entry for rows that is what it was before there were units."""
-    return {name: value for name, value in entry.to_dict().items() if (name, value) != ("unit", "row")}
 
 
 def _next_head(head: str, part: Any) -> str:  # noqa: ANN401  # JSON

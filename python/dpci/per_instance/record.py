@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpci.approval.facts import Approval
 
 SCHEMA = "dpci.PerInstanceReport"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
 KINDS: tuple[Kind, ...] = ("data_dependent", "data_independent")

@@ -46,11 +46,9 @@ from dpci.schema.table import Schema
 _F64 = NDArray[np.float64]
 
 SCHEMA = "dpci.MomentMatrix"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 
 _ARRAYS = ("matrix", "middle", "scale")
-# Which the first files of this version lack: their hashes stay.
-_LATER = ("further", "paid", "persons", "weights", "refined")
 _MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
 _LEVELS, _GRADIENT = "residual_levels", "residual_gradient"
 
@@ -239,13 +237,9 @@ class MomentRecord:
             values[name] = [planned.to_dict() for planned in values[name]]
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
-        values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
         values["table"] = saved_table(self.table)
-        for name in ("persons", "weights"):
+        for name in ("blocks", "persons", "weights"):
             values[name] = None if values[name] is None else values[name].to_dict()
-        for name in _LATER:
-            if not values[name]:
-                del values[name]
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 
     @classmethod
@@ -258,8 +252,6 @@ class MomentRecord:
             If the text is not such a record, or of another schema version.
         """
         values = read_saved(text, what="a saved moment matrix", schema=SCHEMA, version=SCHEMA_VERSION)
-        for name in _LATER:
-            values.setdefault(name, [] if name in {"further", "refined"} else None)
         return built(cls, values, _RULES, what="a saved moment matrix")
 
     @property

@@ -23,7 +23,7 @@ from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
 
 SCHEMA = "dpci.PrivateFit"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 1
 _ARRAYS = ("params", "hessian", "gradient_cov")
 
 
@@ -143,13 +143,8 @@ class FitRecord:
             values[name] = None if values[name] is None else values[name].tolist()
         for name in ("steps", "seals"):
             values[name] = [part.to_dict() for part in values[name]]
-        values["persons"] = None if self.persons is None else self.persons.to_dict()
-        for name in ("weights", "whole"):
-            if values[name] is None:
-                del values[name]  # which the first files of this version lack: their hashes stay
-            else:
-                values[name] = values[name].to_dict()
-        values["blocks"] = None if self.blocks is None else self.blocks.to_dict()
+        for name in ("blocks", "persons", "weights", "whole"):
+            values[name] = None if values[name] is None else values[name].to_dict()
         values["table"] = saved_table(self.table)
         return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
 

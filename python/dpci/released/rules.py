@@ -17,7 +17,6 @@ from dpci.base.validation import broken, check_choice, check_count, check_positi
 from dpci.data.arrays import check_finite
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
-from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 
 _Record = TypeVar("_Record")
@@ -45,13 +44,8 @@ def checksum(document: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
-def read_saved(
-    text: str | bytes, *, what: str, schema: str, version: int, before: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
     """Return the fields of a saved object, without those that name its schema and its checksum.
-
-    ``before``: the fields that the version before this one lacks, and what they are for its objects; None: it is not
-    read.
 
     Raises
     ------
@@ -68,16 +62,12 @@ def read_saved(
         got = f"schema={other[:_LONGEST]!r}" if isinstance(other, str) else "no schema"
         raise InvalidInput(f"{what} must be a JSON object with schema={schema!r}, got {got}")
     found = values.get("schema_version")
-    is_older = before is not None and found == version - 1
-    if type(found) is not int or (found != version and not is_older):
+    if type(found) is not int or found != version:
         raise InvalidInput(f"{what} must have schema_version={version}, got schema_version={found!r}")
     if values.pop("checksum", None) != checksum(values):
         rule = f"{what} must match its hash, got different contents (the file is damaged or was edited)"
         raise InvalidInput(rule, code=DIFFERENT)
-    added = dict(before or {}) if is_older else {}
-    if newer := sorted(name for name, default in added.items() if values.get(name, default) != default):
-        raise InvalidInput(f"{what} of schema_version={found} must not have the field {newer[0]!r}, which is newer")
-    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}} | added
+    return {name: value for name, value in values.items() if name not in {"schema", "schema_version"}}
 
 
 def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,10 +127,7 @@ def saved_table(table: Schema | None) -> dict[str, Any] | None:
     """Return a schema as a record is saved with it: with all fields, so that no default changes what it says."""
     if table is None:
         return None
-    saved = table.to_dict(defaults=True)
-    if not isinstance(table.target, NumericTarget) and not table.target.source:
-        del saved["target"]["source"]  # which the first files of this version lack: their hashes stay
-    return {"digest": table.digest, "schema": saved}
+    return {"digest": table.digest, "schema": table.to_dict(defaults=True)}
 
 
 def check_table(name: str, value: object) -> Schema:

@@ -41,15 +41,7 @@ def read_record(text: str | bytes, *, selected: bool = False, rules: Mapping[str
     InvalidInput
         If the text is not such a record, or of another schema version.
     """
-    values = read_saved(
-        text,
-        what="a saved fit",
-        schema=SCHEMA,
-        version=SCHEMA_VERSION,
-        before={"blocks": None, "persons": None, "table": None},
-    )
-    for name in ("paid", "weights", "whole"):
-        values.setdefault(name, None)  # which the first files of this version lack
+    values = read_saved(text, what="a saved fit", schema=SCHEMA, version=SCHEMA_VERSION)
     names = [part.name for part in fields(FitRecord)]
     missing = [name for name in names if name not in values]
     if missing or len(values) > len(names):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StrataFit"]
 
-SCHEMA, _VERSION = "dpci.StrataFit", 2
+SCHEMA, _VERSION = "dpci.StrataFit", 1
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 # What is a model's own: released values, the number of its stratum, and what that number decides.
 _OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps", "seals")}

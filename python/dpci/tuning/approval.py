@@ -22,7 +22,6 @@ _HOW = {
     "chunks": "Each candidate was fitted to a part of the records of its own.",
     "repeat": "Candidates were fitted a random number of times, and the best of them by noisy scores was kept.",
 }
-_UNKNOWN = "chosen with noise, or common to all candidates: the file does not list these"
 _TUNED = {"l2_strength", "radius"}
 """Public values of a fit that candidates may have."""
 _MADE = "that the choice was made as the file says"
@@ -78,8 +77,6 @@ def approval_of_tuning(
         audits=tuple(dict.fromkeys((*one.audits, "audit"))),
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
-    if choice.candidates is None:
-        return tuned(found, choice.n_candidates, dict.fromkeys(("l2_strength", "radius"), _UNKNOWN))
     listed = tuple(params_text(candidate) for candidate in choice.candidates)
     names = {name for candidate in choice.candidates for name in candidate}
     public = [PublicValue("candidates", "; ".join(listed), ""), *found.public]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dpci.approval.facts import Approval
 
 SCHEMA = "dpci.TuneResult"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 _NOT_FRESH = (
     "the noise of a model that was selected by its own score is not fresh, so it has no intervals (use "
     "selection_share < 1, which fits again at the chosen parameters)"
@@ -221,7 +221,7 @@ class TuneResult(Approvable):
         if isinstance(self.result, SelectedFit):
             raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
         rows = [[*fact] for fact in self._facts()]
-        if self.selection is not None and self.selection.candidates is not None:
+        if self.selection is not None:
             rows[1:1] = [["candidates", "; ".join(map(params_text, self.selection.candidates))]]
         choice = section("choice", "The choice", data_table("How the settings were chosen", ["what", "value"], rows))
         page = page_of(self.result, View(level=level), title=title, digest=self.digest, before=[choice])
@@ -346,8 +346,8 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     if not isinstance(params, dict):
         raise broken("params", "an object", params)
     _check_params(params, _record_of(fit))
-    listed = None if selection is None or selection.candidates is None else selection.candidates[selection.index]
-    if listed not in (None, params):
+    listed = params if selection is None else selection.candidates[selection.index]
+    if listed != params:
         raise InvalidInput(f"params must be the chosen candidate of the list, {listed}, got {params}")
     return kind(params=params, result=fit, budget=budget, selection=selection)
 

@@ -32,8 +32,8 @@ class Selection:
     """Declaration of the validation loss."""
     facts: dict[str, Any]
     """Budgets of a model and of a score, the score's noise and sensitivity, sizes of parts or the law of the runs."""
-    candidates: tuple[dict[str, Any], ...] | None = None
-    """The public list, each candidate as it was given; None: the file was saved before files held the list."""
+    candidates: tuple[dict[str, Any], ...]
+    """The public list, each candidate as it was given."""
 
     @property
     def place(self) -> str:
@@ -69,8 +69,7 @@ class Selection:
         return {
             "index": self.index,
             "n_candidates": self.n_candidates,
-            # The first files of this version lack it: their hashes stay.
-            **({} if self.candidates is None else {"candidates": copy.deepcopy(list(self.candidates))}),
+            "candidates": copy.deepcopy(list(self.candidates)),
             "budget": self.budget.parameters(),
             "composition": _COMPOSITION[self.method],
             "validation_loss": copy.deepcopy(self.loss),
@@ -100,7 +99,7 @@ class Selection:
         if [seal["release"] for seal in facts["score_seal"]] != ["score"] * (chosen == "repeat"):
             raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
         budget = budget_from_parameters(notion, values["budget"])
-        listed = _check_candidates(values["candidates"], n_candidates) if "candidates" in values else None
+        listed = _check_candidates(values["candidates"], n_candidates)
         return cls(chosen, index, n_candidates, budget, dict(declared), facts, listed)
 
 

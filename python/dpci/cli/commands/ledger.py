@@ -105,12 +105,7 @@ def export(
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "--json",
-            help="Write to this new file instead of stdout; --json FILE is the former name of this option.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        typer.Option(help="Write to this new file instead of stdout.", rich_help_panel=options.OUTPUT),
     ] = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
