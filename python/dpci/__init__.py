@@ -20,7 +20,6 @@ __all__ = [
     "Comparison",
     "ConfidenceIntervals",
     "CurvatureWarning",
-    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",

@@ -81,8 +81,6 @@ class Loss:
     may_be_flat: bool
     def gradient_diameter(self, row_norm: float, radius: float) -> float:
         """Greatest distance between the gradients of two records at one point with predictors up to radius."""
-    def value_range(self, radius: float) -> float:
-        """sup minus inf of the loss over |u| <= radius and all targets; infinite where it is not known."""
     def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:
         """(value, slope, curvature), elementwise."""
     def sup_slope(self, radius: float) -> float: ...

@@ -6,7 +6,6 @@ __all__ = [
     "BudgetExceeded",
     "CommonLevelWarning",
     "CurvatureWarning",
-    "DpciDeprecationWarning",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
@@ -256,26 +255,6 @@ class PrivacyLeakWarning(DpciWarning):
     """A value that must be public was computed from the data, or a computation is not private at all."""
 
     code = "privacy_leak"
-
-
-class DpciDeprecationWarning(DpciWarning, FutureWarning):
-    """Something that a later version will not have; the message says since when, until when, and what to use.
-
-    Attributes
-    ----------
-    code
-        ``"deprecated"``.
-    what, instead
-        What goes, and what to use.
-    since, removal
-        Versions, "major.minor": the first that warns, and the first without it.
-    """
-
-    code = "deprecated"
-    what: str | None = None
-    instead: str | None = None
-    since: str | None = None
-    removal: str | None = None
 
 
 class SeededNoiseWarning(DpciWarning):

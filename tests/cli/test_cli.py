@@ -15,7 +15,8 @@ from dpci.cli.parsing import parse_budget, parse_loss
 from dpci.datasets import files as _files
 from dpci.datasets.catalogue import SOURCES
 from dpci.errors import InvalidInput
-from dpci.sources.files import read_table, write_csv
+from dpci.sources.files import write_csv
+from support.tables import read_table
 
 PNG = b"\x89PNG"
 ADULT = b"age,education-num,hours-per-week,capital-gain,marital-status,sex,income\n"

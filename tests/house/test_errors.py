@@ -15,7 +15,6 @@ import pytest
 
 import dpci
 from dpci import _core
-from dpci.base.deprecation import Deprecation
 from dpci.base.optional import MissingModule, optional
 from dpci.cli.output import NoCoefficients, NotDelivered
 from dpci.datasets import DatasetUnavailable
@@ -168,11 +167,6 @@ RAISED: list[tuple[Callable[[], object], type, dict[str, object]]] = [
     ),
     (estimator, INPUT, {"name": "epsilon", "value": -1.0}),
     (no_hash, dpci.DpciWarning, {"code": "model_not_kept", "entry": 1}),
-    (
-        lambda: Deprecation("fit(n=...)", "m=...", "0.9", "1.0").warn(stacklevel=2),
-        dpci.DpciDeprecationWarning,
-        {"code": "deprecated", "what": "fit(n=...)", "instead": "m=...", "since": "0.9", "removal": "1.0"},
-    ),
     (lambda: fit(seed=1), dpci.SeededNoiseWarning, {"code": "seeded_noise", "what": "result"}),
     (
         lambda: dpci.baselines.non_private(X, Y, loss="logistic", l2_strength=1.0),

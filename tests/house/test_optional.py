@@ -75,7 +75,7 @@ FEATURES = {
         "from dpci.report.plot import check_plot_file; check_plot_file(Path('model.png'))",
     ],
     "pandas": ["study.to_frame()", "curve.to_frame()"],
-    "parquet": ["from dpci.sources.files import read_table; read_table(Path('people.parquet'))"],
+    "parquet": ["from dpci.sources.files import read_batches; list(read_batches(Path('people.parquet'), n_rows=None))"],
     "progress": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, progress=True)"],
     "parallel": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, parallel='joblib')"],
     "cli": ["from dpci.cli import main; main(['--help'])"],

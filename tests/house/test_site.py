@@ -78,7 +78,7 @@ def clicks_from_the_front_page():
 
 
 def test_answers_are_three_clicks_away_at_most():
-    """Publish with odds ratios; pure or (ε, δ) for a clinic; approve or refuse a release: docs/evidence/readers.md."""
+    """Publish with odds ratios; pure or (ε, δ) for a clinic; approve or refuse a release."""
     found = clicks_from_the_front_page()
     guides = [path for path in (ROOT / "docs" / "guides").glob("*.md") if path.name != "index.md"]
     pages = [ROOT / "docs" / f"{name}.md" for name in ("choose", "approve", "inference", "persons")]

@@ -12,8 +12,9 @@ from dpci.cli.main import main
 from dpci.cli.rows import Counts, TableRows, find_tables
 from dpci.errors import InvalidInput
 from dpci.schema import Schema
-from dpci.sources.files import read_batches, read_table
+from dpci.sources.files import read_batches
 from support.people import SCHEMA, as_csv, columns
+from support.tables import read_table
 
 
 @pytest.fixture(scope="module")

@@ -80,15 +80,6 @@ def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def saved_schema(text: str | bytes) -> object:
-    """Return what a text says that it holds; None for what is no saved object at all."""
-    try:
-        values = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return values.get("schema") if isinstance(values, dict) else None
-
-
 def built(kind: Callable[..., _Record], values: dict[str, Any], rules: Mapping[str, Rule], *, what: str) -> _Record:
     """Return the record of a saved object, every field by its rule.
 

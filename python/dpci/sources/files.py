@@ -28,19 +28,6 @@ STDIN: Final = Path("-")
 _NO_DELIMITERS: Final = {'"': "a quote", "\n": "a line feed", "\r": "a carriage return", "\0": "a NUL"}
 
 
-def read_table(path: Path, *, delimiter: str = ",") -> Columns:
-    """Columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`; the cells of CSV text stay text.
-
-    Raises
-    ------
-    InvalidInput
-        The ending is another one, the file cannot be read, has no header, repeats a name, has a line of another number
-        of fields or stray quotes, or a record on several lines.
-    """
-    (table,) = read_batches(path, n_rows=None, delimiter=delimiter)
-    return table
-
-
 def read_batches(
     path: Path,
     *,
@@ -49,7 +36,9 @@ def read_batches(
     columns: Sequence[str] | None = None,
     exact: Collection[str] = (),
 ) -> Iterator[Columns]:
-    """Yield columns as :func:`read_table` returns them, of at most ``n_rows`` rows at a time; only those named, if any.
+    """Yield columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`, at most ``n_rows`` rows at a time.
+
+    The columns are those that are named, or all; the cells of CSV text stay text.
 
     Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
@@ -58,8 +47,9 @@ def read_batches(
     Raises
     ------
     InvalidInput
-        As :func:`read_table`, when the file is read; for a column that it does not have, and for an exact column of
-        values of another kind.
+        The ending is another one, the file cannot be read, has no header, repeats a name, has a line of another number
+        of fields or stray quotes, or a record on several lines; for a column that it does not have, and for an exact
+        column of values of another kind.
     """
     name = path.name.lower()
     if path != STDIN and not name.endswith(ENDINGS):
@@ -120,7 +110,7 @@ def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of ce
 
 
 def parquet_names(path: Path) -> list[str]:
-    """Names of the columns of a Parquet file but the index of a pandas frame; errors as in :func:`read_table`."""
+    """Names of the columns of a Parquet file but the index of a pandas frame; errors as in :func:`read_batches`."""
     with _readable(path), _parquet_file(path) as file:
         schema = file.schema_arrow
         index = (schema.pandas_metadata or {}).get("index_columns", ())

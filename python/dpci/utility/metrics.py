@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,21 +66,6 @@ class Metric:
 
 
 MetricLike: TypeAlias = Literal["loss", "smoothed_accuracy"] | SmoothedAccuracy | Metric
-
-
-class Evaluator(Protocol):
-    """A metric on a data set."""
-
-    name: str
-
-    def values(self, params: _F64) -> _F64:
-        """Values at each row of ``params``, shape (m,)."""
-
-    def gradient(self, params: _F64) -> _F64:
-        """Gradient at parameters of shape (k,)."""
-
-    def derivatives(self, params: _F64) -> tuple[_F64, _F64]:
-        """Gradient and Hessian there."""
 
 
 @dataclass(frozen=True)

@@ -244,10 +244,6 @@ impl Loss {
         self.inner.gradient_diameter(row_norm, radius)
     }
 
-    fn value_range(&self, radius: f64) -> f64 {
-        self.inner.value_range(radius)
-    }
-
     #[getter]
     fn strong_convexity(&self) -> f64 {
         self.inner.curvature_floor()
