@@ -75,7 +75,7 @@ test-python: build
 # The last bits of another processor: instruction sets of the core (rust/dpci-core/src/linalg/arch.rs), of OpenBLAS, NumPy and glibc.
 LEVEL ?= scalar
 KERNEL ?= Prescott
-NUMERICAL := $(addprefix tests/,core inference regression multinomial per_instance statistical utility)
+NUMERICAL := $(addprefix tests/,core inference regression multinomial)
 
 test-level: build ## Run fast tests of numerics as another processor would (LEVEL=scalar or v3, KERNEL of OpenBLAS).
 	DPCI_SIMD=$(LEVEL) OPENBLAS_CORETYPE=$(KERNEL) GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F \
