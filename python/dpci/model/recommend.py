@@ -16,8 +16,8 @@ from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.model.settings import Settings
 from dpci.rows import core_blocks
 
-# Measured (docs/evidence/unregularised.md): intervals off the ridge are given for nearly all coefficients there, and
-# for few at three times as much.
+# The ridge moves little there, so that counting what one step off it may leave out lengthens intervals by little
+# (docs/evidence/unregularised.md). Whether the Hessian is clear of its noise hardly depends on λ.
 _MULTIPLE_WITHOUT_RIDGE = 4.0
 TRUSTED_RATIO = 10.0
 """Noise in the Hessian over the strong convexity up to which coverage was measured to be near the level."""
