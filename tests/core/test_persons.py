@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -242,3 +243,37 @@ def test_the_price_of_persons_is_small():
             for rule in ({}, {"contribution": "mean"})
         )
         assert 1.0 <= person.steps[0].scale / row.steps[0].scale < 1.02
+
+
+def mean_excess(epsilon, square):
+    """E(L - epsilon)₊ for L ~ N(square / 2, square), by 30 digits."""
+    if square == 0.0:
+        return 0.0
+    with mpmath.workdps(30):
+        s = mpmath.sqrt(square)
+        x = epsilon / s - s / 2
+        return float(s * (mpmath.npdf(x) - x * mpmath.ncdf(-x)))
+
+
+def test_no_angle_between_two_persons_is_worse_than_the_bound():
+    """Any-signed losses under replace-one: the four corners have the squares w, w, 4 - w and 4 - w."""
+    bound = profile(0.0, 3, one_signed=False, persons=True)
+    interior = 0
+    for epsilon, ratio, mu in itertools.product(
+        (0.0, 0.01, 0.1, 0.45, 1.0), (1e-3, 9e-3, 0.05, 0.12), (0.0, 0.01, 0.2)
+    ):
+        found = bound.delta(epsilon, ratio, mu)
+        sums = [
+            2 * mean_excess(epsilon, w * ratio**2 + mu**2) + 2 * mean_excess(epsilon, (4 - w) * ratio**2 + mu**2)
+            for w in np.linspace(0.0, 2.0, 41).tolist()
+        ]
+        greatest = min(max(sums), 1.0)
+        assert found >= greatest * (1 - 1e-9)
+        # The chord is above the worst angle by little, and where ε + q/2 ≥ √q on the way to 2LR by nothing.
+        assert found <= 1.017 * greatest or greatest > 0.79
+        length = np.hypot(2 * ratio, mu)
+        if length <= 1 and epsilon + length**2 / 2 >= length:
+            assert found <= sums[0] * (1 + 1e-9)
+        else:
+            interior += found > 1.001 * greatest
+    assert interior

@@ -48,9 +48,10 @@ impl ObjectiveProfile {
                 [longest].into_iter().chain(others).collect()
             }
             // The worst angle between the two records makes the squares of their sum and difference 0 and 4, or 2 and 2.
-            (Neighbors::ReplaceOne, Slopes::AnySign) => {
+            (Neighbors::ReplaceOne, Slopes::AnySign) if self.single => {
                 greater(vec![(2.0, 4.0), (2.0, 0.0)], vec![(4.0, 2.0)])
             }
+            (Neighbors::ReplaceOne, Slopes::AnySign) => corners_at_any_angle(sum),
             (Neighbors::AddRemove, Slopes::Classes(classes)) => {
                 let others = classes as f64 - 2.0;
                 vec![(others, 1.0), (1.0, 0.5), (1.0, 0.0)]
@@ -70,6 +71,40 @@ impl ObjectiveProfile {
         }
     }
 }
+
+/// Mean excess of one corner below which [`corners_at_any_angle`] has its bound from a chord: `φ(0)`, that at ε = 1/2 and μ = 1, rounded down.
+const GREATEST_EXCESS: f64 = 0.3989;
+
+/// Corners whose mean excess is at least that of the four shifts of squares w, w, 4 - w and 4 - w, whatever w
+/// (docs/proofs/persons.md, "The worst angle").
+///
+/// Their mean square is 2, so the concave envelope of the mean excess there bounds them: the greatest chord between 0 and a square from 2 to 4.
+fn corners_at_any_angle(sum: impl Fn(&[Corner]) -> f64) -> Vec<Corner> {
+    if sum(&[(1.0, 4.0)]) > GREATEST_EXCESS {
+        // More than 1 in all, which any bound may be.
+        return vec![(4.0, 4.0)];
+    }
+    let chord = |square: f64| vec![(8.0 / square, square), (4.0 - 8.0 / square, 0.0)];
+    let height = |square: f64| sum(&chord(square));
+    // The height has one maximum: by golden sections, after which its error is of second order and below 1e-15, or at an end.
+    let (mut low, mut high) = (2.0, 4.0);
+    for _ in 0..40 {
+        let inner = GOLDEN * (high - low);
+        if height(high - inner) > height(low + inner) {
+            high = low + inner;
+        } else {
+            low = high - inner;
+        }
+    }
+    let points = [2.0, 4.0, f64::midpoint(low, high)];
+    let greatest = points
+        .into_iter()
+        .max_by(|a, b| height(*a).total_cmp(&height(*b)));
+    chord(greatest.unwrap_or(4.0))
+}
+
+/// `(√5 - 1)/2`.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 #[cfg(test)]
 mod tests {
