@@ -13,7 +13,7 @@ from dpci import datasets
 from dpci.cli.main import main
 from dpci.cli.parsing import parse_budget, parse_loss
 from dpci.datasets import files as _files
-from dpci.datasets.catalogue import SOURCES
+from dpci.datasets.catalogue import CATALOGUE
 from dpci.errors import InvalidInput
 from dpci.sources.files import write_csv
 from support.tables import read_table
@@ -242,8 +242,10 @@ def test_without_typer() -> None:
 def test_data_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + sum(len(entry.files) for entry in SOURCES)
-    for line, file in zip(lines[2:], (file for entry in SOURCES for file in entry.files.values()), strict=True):
+    assert len(lines) == 2 + sum(len(entry.files) for entry in CATALOGUE.values())
+    for line, file in zip(
+        lines[2:], (file for entry in CATALOGUE.values() for file in entry.files.values()), strict=True
+    ):
         assert ("not here" in line) == (_files.find(file) is None)
         assert "WRONG" not in line
 
