@@ -1,0 +1,355 @@
+"""Coverage of the intervals of random fits: losses, mechanisms, notions, relations, units and tables drawn at random.
+
+A cell is one way to fit one table. The table is the population: a fit takes records drawn with replacement, and the
+target is the minimiser of the whole table. A cell that covers below a limit is repeated with new draws, and the verdict
+is that of the repetition. No constant of the library was chosen on these cells: a cell follows from its number alone.
+Not private. Prints Markdown; exit code 1 if a cell is below a limit and its fits do not warn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpci
+from _studies import markdown
+
+MEAN, WORST = 0.90, 0.80
+LEVEL = 0.95
+FITS, AGAIN = 200, 1_000
+RECORDS = 20_000
+# A warning that most fits of a cell give speaks for the cell.
+SPOKEN = 0.5
+CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
+REALS = ("huber", "quantile", "squared", "moments")
+COUNTS = ("poisson", "negative_binomial")
+LOSSES = (*CLASSES, "soft_logistic", *REALS, *COUNTS)
+# Losses without a public bound on their slope or their curvature off a ball.
+ON_A_BALL = ("squared", "probit", "cloglog", "poisson")
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One way to fit one table."""
+
+    number: int
+    title: str
+    X: Numbers
+    y: Numbers
+    # First rows of the persons of the table and their numbers of rows, or one row a record.
+    persons: Numbers | None
+    weights: Numbers | None
+    n: int
+    keywords: dict[str, Any]
+    target: Numbers
+
+
+def columns(rng: np.random.Generator, d: int) -> tuple[str, Numbers]:
+    """Columns within [-1, 1], of which the data may fill little."""
+    kind = str(rng.choice(["uniform", "normal", "student", "lognormal", "binary", "rare", "correlated", "mixed"]))
+    shape = (RECORDS, d)
+    if kind == "mixed":
+        return kind, np.hstack([columns(rng, 1)[1] for _ in range(d)])
+    draws = {
+        "uniform": lambda: rng.uniform(-1.0, 1.0, shape),
+        "normal": lambda: np.clip(rng.normal(0.0, 0.3, shape), -1.0, 1.0),
+        "student": lambda: np.clip(rng.standard_t(2.0, shape) / 8.0, -1.0, 1.0),
+        "lognormal": lambda: np.clip(rng.lognormal(0.0, 1.0, shape) / 10.0, 0.0, 1.0),
+        "binary": lambda: rng.choice([-1.0, 1.0], shape),
+        "rare": lambda: (rng.random(shape) < 0.03).astype(float),
+        "correlated": lambda: np.clip(0.25 * (rng.normal(size=shape) + rng.normal(size=(RECORDS, 1))), -1.0, 1.0),
+    }
+    return kind, draws[kind]() / rng.choice([1.0, 1.0, 3.0])
+
+
+def real_targets(rng: np.random.Generator, signal: Numbers) -> tuple[str, Numbers]:
+    """Targets within [-1, 1]: a linear model with errors of one kind and size."""
+    kind = str(rng.choice(["normal", "skewed", "student", "bimodal", "spiked", "uneven"]))
+    n = len(signal)
+    errors = {
+        "normal": lambda: rng.normal(size=n),
+        "skewed": lambda: (rng.lognormal(0.0, 1.0, n) - np.exp(0.5)) / 2.0,
+        "student": lambda: rng.standard_t(3.0, n) / 1.7,
+        "bimodal": lambda: rng.choice([-1.0, 1.0], n) + 0.2 * rng.normal(size=n),
+        "spiked": lambda: np.where(rng.random(n) < 0.9, 0.1, 3.0) * rng.normal(size=n),
+        "uneven": lambda: rng.normal(size=n) * (0.3 + np.abs(signal) / (np.abs(signal).mean() + 1e-9)),
+    }[kind]()
+    scale = float(np.exp(rng.uniform(np.log(0.03), np.log(0.4))))
+    spread = float(rng.choice([0.0, 0.1, 0.3]))
+    return kind, np.clip(spread * signal + scale * errors, -1.0, 1.0)
+
+
+def class_targets(rng: np.random.Generator, signal: Numbers) -> tuple[str, Numbers]:
+    """Labels -1 and 1: a logistic model with some share of positives, or another model."""
+    kind = str(rng.choice(["logistic", "logistic", "misspecified", "independent"]))
+    rate = float(rng.choice([0.03, 0.2, 0.5]))
+    scores = {
+        "logistic": lambda: float(rng.choice([1.0, 3.0])) * signal + rng.logistic(size=len(signal)),
+        "misspecified": lambda: signal + signal**2 + rng.standard_t(2.0, len(signal)),
+        "independent": lambda: rng.logistic(size=len(signal)),
+    }[kind]()
+    return f"{kind}, {rate:.0%} positives", np.where(scores > np.quantile(scores, 1.0 - rate), 1.0, -1.0)
+
+
+def targets(rng: np.random.Generator, loss: str, signal: Numbers) -> tuple[str, Numbers]:
+    if loss in CLASSES:
+        return class_targets(rng, signal)
+    if loss == "soft_logistic":
+        scores = signal + rng.normal(size=len(signal))
+        return "shares", 1.0 / (1.0 + np.exp(-scores))
+    if loss in COUNTS:
+        rates = np.exp(np.clip(0.5 * signal + rng.choice([-2.0, 0.0, 1.0]), -5.0, 2.0))
+        heavy = rng.gamma(1.0, 1.0, len(signal)) if rng.random() < 0.5 else 1.0
+        return "counts", np.minimum(rng.poisson(rates * heavy), 10).astype(float)
+    return real_targets(rng, signal)
+
+
+def loss_of(rng: np.random.Generator, name: str) -> Any:
+    """The loss, with a parameter at which its curvature is anything from a small to the whole part of its bound."""
+    size = float(np.exp(rng.uniform(np.log(0.02), np.log(1.0))))
+    made = {
+        "huber_hinge": lambda: dpci.losses.HuberHinge(h=max(size, 0.05)),
+        "smooth_hinge": lambda: dpci.losses.SmoothHinge(s=max(size, 0.05)),
+        "huber": lambda: dpci.losses.Huber(k=size),
+        "quantile": lambda: dpci.losses.Quantile(quantile=float(rng.choice([0.1, 0.5, 0.75])), s=size),
+    }
+    return made[name]() if name in made else name
+
+
+def budget_of(rng: np.random.Generator) -> Any:
+    epsilon = float(np.exp(rng.uniform(np.log(0.5), np.log(10.0))))
+    notions = [dpci.PureDP(epsilon), dpci.ZCDP(epsilon**2 / 8.0), dpci.ApproxDP(epsilon, 1e-6)]
+    return notions[rng.integers(3)]
+
+
+def repeated(rows: Numbers, counts: Numbers | None) -> Numbers:
+    return rows if counts is None else np.repeat(rows, counts.astype(int), axis=0)
+
+
+def cell(number: int) -> Cell | None:
+    """The cell of a number; None if its settings are refused."""
+    rng = np.random.default_rng([20_261_128, number])
+    name = LOSSES[number % len(LOSSES)]
+    d = int(rng.integers(1, 11))
+    n = int(np.exp(rng.uniform(np.log(300), np.log(50_000))))
+    shape, X = columns(rng, d)
+    spread = X.std(axis=0) + 1e-9
+    signal = (X - X.mean(axis=0)) / spread @ rng.normal(size=d) / d**0.5
+    kind, y = targets(rng, name, signal)
+    budget = budget_of(rng)
+    unit = str(rng.choice(["rows", "rows", "persons", "weights"]))
+    counts = rng.choice([1, 2, 4], RECORDS // 4) if unit == "persons" else None
+    weights = rng.choice([0.25, 0.5, 1.0], RECORDS) if unit == "weights" else None
+    neighbors = str(rng.choice(["replace_one", "replace_one", "add_remove"]))
+    if counts is not None:
+        X, y = X[: counts.sum()], y[: counts.sum()]
+    blocks = name == "moments" or rng.random() < 0.4
+    scale = 1.0 if name == "moments" else d**-0.5
+    keywords: dict[str, Any] = {"budget": budget, "neighbors": neighbors}
+    if name == "moments":
+        robust, refine = unit != "rows" or bool(rng.integers(2)), unit == "rows" and bool(rng.integers(2))
+        keywords |= {"bounds": (-1.0, 1.0), "robust": robust or None, "refine": refine or None}
+        target, mechanism = least_squares(X, y, counts, weights), f"robust={robust} refine={refine}"
+    else:
+        mechanism = str(rng.choice(["objective", "output"]))
+        keywords |= {"loss": loss_of(rng, name), "mechanism": mechanism}
+        keywords |= {"rows": dpci.rows.Blocks([scale] * d)} if blocks else {"row_norm": 1.0}
+        keywords["l2_strength"] = float(np.exp(rng.uniform(np.log(3e-4), np.log(0.05))))
+        mechanism = f"{mechanism}, {'blocks' if blocks else 'ball'}"
+        target = None
+    title = f"{name}; {kind}; {shape} d={d}; {budget}; {mechanism}; {neighbors}; {unit}"
+    made = Cell(number, title, X * scale, y, counts, weights, n, keywords, np.empty(0) if target is None else target)
+    return made if target is not None else with_strength(made, rng)
+
+
+def least_squares(X: Numbers, y: Numbers, counts: Numbers | None, weights: Numbers | None) -> Numbers:
+    design = np.column_stack([X, np.ones(len(X))])
+    root = np.sqrt(record_weights(counts, weights, len(X)))
+    return np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
+
+
+def record_weights(counts: Numbers | None, weights: Numbers | None, n: int) -> Numbers:
+    """Weights of the rows of a table in its mean loss, not normalised."""
+    if counts is not None:
+        return np.repeat(1.0 / counts, counts)
+    return np.ones(n) if weights is None else weights
+
+
+def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
+    """The cell with a ridge that its mechanism allows, a radius where its loss needs one, and its target."""
+    keywords = dict(made.keywords)
+    multiple, room = float(np.exp(rng.uniform(np.log(1.2), np.log(8.0)))), float(rng.choice([1.5, 3.0, 6.0]))
+    # Weights of 1, 1/2 and 1/4, as rows that occur four times, twice and once.
+    copies = np.rint(4.0 * record_weights(made.persons, made.weights, len(made.y))).astype(int)
+    X, y = np.repeat(made.X, copies, axis=0), np.repeat(made.y, copies)
+    loss = keywords["loss"]
+    for _ in range(4):
+        common = {"l2_strength": keywords["l2_strength"], "loss": loss, "intercept_scale": 1.0}
+        try:
+            if made.keywords["loss"] in ON_A_BALL:
+                wide = {"radius": 20.0} if loss in ON_A_BALL else {}
+                found = dpci.lowlevel.minimize_erm(X, y, **common, **wide, n_threads=1).params
+                keywords["radius"] = max(0.1, room * float(np.linalg.norm(found)))
+                target = dpci.lowlevel.minimize_erm(X, y, **common, radius=keywords["radius"], n_threads=1).params
+            else:
+                target = dpci.lowlevel.minimize_erm(X, y, **common, n_threads=1).params
+            fit(dataclasses.replace(made, keywords=keywords), 0)
+        except dpci.RegularizationTooSmall as error:
+            if error.least is None:
+                return None
+            keywords["l2_strength"] = multiple * error.least
+        except dpci.DpciError:
+            return None
+        else:
+            return dataclasses.replace(made, keywords=keywords, target=np.asarray(target))
+    return None
+
+
+def sample(made: Cell, rng: np.random.Generator) -> tuple[Numbers, Numbers, dict[str, Any]]:
+    """Records drawn with replacement, and the keywords that go with them."""
+    if made.persons is None:
+        rows = rng.integers(len(made.y), size=made.n)
+        extra: dict[str, Any] = {}
+        if made.weights is not None:
+            total = made.n * float(made.weights.mean())
+            extra = {"weights": made.weights[rows], "weight_bound": 1.0, "weight_total": total}
+        elif made.keywords["neighbors"] == "add_remove":
+            extra = {"n_public": made.n}
+        return made.X[rows], made.y[rows], extra
+    sizes = made.persons.astype(int)
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    drawn = rng.integers(len(sizes), size=made.n)
+    size = sizes[drawn]
+    ids = np.repeat(np.arange(made.n), size)
+    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    rows = np.repeat(first[drawn], size) + within
+    extra = {"persons": ids, "contribution": "mean", "max_rows": 4, "n_public": made.n}
+    return made.X[rows], made.y[rows], extra
+
+
+def fit(made: Cell, run: int) -> tuple[Numbers | None, Numbers | None, set[str]]:
+    """One fit: whether each interval covers, their lengths, and the names of the warnings; None without intervals."""
+    rng = np.random.default_rng([made.number, run])
+    X, y, extra = sample(made, rng)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        common = made.keywords | extra | {"n_threads": 1, "seed": run}
+        if "loss" in common:
+            result = dpci.fit(X, y, **common)
+            refused = result.interval_refusal is not None
+        else:
+            result = dpci.regression.release(X, y, **common).fit()
+            refused = result.interval_refusal is not None
+        found = None if refused else result.conf_int(level=LEVEL)
+    names = {w.category.__name__ for w in caught if issubclass(w.category, dpci.DpciWarning)} - {"SeededNoiseWarning"}
+    if found is None:
+        return None, None, names
+    if not len(made.target):
+        return None, found.length, names
+    return (found.lower <= made.target) & (made.target <= found.upper), found.length, names
+
+
+def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | None:
+    """Coverage of a cell, as a JSON object; None if its settings are refused."""
+    made = cell(number)
+    if made is None:
+        return None
+    covered, lengths, refused, spoken = [], [], 0, collections.Counter[str]()
+    begun = time.perf_counter()
+    for run in range(first, first + fits):
+        try:
+            covers, length, names = fit(made, run)
+        except dpci.DpciError as error:
+            covers, length, names = None, None, {type(error).__name__}
+        spoken.update(names)
+        if covers is None:
+            refused += 1
+        else:
+            covered.append(covers)
+            lengths.append(length)
+    row: dict[str, Any] = {"number": number, "title": f"{made.title}; n={made.n:,}", "fits": fits, "refused": refused}
+    row |= {"l2": made.keywords.get("l2_strength"), "loss": str(made.keywords.get("loss", "moments"))}
+    if len(covered) >= fits // 10:
+        share = np.mean(covered, axis=0)
+        row |= {"mean": float(share.mean()), "worst": float(share.min()), "given": len(covered)}
+        row["length"] = float(np.median(lengths))
+    row["warnings"] = {name: count / fits for name, count in spoken.items()}
+    row["seconds"] = time.perf_counter() - begun
+    is_low = row.get("mean", 1.0) < MEAN or row.get("worst", 1.0) < WORST
+    if is_low and first == 0:
+        row["again"] = study(number, AGAIN, FITS)
+    return row
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """ "holds", "warned" or "false"."""
+    final = row.get("again") or row
+    if final.get("mean", 1.0) >= MEAN and final.get("worst", 1.0) >= WORST:
+        return "holds"
+    return "warned" if max(final["warnings"].values(), default=0.0) >= SPOKEN else "false"
+
+
+def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    given = [row for row in rows if "mean" in row]
+    groups = collections.defaultdict(list)
+    for row in given:
+        groups[row["title"].split(";")[0]].append(row)
+    yield f"{len(rows):,} cells with settings that are allowed; {len(given):,} with intervals in a tenth of the fits.\n"
+    table = []
+    for name, of in sorted(groups.items()):
+        means = sorted(row["mean"] for row in of)
+        worst = sorted(row["worst"] for row in of)
+        found = collections.Counter(verdict(row) for row in of)
+        tenth = [f"{means[len(means) // 10]:.3f}", f"{worst[len(worst) // 10]:.3f}"]
+        table.append([name, len(of), f"{statistics.mean(means):.3f}", *tenth, found["warned"], found["false"]])
+    head = "loss,cells,mean coverage,lowest tenth: mean,lowest tenth: worst parameter,low and warned,low and silent"
+    yield from markdown(head.split(","), table)
+    low = [row for row in given if verdict(row) != "holds"]
+    yield f"\n## Cells below {MEAN} on average or {WORST} in one parameter\n"
+    found = []
+    for row in low:
+        final = row.get("again") or row
+        said = ", ".join(f"{name} {share:.0%}" for name, share in final["warnings"].items()) or "none"
+        shown = [f"{row['l2'] or 0:.3g}", f"{final['mean']:.3f}", f"{final['worst']:.3f}", said, verdict(row)]
+        found.append([row["number"], row["title"], row["loss"], *shown])
+    yield from markdown(["number", "cell", "loss", "λ", "mean", "worst", "warnings", "verdict"], found)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--cells", type=int, default=1_650, help="numbers of cells that are tried")
+    options.add_argument("--first", type=int, default=0, help="the first of these numbers")
+    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--kept", type=Path, help="file of the studied cells, one JSON object a line")
+    chosen = options.parse_args()
+    rows = []
+    kept = chosen.kept.open("a") if chosen.kept else None
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        for row in pool.map(study, range(chosen.first, chosen.first + chosen.cells)):
+            if row is None:
+                continue
+            rows.append(row)
+            if kept:
+                print(json.dumps(row), file=kept, flush=True)
+    print("# Random cells\n")
+    print("\n".join(lines(rows)))
+    silent = [row for row in rows if verdict(row) == "false"]
+    return 1 if silent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
