@@ -77,15 +77,15 @@ def findings(*arguments):
 
 
 def of_others(failed):
-    """What failed besides the noise, of which the calibration of a changed model is another one."""
-    return [what for what in failed if not what.startswith("the noise must be that")]
+    """What failed besides the noise, of which the calibration of a changed model is another one, and the lattices."""
+    return [what for what in failed if not what.startswith(("the noise must be that", "released numbers must be"))]
 
 
 @pytest.mark.usefixtures("model")
 def test_what_agrees_and_what_cannot_be_checked():
     failed, unchecked = findings("--ledger", "l.db", "--schema", "people.toml")
     assert failed == []
-    assert len(unchecked) == 4
+    assert len(unchecked) == 6
     assert any("no file can show it" in what for what in unchecked)
     failed, unchecked = findings()
     assert failed == []
@@ -93,8 +93,8 @@ def test_what_agrees_and_what_cannot_be_checked():
     assert any("no ledger was given to compare it with (--ledger)" in what for what in unchecked)
     code, out, _ = run("verify", "model.json")
     assert code == 0
-    assert out.count("\nnot checked  ") == 6
-    assert out.endswith("\n\nResult: nothing differs, 6 not checked (exit code 0). This is not an approval.\n")
+    assert out.count("\nnot checked  ") == 8
+    assert out.endswith("\n\nResult: nothing differs, 8 not checked (exit code 0). This is not an approval.\n")
 
 
 @pytest.mark.parametrize("kind", ["groups", "tuning"])

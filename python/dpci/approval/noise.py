@@ -1,4 +1,4 @@
-"""Whether the noise in a released file is that which its public choices call for, as a finding."""
+"""Whether the noise in a released file is that which its public choices call for, and its numbers on their lattices."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,10 +6,13 @@ from dpci import _core
 from dpci.approval.findings import Finding
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.released.calibration import fit_spec, other_noise
+from dpci.released.lattice import Sealed, off_lattice, sealed_of_fit
 from dpci.released.record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"
+_ON_LATTICES = "the released numbers are multiples of the steps of their lattices"
+_OFF = "released numbers must be multiples of the step of the lattice of their seal"
 _OF_A_REPORT = "the noise: this fit is a part of a per-instance report, whose own file has all of its choices"
 
 
@@ -47,3 +50,14 @@ def _of_one(record: FitRecord) -> Finding:
         return Finding("not checked", _OF_A_REPORT)
 
     return finding_of_noise(record.version, lambda: other_noise(record, fit_spec(record)))
+
+
+def lattice_of_fits(records: Iterable[FitRecord]) -> Finding:
+    """Return whether the numbers of fits lie on their lattices: what is wrong with the first one that fails."""
+    return finding_of_lattice(sealed for record in records for sealed in sealed_of_fit(record))
+
+
+def finding_of_lattice(parts: Iterable[Sealed]) -> Finding:
+    """Return whether released numbers lie on their lattices."""
+    wrong = off_lattice(parts)
+    return Finding("ok", _ON_LATTICES) if wrong is None else Finding("FAILED", f"{_OFF}, got {wrong}")

@@ -6,9 +6,8 @@ from dataclasses import replace
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.claims import Claim
 from dpci.approval.facts import RIDGE, Approval, steps_text
-from dpci.approval.lattice import lattice_of_fits
 from dpci.approval.markdown import names_text
-from dpci.approval.noise import noise_of_fit
+from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.schema import Strata
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
-from dpci.approval.lattice import Sealed, finding_of_lattice, sealed_of_fit
-from dpci.approval.noise import finding_of_noise
+from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.model.result import PrivateFit
 from dpci.released.calibration import differences_of_steps, fit_spec
+from dpci.released.lattice import Sealed, sealed_of_fit
 from dpci.released.record import FitRecord
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"

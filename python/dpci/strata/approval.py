@@ -6,9 +6,8 @@ from dataclasses import replace
 from dpci.approval.approvable import approval_of
 from dpci.approval.facts import Approval
 from dpci.approval.findings import Finding
-from dpci.approval.lattice import lattice_of_fits
 from dpci.approval.markdown import code, names_text
-from dpci.approval.noise import noise_of_fits
+from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
 from dpci.approval.schema import Strata
 from dpci.budgets import Budget

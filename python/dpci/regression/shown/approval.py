@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from dpci.approval.claims import Claim
 from dpci.approval.facts import Approval, steps_text
-from dpci.approval.lattice import Sealed, finding_of_lattice
 from dpci.approval.markdown import code, names_text
-from dpci.approval.noise import finding_of_noise
+from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.noise import other_noise
 from dpci.released.facts import CHOSEN_OF_MATRIX
+from dpci.released.lattice import Sealed
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.rows import Ball
 

@@ -7,12 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.seals import Seal
-from dpci.approval.findings import Finding
-from dpci.inference.error_law import NOISE_AWARE
 from dpci.released.record import FitRecord
 
-_OK = "the released numbers are multiples of the steps of their lattices"
-_MUST = "released numbers must be multiples of the step of the lattice of their seal"
 _F64 = NDArray[np.float64]
 _EPSILON = float(np.finfo(float).eps)
 
@@ -28,39 +24,29 @@ class Sealed(NamedTuple):
     """Relative error of ``added``."""
 
 
-def lattice_of_fits(records: Iterable[FitRecord]) -> Finding:
-    """Return whether the numbers of fits lie on their lattices: what is wrong with the first one that fails."""
-    return finding_of_lattice(sealed for record in records for sealed in sealed_of_fit(record))
-
-
-def finding_of_lattice(parts: Iterable[Sealed]) -> Finding:
-    """Return whether released numbers lie on their lattices."""
-    wrong = _off_lattice(parts)
-    return Finding("ok", _OK) if wrong is None else Finding("FAILED", f"{_MUST}, got {wrong}")
-
-
 def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     """Yield the sealed numbers of a fit by itself: those that no projection moved."""
     seals = {seal.release: seal for seal in record.seals}
     norm = float(np.linalg.norm(record.params))
-    outside = record.radius is not None and norm > record.radius
     # A projection ends within rounding of the sphere.
     if not (record.project and record.radius is not None and norm >= record.radius * (1.0 - 1e-9)):
         yield Sealed(seals["params"], record.params)
-    if record.hessian is None or record.gradient_cov is None or record.projection != NOISE_AWARE:
+    if record.hessian is None or record.gradient_cov is None or record.projection != "noise_aware":
         return
     if "hessian" in seals:
         yield Sealed(seals["hessian"], record.hessian, record.l2_strength * np.eye(len(record.params)))
-    added = None
+    added, error = None, 16.0
     if record.neighbors == "replace_one":
         # The mean gradient at the point where the matrices are taken.
-        scale = record.radius / norm if outside and record.radius is not None else 1.0
-        mean = record.l2_strength * (record.params * scale)
+        point = record.params
+        if record.radius is not None and norm > record.radius:
+            point, error = point * (record.radius / norm), error + 2.0 * len(point)
+        mean = record.l2_strength * point
         added = -record.divisor / record.n_samples * np.outer(mean, mean)
-    yield Sealed(seals["gradient_cov"], record.gradient_cov, added, 16.0 * _EPSILON)
+    yield Sealed(seals["gradient_cov"], record.gradient_cov, added, error * _EPSILON)
 
 
-def _off_lattice(parts: Iterable[Sealed]) -> str | None:
+def off_lattice(parts: Iterable[Sealed]) -> str | None:
     """Return the first number that is no whole number of steps of its lattice, in words; None if all are."""
     for seal, values, added, error in parts:
         room = 0.0
