@@ -10,7 +10,8 @@ use rand::RngExt;
 use statrs::function::erf::erfc_inv;
 
 use super::MatrixDraws;
-use super::directions::{diagonal, rotate, rotate_back, transposed, weighted};
+use super::curvature_prior::{DRAWS, Prior};
+use super::directions::{along, diagonal, rotate, rotate_back, transposed, weighted};
 use super::noise_aware::{Along, DEVIATION, Estimate, LEAST_SHAPE, NoisyMatrices};
 use super::spectrum::onto_simplex;
 use crate::Result;
@@ -21,43 +22,8 @@ use crate::privacy::Perturbation;
 /// How much clearer the trace of Σ must be than that of D: in standard deviations of its noise, and over those of D.
 const CLEARER: [f64; 2] = [2.0, 2.0];
 
-/// Draws from the posterior.
-const DRAWS: usize = 64;
-
-/// Points at which the density of the greatest eigenvalue is computed.
-const NODES: usize = 200;
-
 /// Public, so that the same release always has the same intervals.
 const SEED: u64 = 0x6470_6370;
-
-/// What is expected of D before its release.
-struct Prior {
-    /// Probability that no row has curvature.
-    none: f64,
-    /// The density of the greatest eigenvalue of cΣ at x falls as `(κ + x)^-power`, κ the strong convexity.
-    power: f64,
-    /// Standard deviation of D around cΣ, as a share of that.
-    deviation: f64,
-}
-
-impl Prior {
-    fn of(may_be_flat: bool) -> Self {
-        if may_be_flat {
-            // The rows with curvature are others than those with slopes.
-            Self {
-                none: 0.3,
-                power: 4.0,
-                deviation: 1.0,
-            }
-        } else {
-            Self {
-                none: 0.3,
-                power: 2.0,
-                deviation: DEVIATION,
-            }
-        }
-    }
-}
 
 /// The posterior of D in directions in which its mean is diagonal.
 pub(super) struct Posterior {
@@ -162,13 +128,20 @@ impl Posterior {
                     .sum()
             })
             .collect();
+        let shown = rotate(found, &turned.vectors, dim);
+        let expected_along = along(&squares, eigenvalues);
         let mut curvatures = vec![0.0; DRAWS * dim];
         for i in 0..dim {
+            let shown = shown[i * dim + i];
             let levels = shuffled_levels(2 * i as u64);
             for ((draw, c), level) in curvatures.chunks_exact_mut(dim).zip(ratios).zip(levels) {
                 if *c > 0.0 {
                     let center = turned.values[i] + follows[i] * (c - ratio);
-                    draw[i] = positive_quantile(center, std_devs[i], level);
+                    let flat = prior.flat_given(shown, c * expected_along[i], noise);
+                    if level > flat {
+                        let level = (level - flat) / (1.0 - flat);
+                        draw[i] = positive_quantile(center, std_devs[i], level);
+                    }
                 }
             }
         }
@@ -310,58 +283,6 @@ impl Posterior {
             hessian,
             rotate_back(&self.gradient_cov, &self.vectors, self.dim),
         ]
-    }
-}
-
-impl Prior {
-    /// Draws of c given the released diagonal, 0 where there is no curvature: quantiles of its posterior, in ascending order.
-    ///
-    /// Given c the diagonal is normal around c times the eigenvalues of Σ.
-    fn ratios(&self, eigenvalues: &[f64], found: &[f64], noise: f64, convexity: f64) -> Vec<f64> {
-        let greatest = eigenvalues.iter().copied().fold(0.0, f64::max);
-        let square = weighted(eigenvalues, eigenvalues);
-        let likely = (weighted(eigenvalues, found) / square).max(0.0) * greatest;
-        let last = 3.0 * likely + 10.0 * noise * greatest / square.sqrt() + 10.0 * convexity;
-        let first = 1e-3 * convexity.min(last);
-        let step = (last / first).ln() / (NODES as f64 - 1.0);
-        let log_density = |ratio: f64| -> f64 {
-            let terms = eigenvalues.iter().zip(found).map(|(s, found)| {
-                let mean = ratio * s;
-                let variance = noise * noise + (self.deviation * mean).powi(2);
-                (found - mean).powi(2) / variance + variance.ln()
-            });
-            -0.5 * terms.sum::<f64>()
-        };
-        let nodes: Vec<f64> = (0..NODES)
-            .map(|i| first * (step * i as f64).exp())
-            .collect();
-        // The density of log x, times the step.
-        let mut logs: Vec<f64> = nodes
-            .iter()
-            .map(|x| {
-                let scaled = x / convexity;
-                let before = (self.power - 1.0) * scaled * (1.0 + scaled).powf(-self.power);
-                log_density(x / greatest) + ((1.0 - self.none) * before * step).ln()
-            })
-            .collect();
-        logs.push(log_density(0.0) + self.none.ln());
-        let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let masses: Vec<f64> = logs.iter().map(|l| (l - top).exp()).collect();
-        let total: f64 = masses.iter().sum();
-        let (mut below, mut node) = (masses[NODES], 0);
-        let ratios = (0..DRAWS).map(|draw| {
-            let level = (draw as f64 + 0.5) / DRAWS as f64 * total;
-            if level <= masses[NODES] {
-                return 0.0;
-            }
-            while node + 1 < NODES && below + masses[node] < level {
-                below += masses[node];
-                node += 1;
-            }
-            let share = ((level - below) / masses[node]).clamp(0.0, 1.0);
-            nodes[node] * (step * (share - 0.5)).exp() / greatest
-        });
-        ratios.collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`ErrorLaw`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
 //! noise; [`half_widths`], [`tails`] and [`monte_carlo()`] turn those into intervals and p-values.
 
+mod curvature_prior;
 mod directions;
 mod error_law;
 mod exact;

@@ -37,7 +37,7 @@ fn coverage(case: &Case) -> [f64; 3] {
     let hessian_noise = MatrixLaw::Gaussian {
         std_dev: case.noise,
     };
-    let cov_std_dev = 4e-4 * case.noise / 0.04;
+    let cov_std_dev = 2.5e-3 * case.noise;
     let gradient_cov_noise = MatrixLaw::Gaussian {
         std_dev: cov_std_dev,
     };
@@ -164,9 +164,8 @@ fn quantiles_of_a_normal_law_cut_off_at_zero() {
 #[test]
 fn draws_of_the_ratio_are_quantiles_of_its_posterior() {
     let prior = Prior {
-        none: 0.25,
-        power: 3.0,
         deviation: 0.5,
+        flat: 0.0,
     };
     let (eigenvalues, found, noise) = ([2.0, 1.0, 0.5], [0.9, 0.2, 0.4], 0.3);
     let draws = prior.ratios(&eigenvalues, &found, noise, 0.1);
@@ -182,12 +181,12 @@ fn draws_of_the_ratio_are_quantiles_of_its_posterior() {
     for i in 0..100_000 {
         let ratio = (f64::from(i) + 0.5) * step;
         // Of the greatest eigenvalue x = 2·ratio.
-        let before = 0.75 * 2.0 * 2.0 / 0.1 * (1.0 + 2.0 * ratio / 0.1).powi(-3);
+        let before = 0.7 * 2.0 / 0.1 * (1.0 + 2.0 * ratio / 0.1).powi(-2);
         let weight = before * likelihood(ratio) * step;
         mass += weight;
         mean += weight * ratio;
     }
-    let none = 0.25 * likelihood(0.0);
+    let none = 0.3 * likelihood(0.0);
     let zeros = draws.iter().filter(|c| **c < f64::MIN_POSITIVE).count();
     assert!((zeros as f64 / DRAWS as f64 - none / (none + mass)).abs() <= 1.0 / DRAWS as f64);
     let found = draws.iter().sum::<f64>() / DRAWS as f64;
@@ -196,6 +195,18 @@ fn draws_of_the_ratio_are_quantiles_of_its_posterior() {
         "{found}"
     );
     assert!(draws.is_sorted());
+}
+
+#[test]
+fn a_flat_direction_is_told_by_its_release() {
+    let prior = Prior::of(true);
+    // Nothing is released of it: what was expected before.
+    assert!((prior.flat_given(0.1, 1.0, 1e6) - 0.2).abs() < 1e-6);
+    // By hand: densities of 0 under variances 1 and 1 + 3².
+    let (flat, other) = (0.2, 0.8 * (-0.45_f64).exp() / 10.0_f64.sqrt());
+    assert!((prior.flat_given(0.0, 3.0, 1.0) - flat / (flat + other)).abs() < 1e-12);
+    assert!(prior.flat_given(60.0, 3.0, 1.0) < f64::MIN_POSITIVE);
+    assert!(Prior::of(false).flat_given(0.0, 3.0, 1.0) < f64::MIN_POSITIVE);
 }
 
 #[test]
