@@ -49,8 +49,7 @@ SCHEMA = "dpci.MomentMatrix"
 SCHEMA_VERSION = 1
 
 _ARRAYS = ("matrix", "middle", "scale")
-_MATRIX, _RESIDUALS = "moment_matrix", "residual_moments"
-_LEVELS, _GRADIENT = "residual_levels", "residual_gradient"
+_MATRIX, _RESIDUALS, _LEVELS, _GRADIENT = "moment_matrix", "residual_moments", "residual_levels", "residual_gradient"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -43,7 +43,7 @@ mod tests {
         for step in 0..=2000 {
             let size = (-0.01 * f64::from(step)).exp2();
             let (upper, share) = levels_of(size);
-            if size <= level(LEVELS - 1) {
+            if size < level(LEVELS - 1) {
                 assert_eq!((upper, share), (LEVELS - 1, 0.0));
                 continue;
             }

@@ -1,5 +1,6 @@
 //! Linear regression from one moment matrix: the noisy mean of `zzᵀ`, and where planned that of the squared residuals' moments.
 
+use super::refinement::{PlannedGradient, ResidualGradient, planned_gradient, release_gradient};
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
@@ -9,8 +10,7 @@ use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{
-    GradientNoise, LevelCap, LevelNoise, MatrixNoise, MomentMatrixSpec, ResidualNoise,
-    ResidualPlan, Seal, Step, clear_of_noise,
+    MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step, clear_of_noise,
 };
 
 /// A released moment matrix.
@@ -22,27 +22,6 @@ pub struct MomentMatrixRelease {
     pub residuals: Vec<ResidualMoments>,
     /// Levels and gradients, one for each refined regression.
     pub gradients: Vec<ResidualGradient>,
-}
-
-/// The released gradient of one regression at the coefficients that the matrix gives.
-#[derive(Debug, Clone)]
-pub struct ResidualGradient {
-    /// The coefficients of `(x, s)` that residuals are the response less; 0 but for regressors.
-    pub point: Vec<f64>,
-    /// The greatest residual there.
-    pub greatest: f64,
-    /// The share of the records at each level of it.
-    pub levels: Sealed,
-    /// Their noise.
-    pub level_noise: LevelNoise,
-    /// The mean of `(c x, ω c²/cap)`, x the regressors and c the residuals held to the cap.
-    pub gradient: Sealed,
-    /// The greatest residual that counts.
-    pub cap: f64,
-    /// ω.
-    pub square_weight: f64,
-    /// Its noise.
-    pub noise: GradientNoise,
 }
 
 /// Released moments of the residuals of one regression.
@@ -139,66 +118,6 @@ pub fn release_moment_matrix(
     })
 }
 
-/// Releases the share of the records at each level of the residuals at coefficients that follow from the released matrix, then
-/// `(1/n) Σ (c x, ω c²/cap)`, `c` these residuals held to a cap that follows from the released shares.
-///
-/// # Privacy
-/// Spends what `spec` has for it: given the released matrix, a sum of shares that add up to at most 1 for each record; given these too,
-/// a sum of terms of norm at most `cap·√(‖x‖² + ω²)`.
-fn release_gradient(
-    spec: &MomentMatrixSpec,
-    plan: &ResidualPlan,
-    matrix: &Sealed,
-    records: &dyn Records,
-    exec: &Executor<'_>,
-    generator: &mut impl NoiseGenerator,
-) -> Result<ResidualGradient> {
-    let place = Place::of(spec, plan, matrix.values())?;
-    let greatest = spec.greatest_residual(plan, place.norm);
-    let n = spec.divisor();
-    let level_noise = spec.level_noise()?;
-    // Slopes of the squared loss are twice the predictions less the targets.
-    let request = Request::SlopeLevels {
-        params: place.predicted.clone(),
-        greatest: 2.0 * greatest,
-        targets: plan.with_target(),
-    };
-    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let mut levels: Vec<f64> = sums.slopes.values().map(|sum| sum / n).collect();
-    let draw = level_noise.law.sample_bounded(generator)?;
-    levels.iter_mut().zip(draw).for_each(|(h, b)| *h += b);
-    let levels = level_noise.seal.release(&levels, generator)?;
-    let cap = gradient_cap(greatest, levels.values(), &level_noise)?;
-    let noise = spec.gradient_noise(plan, cap)?;
-    let Place {
-        point, predicted, ..
-    } = place;
-    let request = Request::CappedGradient {
-        params: predicted,
-        cap: 2.0 * cap,
-        targets: plan.with_target(),
-    };
-    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let whole: Vec<f64> = sums.slopes.values().collect();
-    let square_weight = spec.square_weight(plan);
-    let regressors = plan.regressors.iter().map(|&j| -0.5 * whole[j] / n);
-    let squares = 0.25 * whole[spec.n_params()] / n * (square_weight / cap);
-    let mut gradient: Vec<f64> = regressors.chain([squares]).collect();
-    let draw = noise.law.on(gradient.len())?.sample_bounded(generator)?;
-    gradient.iter_mut().zip(draw).for_each(|(g, b)| *g += b);
-    let gradient = noise.seal.release(&gradient, generator)?;
-    Ok(ResidualGradient {
-        point,
-        greatest,
-        levels,
-        level_noise,
-        gradient,
-        cap,
-        square_weight,
-        noise,
-    })
-}
-
 /// Releases `(1/n) Σ r² xxᵀ`, `r` the residuals at coefficients that follow from the released matrix, held to a cap that does.
 ///
 /// # Privacy
@@ -247,27 +166,6 @@ pub struct PlannedSteps {
     pub gradients: Vec<PlannedGradient>,
 }
 
-/// Where a gradient would be taken.
-#[derive(Debug, Clone)]
-pub struct PlannedGradient {
-    /// The coefficients.
-    pub point: Vec<f64>,
-    /// The cap.
-    pub cap: f64,
-    /// ω.
-    pub square_weight: f64,
-    /// The noise of the levels.
-    pub level_noise: LevelNoise,
-    /// That of the gradient.
-    pub noise: GradientNoise,
-}
-
-/// The cap that released levels call for.
-fn gradient_cap(greatest: f64, levels: &[f64], noise: &LevelNoise) -> Result<f64> {
-    let found = LevelCap::new(levels, noise.step.noise.name(), noise.step.scale)?;
-    Ok(greatest * found.cap)
-}
-
 /// Where residuals would be taken beside this matrix, and what noise would be added; beside the levels of each refined regression.
 ///
 /// # Privacy
@@ -288,22 +186,8 @@ pub fn planned_steps(
         let noise = spec.residual_noise(plan, place.cap(spec, plan))?;
         Ok((place.point, noise))
     });
-    let gradients = c.refined.iter().zip(levels).map(|(plan, levels)| {
-        let place = Place::of(spec, plan, matrix)?;
-        let level_noise = spec.level_noise()?;
-        let cap = gradient_cap(
-            spec.greatest_residual(plan, place.norm),
-            levels,
-            &level_noise,
-        )?;
-        Ok(PlannedGradient {
-            point: place.point,
-            cap,
-            square_weight: spec.square_weight(plan),
-            level_noise,
-            noise: spec.gradient_noise(plan, cap)?,
-        })
-    });
+    let gradients = c.refined.iter().zip(levels);
+    let gradients = gradients.map(|(plan, levels)| planned_gradient(spec, plan, matrix, levels));
     Ok(PlannedSteps {
         residuals: residuals.collect::<Result<_>>()?,
         gradients: gradients.collect::<Result<_>>()?,
@@ -311,18 +195,18 @@ pub fn planned_steps(
 }
 
 /// Where the residuals of a regression are taken, from a released matrix.
-struct Place {
-    point: Vec<f64>,
+pub(super) struct Place {
+    pub(super) point: Vec<f64>,
     /// The residual is y, or nothing, less this combination of the columns.
-    predicted: Vec<f64>,
+    pub(super) predicted: Vec<f64>,
     /// A bound on its norm.
-    norm: f64,
+    pub(super) norm: f64,
     /// About the mean of the squared residuals.
     mean_square: f64,
 }
 
 impl Place {
-    fn of(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Self> {
+    pub(super) fn of(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Self> {
         let (point, mean_square) = residual_point(spec, plan, matrix)?;
         let pairs = point.iter().zip(&plan.response);
         let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
