@@ -49,7 +49,7 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
 def off_lattice(parts: Iterable[Sealed]) -> str | None:
     """Return the first number that is no whole number of steps of its lattice, in words; None if all are."""
     for seal, values, added, error in parts:
-        room = 0.0
+        room: _F64 | float = 0.0
         sealed = values
         if added is not None:
             sealed = values - added
