@@ -290,9 +290,7 @@ def test_what_a_rho_implies_and_what_it_says_of_contents():
     assert "Column of ids, as stated by the analyst: ___" in made("persons", "pure", "replace_one")[0].officer_report()
 
 
-def test_files_from_before_a_target_had_a_source_keep_their_hashes():
-    assert "source" not in saved_table(OF_CLASSES)["schema"]["target"]
+def test_a_file_holds_the_source_of_a_target():
     named = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",), source="law"))
-    assert saved_table(named)["schema"]["target"]["source"] == "law"
-    # The source of a numeric target has been in files from the first one on.
-    assert saved_table(OF_WAGES)["schema"]["target"]["source"] == ""
+    for schema, source in ((OF_CLASSES, ""), (named, "law"), (OF_WAGES, "")):
+        assert saved_table(schema)["schema"]["target"]["source"] == source

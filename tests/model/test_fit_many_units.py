@@ -50,6 +50,7 @@ def test_a_group_is_a_fit_whatever_the_threads(case):
     alone = json.loads(dpci.fit(*GROUPS[KEYS[0]], **KEYWORDS, **of_group(KEYS[0], CASES[case]), seed=3).to_json())
     together = json.loads(one[KEYS[0]].to_json())
     assert together.pop("whole")["parts"] == len(KEYS)
+    assert alone.pop("whole") is None
     assert {**together, "checksum": None} == {**alone, "checksum": None}
     assert dpci.PrivateFit.from_json(one[KEYS[2]].to_json()).to_json() == one[KEYS[2]].to_json()
 
