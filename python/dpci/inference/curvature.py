@@ -40,7 +40,7 @@ def curvature_noise(record: FitRecord) -> float | None:
     """Return the spectral radius of the noise in the Hessian over the mean curvature that the released Hessian shows.
 
     The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. For losses
-    that are no likelihood, if the intervals count the noise; None for other fits. The gradients' covariance of a
+    that are not a likelihood, if the intervals count the noise; None for other fits. The gradients' covariance of a
     likelihood is a multiple of the data part, so that less depends on the curvature.
     """
     if record.projection != NOISE_AWARE or is_likelihood(record) or matrix_noise(record, "hessian") is None:

@@ -245,12 +245,11 @@ def fit(
     SeededNoiseWarning
         If a seed is given.
     MomentNoiseWarning
-        If the noise in the Hessian is more than ten times the strong convexity of the objective, with objective
-        perturbation. For losses that are no likelihood, if it is more than twice the mean curvature that the released
-        Hessian shows. With ``mechanism="moments"``, where the regressors vary no more than the noise: no coefficients.
+        If the noise in the Hessian is more than ten times the strong convexity of the objective (objective
+        perturbation) or, if the loss is not a likelihood, twice the mean curvature that the Hessian shows. With
+        ``mechanism="moments"``, where the regressors vary no more than the noise: no coefficients.
     CurvatureWarning, CommonLevelWarning
-        If :attr:`PrivateFit.curvature_room` is below 3, or below 1 for Huber's loss and the quantile loss; if
-        :attr:`PrivateFit.common_levels` names an interval.
+        If :attr:`PrivateFit.curvature_room` is below 3 (Huber, quantile: 1); for :attr:`PrivateFit.common_levels`.
 
     Examples
     --------

@@ -47,7 +47,7 @@ fn what_is_expected_of_the_covariance() {
         &[2.0, 4.0, 8.0],
         1e-12,
     );
-    // A round covariance: believed sooner where the loss is no likelihood.
+    // A round covariance: believed sooner where the loss is not a likelihood.
     let round = diagonal(&[3.0; 3]);
     let likelihood = matrices(&hessian, &round, 0.01);
     let other = NoisyMatrices {
