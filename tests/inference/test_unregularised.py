@@ -171,7 +171,7 @@ def test_it_covers_where_the_regularised_interval_does_not():
         rng = np.random.default_rng(seed)
         x = 2 * rng.beta(0.5, 0.5, 5000) - 1
         y = rng.uniform(size=len(x)) < 1 / (1 + np.exp(-0.5 - 2 * x))
-        found = dpci.fit(x[:, None], y, budget=dpci.PureDP(1.0), l2_strength=0.004, seed=seed)
+        found = dpci.fit(x[:, None], y, budget=dpci.PureDP(3.0), l2_strength=0.004, seed=seed)
         pairs = [found.conf_int(target=target) for target in ("unregularised", "regularised")]
         covers.append([intervals.lower[0] <= 2.0 <= intervals.upper[0] for intervals in pairs])
     without, regularised = np.mean(covers, axis=0)

@@ -250,7 +250,7 @@ impl NewtonStep {
             hessian: hessian.as_slice()?,
             params: params.as_slice()?,
             l2_strength,
-            noise: noise.map_or(0.0, |law| law.isometric_std_dev(dim)),
+            noise,
             curvature,
             longest_row,
             perturbation: perturbation(mechanism)?,
