@@ -127,7 +127,7 @@ mod tests {
         shares[6] = 0.029;
         shares[5] = 0.028;
         assert!((cap(&shares).cap - 0.25).abs() < 1e-15);
-        assert!((cap(&shares).unseen() - 0.0143908).abs() < 1e-7);
+        assert!((cap(&shares).unseen() - 0.014_390_8).abs() < 1e-7);
         shares[1] = 0.04;
         assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
         // P(X > t) = e^{-t}/2 for the Laplace law.
