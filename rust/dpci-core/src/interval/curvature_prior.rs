@@ -9,14 +9,13 @@ const NODES: usize = 200;
 /// Draws from the posterior.
 pub(super) const DRAWS: usize = 64;
 
-/// Probability that no row has curvature.
-const NONE: f64 = 0.3;
-
 /// The density of the greatest eigenvalue of cΣ at x falls as `(κ + x)^-POWER`, κ the strong convexity.
 const POWER: f64 = 2.0;
 
 /// What is expected of D before its release: it is about cΣ.
 pub(super) struct Prior {
+    /// Probability that no row has curvature.
+    pub(super) none: f64,
     /// Standard deviation of D around cΣ, as a share of that.
     pub(super) deviation: f64,
     /// Probability that a direction has no curvature where others have some.
@@ -24,14 +23,18 @@ pub(super) struct Prior {
 }
 
 impl Prior {
-    /// Of a loss that may be flat the rows with curvature are others than those with slopes.
+    /// Of a loss that may be flat the rows with curvature are others than those with slopes, if there are any.
     pub(super) fn of(may_be_flat: bool) -> Self {
-        let (deviation, flat) = if may_be_flat {
-            (1.0, 0.2)
+        let [none, deviation, flat] = if may_be_flat {
+            [0.5, 1.0, 0.2]
         } else {
-            (DEVIATION, 0.0)
+            [0.3, DEVIATION, 0.0]
         };
-        Self { deviation, flat }
+        Self {
+            none,
+            deviation,
+            flat,
+        }
     }
 
     /// Probability that a direction has no curvature, given what is released of it and c times Σ there.
@@ -86,10 +89,10 @@ impl Prior {
             .map(|x| {
                 let scaled = x / convexity;
                 let before = (POWER - 1.0) * scaled * (1.0 + scaled).powf(-POWER);
-                log_density(x / greatest) + ((1.0 - NONE) * before * step).ln()
+                log_density(x / greatest) + ((1.0 - self.none) * before * step).ln()
             })
             .collect();
-        logs.push(log_density(0.0) + NONE.ln());
+        logs.push(log_density(0.0) + self.none.ln());
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let masses: Vec<f64> = logs.iter().map(|l| (l - top).exp()).collect();
         let total: f64 = masses.iter().sum();

@@ -130,10 +130,10 @@ fn rows_without_curvature_are_covered() {
         perturbation: Perturbation::Objective,
         may_be_flat,
     };
-    for (may_be_flat, least) in [(true, 0.92), (false, 0.87)] {
+    for (may_be_flat, least) in [(true, 0.90), (false, 0.88)] {
         let [mean, worst, _] = coverage(&case(may_be_flat));
         assert!(
-            mean >= least && worst >= least - 0.06,
+            mean >= least && worst >= least - 0.04,
             "{may_be_flat} {mean} {worst}"
         );
     }
@@ -164,6 +164,7 @@ fn quantiles_of_a_normal_law_cut_off_at_zero() {
 #[test]
 fn draws_of_the_ratio_are_quantiles_of_its_posterior() {
     let prior = Prior {
+        none: 0.3,
         deviation: 0.5,
         flat: 0.0,
     };
