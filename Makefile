@@ -98,6 +98,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/flat_losses.py | tee docs/evidence/flat_losses.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
+	$(BIN)/python benches/radius_rule.py | tee docs/evidence/radius_rule.md
 	# The crate as other crates get it: it builds from what is packaged, and keeps the interface of the last version.
 	cargo package --quiet --package dpci-core
 	@if ! cargo semver-checks --version > /dev/null 2>&1; then echo "cargo-semver-checks is not installed: the crate's interface is not compared"; \
