@@ -1,9 +1,11 @@
 """Coverage of the intervals of random fits: losses, mechanisms, notions, relations, units and tables drawn at random.
 
-A cell is one way to fit one table. The table is the population: a fit takes records drawn with replacement, and the
-target is the minimiser of the whole table. A cell that covers below a limit is repeated with new draws, and the verdict
-is that of the repetition. No constant of the library was chosen on these cells: a cell follows from its number alone.
-Not private. Prints Markdown; exit code 1 if a cell is below a limit and its fits do not warn.
+A cell is one way to fit one table. The table is the population: a fit takes as many records as it has, drawn with
+replacement, and the target is the minimiser of the whole table. Where no interval can be refused, a bootstrap study
+repeats the fit, and some further fits show which warnings it gives. Elsewhere the fits themselves are repeated. A cell
+that covers below a limit is repeated with new draws, and the verdict is that of the repetition. A cell follows from its
+number alone, so no constant of the library was chosen on the cells. Not private. Prints Markdown; exit code 1 if a cell
+is below a limit and its fits do not warn.
 """
 
 from __future__ import annotations
@@ -28,8 +30,7 @@ from _studies import markdown
 
 MEAN, WORST = 0.90, 0.80
 LEVEL = 0.95
-FITS, AGAIN = 200, 1_000
-RECORDS = 20_000
+FITS, AGAIN, FOR_WARNINGS = 200, 1_000, 10
 # A warning that most fits of a cell give speaks for the cell.
 SPOKEN = 0.5
 CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
@@ -50,7 +51,7 @@ class Cell:
     title: str
     X: Numbers
     y: Numbers
-    # First rows of the persons of the table and their numbers of rows, or one row a record.
+    # Numbers of rows of the persons, whose rows follow each other; None: one row a record.
     persons: Numbers | None
     weights: Numbers | None
     n: int
@@ -58,12 +59,12 @@ class Cell:
     target: Numbers
 
 
-def columns(rng: np.random.Generator, d: int) -> tuple[str, Numbers]:
+def columns(rng: np.random.Generator, n: int, d: int) -> tuple[str, Numbers]:
     """Columns within [-1, 1], of which the data may fill little."""
     kind = str(rng.choice(["uniform", "normal", "student", "lognormal", "binary", "rare", "correlated", "mixed"]))
-    shape = (RECORDS, d)
+    shape = (n, d)
     if kind == "mixed":
-        return kind, np.hstack([columns(rng, 1)[1] for _ in range(d)])
+        return kind, np.hstack([columns(rng, n, 1)[1] for _ in range(d)])
     draws = {
         "uniform": lambda: rng.uniform(-1.0, 1.0, shape),
         "normal": lambda: np.clip(rng.normal(0.0, 0.3, shape), -1.0, 1.0),
@@ -71,7 +72,7 @@ def columns(rng: np.random.Generator, d: int) -> tuple[str, Numbers]:
         "lognormal": lambda: np.clip(rng.lognormal(0.0, 1.0, shape) / 10.0, 0.0, 1.0),
         "binary": lambda: rng.choice([-1.0, 1.0], shape),
         "rare": lambda: (rng.random(shape) < 0.03).astype(float),
-        "correlated": lambda: np.clip(0.25 * (rng.normal(size=shape) + rng.normal(size=(RECORDS, 1))), -1.0, 1.0),
+        "correlated": lambda: np.clip(0.25 * (rng.normal(size=shape) + rng.normal(size=(n, 1))), -1.0, 1.0),
     }
     return kind, draws[kind]() / rng.choice([1.0, 1.0, 3.0])
 
@@ -136,27 +137,21 @@ def budget_of(rng: np.random.Generator) -> Any:
     return notions[rng.integers(3)]
 
 
-def repeated(rows: Numbers, counts: Numbers | None) -> Numbers:
-    return rows if counts is None else np.repeat(rows, counts.astype(int), axis=0)
-
-
 def cell(number: int) -> Cell | None:
     """The cell of a number; None if its settings are refused."""
     rng = np.random.default_rng([20_261_128, number])
     name = LOSSES[number % len(LOSSES)]
     d = int(rng.integers(1, 11))
     n = int(np.exp(rng.uniform(np.log(300), np.log(50_000))))
-    shape, X = columns(rng, d)
+    unit = str(rng.choice(["rows", "rows", "persons", "weights"]))
+    counts = rng.choice([1, 2, 4], n) if unit == "persons" else None
+    shape, X = columns(rng, n if counts is None else int(counts.sum()), d)
     spread = X.std(axis=0) + 1e-9
     signal = (X - X.mean(axis=0)) / spread @ rng.normal(size=d) / d**0.5
     kind, y = targets(rng, name, signal)
     budget = budget_of(rng)
-    unit = str(rng.choice(["rows", "rows", "persons", "weights"]))
-    counts = rng.choice([1, 2, 4], RECORDS // 4) if unit == "persons" else None
-    weights = rng.choice([0.25, 0.5, 1.0], RECORDS) if unit == "weights" else None
+    weights = rng.choice([0.25, 0.5, 1.0], n) if unit == "weights" else None
     neighbors = str(rng.choice(["replace_one", "replace_one", "add_remove"]))
-    if counts is not None:
-        X, y = X[: counts.sum()], y[: counts.sum()]
     blocks = name == "moments" or rng.random() < 0.4
     scale = 1.0 if name == "moments" else d**-0.5
     keywords: dict[str, Any] = {"budget": budget, "neighbors": neighbors}
@@ -221,24 +216,15 @@ def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
 
 def sample(made: Cell, rng: np.random.Generator) -> tuple[Numbers, Numbers, dict[str, Any]]:
     """Records drawn with replacement, and the keywords that go with them."""
+    drawn = rng.integers(made.n, size=made.n)
     if made.persons is None:
-        rows = rng.integers(len(made.y), size=made.n)
-        extra: dict[str, Any] = {}
-        if made.weights is not None:
-            total = made.n * float(made.weights.mean())
-            extra = {"weights": made.weights[rows], "weight_bound": 1.0, "weight_total": total}
-        elif made.keywords["neighbors"] == "add_remove":
-            extra = {"n_public": made.n}
-        return made.X[rows], made.y[rows], extra
-    sizes = made.persons.astype(int)
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    drawn = rng.integers(len(sizes), size=made.n)
-    size = sizes[drawn]
-    ids = np.repeat(np.arange(made.n), size)
-    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    rows = np.repeat(first[drawn], size) + within
-    extra = {"persons": ids, "contribution": "mean", "max_rows": 4, "n_public": made.n}
-    return made.X[rows], made.y[rows], extra
+        weights = None if made.weights is None else made.weights[drawn]
+        return made.X[drawn], made.y[drawn], extra_of(made, weights, None)
+    first = np.cumsum(made.persons) - made.persons
+    sizes = made.persons[drawn]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.repeat(first[drawn], sizes) + within
+    return made.X[rows], made.y[rows], extra_of(made, None, sizes)
 
 
 def fit(made: Cell, run: int) -> tuple[Numbers | None, Numbers | None, set[str]]:
@@ -263,13 +249,35 @@ def fit(made: Cell, run: int) -> tuple[Numbers | None, Numbers | None, set[str]]
     return (found.lower <= made.target) & (made.target <= found.upper), found.length, names
 
 
-def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | None:
-    """Coverage of a cell, as a JSON object; None if its settings are refused."""
-    made = cell(number)
-    if made is None:
-        return None
+def extra_of(made: Cell, weights: Numbers | None, sizes: Numbers | None) -> dict[str, Any]:
+    """Keywords of a fit to records with these weights, or to persons of these sizes."""
+    if sizes is not None:
+        ids = np.repeat(np.arange(made.n), sizes.astype(int))
+        return {"persons": ids, "contribution": "mean", "max_rows": 4, "n_public": made.n}
+    if weights is not None:
+        total = made.n * float(np.mean(made.weights))
+        return {"weights": weights, "weight_bound": 1.0, "weight_total": total}
+    return {"n_public": made.n} if made.keywords["neighbors"] == "add_remove" else {}
+
+
+def bootstrap(made: Cell, fits: int, first: int) -> dict[str, Any]:
+    """Coverage by a bootstrap study; a few fits for the warnings."""
+    common = made.keywords | extra_of(made, made.weights, made.persons)
+    found = dpci.simulate.coverage(
+        made.X, made.y, **common, n_replicates=fits, n_variability=0, level=LEVEL, seed=first, n_threads=1
+    )
+    share = found.coverage_by_param
+    spoken = collections.Counter[str]()
+    for run in range(first, first + FOR_WARNINGS):
+        spoken.update(fit(made, run)[2])
+    shown = {name: count / FOR_WARNINGS for name, count in spoken.items()}
+    length = float(found.mean_length)
+    return {"mean": float(share.mean()), "worst": float(share.min()), "length": length, "refused": 0, "warnings": shown}
+
+
+def repeated(made: Cell, fits: int, first: int) -> dict[str, Any]:
+    """Coverage by fits, of those that have intervals."""
     covered, lengths, refused, spoken = [], [], 0, collections.Counter[str]()
-    begun = time.perf_counter()
     for run in range(first, first + fits):
         try:
             covers, length, names = fit(made, run)
@@ -281,13 +289,23 @@ def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | Non
         else:
             covered.append(covers)
             lengths.append(length)
-    row: dict[str, Any] = {"number": number, "title": f"{made.title}; n={made.n:,}", "fits": fits, "refused": refused}
-    row |= {"l2": made.keywords.get("l2_strength"), "loss": str(made.keywords.get("loss", "moments"))}
+    row: dict[str, Any] = {"refused": refused, "warnings": {name: count / fits for name, count in spoken.items()}}
     if len(covered) >= fits // 10:
         share = np.mean(covered, axis=0)
-        row |= {"mean": float(share.mean()), "worst": float(share.min()), "given": len(covered)}
-        row["length"] = float(np.median(lengths))
-    row["warnings"] = {name: count / fits for name, count in spoken.items()}
+        row |= {"mean": float(share.mean()), "worst": float(share.min()), "length": float(np.median(lengths))}
+    return row
+
+
+def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | None:
+    """Coverage of a cell, as a JSON object; None if its settings are refused."""
+    made = cell(number)
+    if made is None:
+        return None
+    begun = time.perf_counter()
+    simulated = "loss" in made.keywords and "radius" not in made.keywords
+    row: dict[str, Any] = {"number": number, "title": f"{made.title}; n={made.n:,}", "fits": fits}
+    row |= {"l2": made.keywords.get("l2_strength"), "loss": str(made.keywords.get("loss", "moments"))}
+    row |= (bootstrap if simulated else repeated)(made, fits, first)
     row["seconds"] = time.perf_counter() - begun
     is_low = row.get("mean", 1.0) < MEAN or row.get("worst", 1.0) < WORST
     if is_low and first == 0:
@@ -338,10 +356,9 @@ def main() -> int:
     chosen = options.parse_args()
     rows = []
     kept = chosen.kept.open("a") if chosen.kept else None
+    numbers = range(chosen.first, chosen.first + chosen.cells)
     with ProcessPoolExecutor(chosen.workers) as pool:
-        for row in pool.map(study, range(chosen.first, chosen.first + chosen.cells)):
-            if row is None:
-                continue
+        for row in filter(None, pool.map(study, numbers, chunksize=4)):
             rows.append(row)
             if kept:
                 print(json.dumps(row), file=kept, flush=True)
