@@ -72,16 +72,15 @@ impl Posterior {
         let found: Vec<f64> = rotated.iter().step_by(dim + 1).copied().collect();
         let convexity = matrices.strong_convexity;
         let ratios = prior.ratios(&eigenvalues, &found, noise, convexity);
-        Self::around(
+        let around = Self::around(
             &prior,
             &released.vectors,
             &eigenvalues,
             &rotated,
             &ratios,
             noise,
-        )?
-        .with_covariance(matrices)
-        .map(Some)
+        )?;
+        Ok(Some(around.with_covariance(matrices)))
     }
 
     /// Entry by entry D is normal around cΣ, and so is its release around D.
@@ -102,9 +101,9 @@ impl Posterior {
         let weight = |i: usize, k: usize| before(i, k) / (before(i, k) + noise * noise);
         let mut expected = vec![0.0; dim * dim];
         let mut after = vec![0.0; dim * dim];
-        for i in 0..dim {
+        for (i, eigenvalue) in eigenvalues.iter().enumerate() {
             for k in 0..dim {
-                let prior_mean = if i == k { ratio * eigenvalues[i] } else { 0.0 };
+                let prior_mean = if i == k { ratio * eigenvalue } else { 0.0 };
                 let entry = i * dim + k;
                 expected[entry] = prior_mean + weight(i, k) * (found[entry] - prior_mean);
                 after[entry] = weight(i, k) * noise * noise;
@@ -162,7 +161,7 @@ impl Posterior {
     }
 
     /// Adds Σ, whose diagonal is what is expected of it.
-    fn with_covariance(mut self, matrices: &NoisyMatrices<'_>) -> Result<Self> {
+    fn with_covariance(mut self, matrices: &NoisyMatrices<'_>) -> Self {
         let dim = self.dim;
         let noise = matrices.gradient_cov_std_dev(dim);
         let rotated = rotate(matrices.gradient_cov, &self.vectors, dim);
@@ -185,7 +184,7 @@ impl Posterior {
             }
             self.gradient_cov[i * dim + i] = sum / DRAWS as f64;
         }
-        Ok(self)
+        self
     }
 
     /// Mean and shape of the law over the draws.
@@ -209,7 +208,7 @@ impl Posterior {
         let sampling: Vec<f64> = products.map(|(p, s)| p * s).collect();
         let least = sampling.iter().step_by(dim + 1).copied().collect();
         let (factor, shape) = self.spread(matrices, draws, &inverses);
-        matrices.assemble(Along {
+        matrices.assemble(&Along {
             vectors: &self.vectors,
             sampling,
             least,

@@ -267,8 +267,8 @@ mod tests {
     use super::*;
     use crate::noise::{Law as _, SimulationGenerator};
 
-    fn gaussian(std_dev: f64) -> Option<MatrixLaw> {
-        Some(MatrixLaw::Gaussian { std_dev })
+    fn gaussian(std_dev: f64) -> MatrixLaw {
+        MatrixLaw::Gaussian { std_dev }
     }
 
     fn fit<'a>(hessian: &'a [f64], params: &'a [f64]) -> Regularised<'a> {
@@ -319,7 +319,7 @@ mod tests {
         let (hessian, params) = ([2.1, 0.0, 0.0, 1.1], [3.0, 1.0]);
         let noise = 1e-3;
         let noisy = Regularised {
-            noise: gaussian(noise),
+            noise: Some(gaussian(noise)),
             ..fit(&hessian, &params)
         };
         let step = NewtonStep::new(&noisy).unwrap();
@@ -340,7 +340,7 @@ mod tests {
         // Over their noise of .1 the eigenvalues are 7 and 10: the first counts as 4.
         let (hessian, params) = ([0.8, 0.0, 0.0, 1.1], [3.0, 1.0]);
         let noisy = Regularised {
-            noise: gaussian(0.1),
+            noise: Some(gaussian(0.1)),
             ..fit(&hessian, &params)
         };
         let step = NewtonStep::new(&noisy).unwrap();
@@ -372,7 +372,7 @@ mod tests {
         // 5.9 of its noise.
         let (hessian, params) = ([2.1, 0.0, 0.0, 0.69], [3.0, 0.5]);
         let noisy = Regularised {
-            noise: gaussian(0.1),
+            noise: Some(gaussian(0.1)),
             ..fit(&hessian, &params)
         };
         let step = NewtonStep::new(&noisy).unwrap();
@@ -462,7 +462,7 @@ mod tests {
             if step.obstacle(&contrast, variance.sqrt()).unwrap().is_none() {
                 given += 1.0;
                 let off = vector::dot(&contrast, &times(step.map(), &params)) + 3.0;
-                covered += f64::from(u8::from(off.abs() <= 1.959964 * variance.sqrt()));
+                covered += f64::from(u8::from(off.abs() <= 1.959_964 * variance.sqrt()));
             }
         }
         (covered / given, given / f64::from(DRAWS))

@@ -118,7 +118,7 @@ impl NoisyMatrices<'_> {
         let (factor, shape) = self.ratio(&spectrum, &covariance);
         let scaled = |values: &[f64], scale: f64| values.iter().map(|v| v * scale).collect();
         let sampling = self.shrink(&directions.level, &directions.sandwich, &rotated);
-        Ok(self.assemble(Along {
+        Ok(self.assemble(&Along {
             vectors: &released.vectors,
             sampling: scaled(&sampling, factor),
             least: scaled(&directions.sandwich, factor),
@@ -131,7 +131,7 @@ impl NoisyMatrices<'_> {
     }
 
     /// The law in the coordinates of the data.
-    pub(super) fn assemble(&self, along: Along<'_>) -> Estimate {
+    pub(super) fn assemble(&self, along: &Along<'_>) -> Estimate {
         let dim = along.least.len();
         let back = |matrix: &[f64], scale: f64| {
             let mut out = rotate_back(matrix, along.vectors, dim);
