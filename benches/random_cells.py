@@ -31,6 +31,8 @@ from _studies import markdown
 MEAN, WORST = 0.90, 0.80
 LEVEL = 0.95
 FITS, AGAIN, FOR_WARNINGS = 200, 1_000, 10
+# Fits without intervals after which a cell without any is left.
+FOR_NOTHING = 30
 # A warning that most fits of a cell give speaks for the cell.
 SPOKEN = 0.5
 CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
@@ -279,6 +281,8 @@ def repeated(made: Cell, fits: int, first: int) -> dict[str, Any]:
     """Coverage by fits, of those that have intervals."""
     covered, lengths, refused, spoken = [], [], 0, collections.Counter[str]()
     for run in range(first, first + fits):
+        if not covered and refused == FOR_NOTHING:
+            break
         try:
             covers, length, names = fit(made, run)
         except dpci.DpciError as error:
@@ -352,16 +356,20 @@ def main() -> int:
     options.add_argument("--cells", type=int, default=1_650, help="numbers of cells that are tried")
     options.add_argument("--first", type=int, default=0, help="the first of these numbers")
     options.add_argument("--workers", type=int, default=2)
-    options.add_argument("--kept", type=Path, help="file of the studied cells, one JSON object a line")
+    options.add_argument(
+        "--kept", type=Path, help="file of the studied cells, one JSON object a line; its cells are not studied again"
+    )
     chosen = options.parse_args()
-    rows = []
-    kept = chosen.kept.open("a") if chosen.kept else None
-    numbers = range(chosen.first, chosen.first + chosen.cells)
+    found = chosen.kept.read_text().splitlines() if chosen.kept and chosen.kept.exists() else []
+    rows = [json.loads(line) for line in found]
+    done = {row["number"] for row in rows}
+    numbers = [i for i in range(chosen.first, chosen.first + chosen.cells) if i not in done]
     with ProcessPoolExecutor(chosen.workers) as pool:
         for row in filter(None, pool.map(study, numbers, chunksize=4)):
             rows.append(row)
-            if kept:
-                print(json.dumps(row), file=kept, flush=True)
+            if chosen.kept:
+                with chosen.kept.open("a") as kept:
+                    print(json.dumps(row), file=kept)
     print("# Random cells\n")
     print("\n".join(lines(rows)))
     silent = [row for row in rows if verdict(row) == "false"]
