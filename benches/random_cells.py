@@ -33,6 +33,7 @@ LEVEL = 0.95
 FITS, AGAIN, FOR_WARNINGS = 200, 1_000, 10
 # Fits without intervals after which a cell without any is left.
 FOR_NOTHING = 30
+GREATEST_RIDGE = 1.0
 # A warning that most fits of a cell give speaks for the cell.
 SPOKEN = 0.5
 CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
@@ -206,7 +207,8 @@ def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
                 target = dpci.lowlevel.minimize_erm(X, y, **common, n_threads=1).params
             fit(dataclasses.replace(made, keywords=keywords), 0)
         except dpci.RegularizationTooSmall as error:
-            if error.least is None:
+            # Such a ridge leaves nothing to estimate.
+            if error.least is None or error.least > GREATEST_RIDGE:
                 return None
             keywords["l2_strength"] = multiple * error.least
         except dpci.DpciError:
@@ -356,9 +358,7 @@ def main() -> int:
     options.add_argument("--cells", type=int, default=1_650, help="numbers of cells that are tried")
     options.add_argument("--first", type=int, default=0, help="the first of these numbers")
     options.add_argument("--workers", type=int, default=2)
-    options.add_argument(
-        "--kept", type=Path, help="file of the studied cells, one JSON object a line; its cells are not studied again"
-    )
+    options.add_argument("--kept", type=Path, help="file of the studied cells, one JSON object a line, which are kept")
     chosen = options.parse_args()
     found = chosen.kept.read_text().splitlines() if chosen.kept and chosen.kept.exists() else []
     rows = [json.loads(line) for line in found]
