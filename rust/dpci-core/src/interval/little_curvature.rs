@@ -34,6 +34,8 @@ pub(super) struct Posterior {
     mean: Vec<f64>,
     /// Eigenvalues, draw by draw.
     curvatures: Vec<f64>,
+    /// Variances of the entries of D off the diagonal; 0 on it.
+    turns: Vec<f64>,
     /// Σ in the directions, shrunk towards its diagonal.
     gradient_cov: Vec<f64>,
     /// Its diagonal, draw by draw.
@@ -72,7 +74,7 @@ impl Posterior {
         let found: Vec<f64> = rotated.iter().step_by(dim + 1).copied().collect();
         let convexity = matrices.strong_convexity;
         let ratios = prior.ratios(&eigenvalues, &found, noise, convexity);
-        let around = Self::around(
+        let posterior = Self::around(
             &prior,
             &released.vectors,
             &eigenvalues,
@@ -80,7 +82,7 @@ impl Posterior {
             &ratios,
             noise,
         )?;
-        Ok(Some(around.with_covariance(matrices)))
+        Ok(Some(posterior.with_covariance(matrices)))
     }
 
     /// Entry by entry D is normal around cΣ, and so is its release around D.
@@ -112,11 +114,15 @@ impl Posterior {
         let turned = Eigen::new(&expected, dim, "the expected Hessian")?;
         let squares: Vec<f64> = turned.vectors.iter().map(|q| q * q).collect();
         let half = product_transposed(&squares, &after, dim);
-        let std_devs: Vec<f64> = half
-            .chunks_exact(dim)
-            .zip(squares.chunks_exact(dim))
-            .map(|(half, squares)| weighted(half, squares).sqrt())
-            .collect();
+        let mut turns = product_transposed(&half, &squares, dim);
+        let mut std_devs = vec![0.0; dim];
+        for (i, std_dev) in std_devs.iter_mut().enumerate() {
+            *std_dev = std::mem::take(&mut turns[i * dim + i]).sqrt();
+        }
+        // An entry off the diagonal has half the variance of its isometric coordinate.
+        for variance in &mut turns {
+            *variance *= 0.5;
+        }
         // How far an eigenvalue follows c, as far as its own release does not tell it.
         let follows: Vec<f64> = squares
             .chunks_exact(dim)
@@ -155,6 +161,7 @@ impl Posterior {
             vectors: product_transposed(&turned.vectors, &transposed(axes, dim), dim),
             mean,
             curvatures,
+            turns,
             gradient_cov: Vec::new(),
             variances: Vec::new(),
         })
@@ -191,8 +198,7 @@ impl Posterior {
     pub(super) fn estimate(&self, matrices: &NoisyMatrices<'_>, draws: &MatrixDraws) -> Estimate {
         let dim = self.dim;
         let count = DRAWS as f64;
-        let inverse = |h: f64| (matrices.strong_convexity + h).recip();
-        let inverses: Vec<f64> = self.curvatures.iter().map(|h| inverse(*h)).collect();
+        let inverses = self.inverses(matrices.strong_convexity);
         let mut mean = vec![0.0; dim];
         let mut products = vec![0.0; dim * dim];
         for draw in inverses.chunks_exact(dim) {
@@ -218,6 +224,21 @@ impl Posterior {
             factor,
             shape,
         })
+    }
+
+    /// The diagonal of `H⁻¹`, draw by draw.
+    ///
+    /// With its diagonal `a⁻¹` and independent entries off it of variance `t`, the mean of `H⁻¹` is `a_i + a_i² Σ_k t_ik a_k` to second order.
+    fn inverses(&self, convexity: f64) -> Vec<f64> {
+        let mut inverses = Vec::with_capacity(self.curvatures.len());
+        for draw in self.curvatures.chunks_exact(self.dim) {
+            let straight: Vec<f64> = draw.iter().map(|h| (convexity + h).recip()).collect();
+            let turned = along(&self.turns, &straight);
+            let pairs = straight.iter().zip(turned);
+            // No eigenvalue of the true inverse is above that of the strong convexity.
+            inverses.extend(pairs.map(|(a, turned)| (a + a * a * turned).min(convexity.recip())));
+        }
+        inverses
     }
 
     /// Mean variance of the error over that at the mean of D, and the shape of its law, over contrasts in no particular direction.
