@@ -145,7 +145,7 @@ def cell(number: int) -> Cell | None:
     rng = np.random.default_rng([20_261_128, number])
     name = LOSSES[number % len(LOSSES)]
     d = int(rng.integers(1, 11))
-    n = int(np.exp(rng.uniform(np.log(300), np.log(50_000))))
+    n = int(300.0 * (50_000 / 300) ** rng.random() ** 1.7)
     unit = str(rng.choice(["rows", "rows", "persons", "weights"]))
     counts = rng.choice([1, 2, 4], n) if unit == "persons" else None
     shape, X = columns(rng, n if counts is None else int(counts.sum()), d)
