@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import numpy as np
 import pytest
 
 import dpci
@@ -15,7 +16,8 @@ from support.saved import rewritten
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
 MUST = "released numbers must be multiples of the step of the lattice of their seal, got"
-ARRAYS = ("params", "hessian", "gradient_cov", "gradient", "matrix", "moments")
+RELEASES = ("residual_levels", "residual_gradient")
+ARRAYS = ("params", "hessian", "gradient_cov", "gradient", "levels", "matrix", "moments")
 
 
 def sealed(node, prefix=()):
@@ -102,3 +104,32 @@ def test_what_a_seeded_file_looks_like_is_said(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "not checked  that no seed was given: a seeded file looks the same once its field 'private'" in shown
     assert "not checked  that nothing else was released from these records" in shown
+
+
+def test_levels_and_gradients_have_their_own_lattices():
+    # Small residuals have a small cap: the lattice of the gradients is then finer than that of the levels.
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(-1.0, 1.0, (3000, 2))
+    y = rows @ [1.0, -1.0] + 1e-3 * rng.normal(size=3000)
+    refine = [dpci.regression.Regression(), dpci.regression.Regression(features=["x0"])]
+    for budget in (dpci.PureDP(4.0), dpci.ZCDP(2.0)):
+        common = {"budget": budget, "row_norm": 2.0, "target_bound": 5.0, "neighbors": "add_remove", "n_public": 3000}
+        result = dpci.regression.release(rows, y, **common, refine=refine)
+        assert failures(result) == []
+        values = json.loads(result.to_json())
+        steps = {name: [s["lattice"] for s in values["seals"] if s["release"] == name] for name in RELEASES}
+        for i, one in enumerate(values["refined"]):
+            for field, name in zip(("levels", "gradient"), RELEASES, strict=True):
+                place = ("refined", i, field, 0)
+                forged = rewritten(changed(values, place, one[field][0] + 0.5 * steps[name][i]))
+                failed = failures(dpci.regression.MomentMatrix.from_json(forged))
+                assert any(what.startswith(MUST) for what in failed), (place, failed)
+
+
+def test_numbers_that_a_projection_moved_are_not_called_checked():
+    choices = {"budget": dpci.PureDP(3.0), "l2_strength": 0.1, "classes": (False, True)}
+    output = {"mechanism": dpci.OutputPerturbation(project=True), "radius": 1e-3, "moments": "none"}
+    for chosen, moved in ((output, "coefficients"), ({"projection": "floor"}, "matrices")):
+        report = dpci.fit(X, Y, **choices, **chosen).officer_report()
+        assert f"whether the {moved} were edited: a projection moved them off their lattices" in str(report)
+        assert "multiples of the steps of their lattices" not in str(report)

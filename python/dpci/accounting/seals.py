@@ -20,7 +20,8 @@ class Seal:
     Attributes
     ----------
     release : str
-        What was sealed: "params", "hessian", "gradient_cov", "gradient", "polynomial", "the histogram" or "score".
+        Name of the sealed numbers: "params", "hessian", "gradient_cov", "gradient", "moment_matrix",
+        "residual_moments", "residual_levels", "residual_gradient", "polynomial", "the histogram" or "score".
     noise : str
         "discrete_laplace" or "discrete_gaussian" (Canonne, Kamath & Steinke 2020).
     lattice : float

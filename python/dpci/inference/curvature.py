@@ -12,7 +12,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.inference.error_law import NOISE_AWARE, is_likelihood, matrix_noise, may_be_flat, strong_convexity
+from dpci.inference.error_law import (
+    NOISE_AWARE,
+    gradients_of_likelihood,
+    matrix_noise,
+    may_be_flat,
+    strong_convexity,
+)
 from dpci.losses import describe
 from dpci.released.record import FitRecord
 
@@ -39,11 +45,12 @@ TRUSTED_HIDING = 2.0
 def curvature_noise(record: FitRecord) -> float | None:
     """Return the spectral radius of the noise in the Hessian over the mean curvature that the released Hessian shows.
 
-    The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. For losses
-    that are not a likelihood, if the intervals count the noise; None for other fits. The gradients' covariance of a
-    likelihood is a multiple of the data part, so that less depends on the curvature.
+    The mean curvature is the strong convexity and the mean eigenvalue of the data part, which is at least 0. It is for
+    losses that are not a likelihood, and for persons and weights, if the intervals count the noise; None for other
+    fits. The gradients' covariance of a likelihood is a multiple of the data part, so that less depends on the
+    curvature.
     """
-    if record.projection != NOISE_AWARE or is_likelihood(record) or matrix_noise(record, "hessian") is None:
+    if record.projection != NOISE_AWARE or gradients_of_likelihood(record) or matrix_noise(record, "hessian") is None:
         return None
     hessian = record.hessian
     if hessian is None:

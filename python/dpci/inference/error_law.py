@@ -275,8 +275,7 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         strong_convexity(record),
         matrix_noise(record, "hessian"),
         noise,
-        # Neither the gradients of persons, whose rows are dependent, nor weighted ones are those of a likelihood.
-        is_likelihood(record) and record.persons is None and record.weights is None,
+        gradients_of_likelihood(record),
         may_be_flat(record),
         noise_blocks(record),
     )
@@ -334,6 +333,11 @@ def is_likelihood(record: FitRecord) -> bool:
     """Return whether the loss is the negative logarithm of a likelihood; of a custom loss nothing is known."""
     loss = from_declaration(record.loss)
     return loss is not None and loss.to_core().is_likelihood
+
+
+def gradients_of_likelihood(record: FitRecord) -> bool:
+    """Return whether the gradients are those of a likelihood: not with weights, or persons, whose rows depend."""
+    return is_likelihood(record) and record.persons is None and record.weights is None
 
 
 def may_be_flat(record: FitRecord) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def approval_of_report(
         has_page=False,
         findings=(
             finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),
-            finding_of_lattice([*sealed_of_fit(fit), *map(Sealed, fit.seals[1:], derivatives)]),
+            finding_of_lattice([*sealed_of_fit(fit), *starmap(Sealed, zip(fit.seals[1:], derivatives, strict=True))]),
         ),
     )
 

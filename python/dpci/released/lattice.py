@@ -28,8 +28,7 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     """Yield the sealed numbers of a fit by itself: those that no projection moved."""
     seals = {seal.release: seal for seal in record.seals}
     norm = float(np.linalg.norm(record.params))
-    # A projection ends within rounding of the sphere.
-    if not (record.project and record.radius is not None and norm >= record.radius * (1.0 - 1e-9)):
+    if not _projected(record, norm):
         yield Sealed(seals["params"], record.params)
     if record.hessian is None or record.gradient_cov is None or record.projection != "noise_aware":
         return
@@ -44,6 +43,22 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
         mean = record.l2_strength * point
         added = -record.divisor / record.n_samples * np.outer(mean, mean)
     yield Sealed(seals["gradient_cov"], record.gradient_cov, added, error * _EPSILON)
+
+
+def moved_of_fit(record: FitRecord) -> str | None:
+    """Return the released numbers of a fit that a projection moved, in words; they are on no lattice."""
+    norm = float(np.linalg.norm(record.params))
+    moved = []
+    if _projected(record, norm):
+        moved.append("coefficients")
+    if record.hessian is not None and record.projection != "noise_aware":
+        moved.append("matrices")
+    return " and ".join(moved) or None
+
+
+def _projected(record: FitRecord, norm: float) -> bool:
+    """Return whether the coefficients ended on the sphere, within rounding, which a projection does."""
+    return record.project and record.radius is not None and norm >= record.radius * (1.0 - 1e-9)
 
 
 def off_lattice(parts: Iterable[Sealed]) -> str | None:

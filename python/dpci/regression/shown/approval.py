@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         unchecked=("other regressions from the same matrix: they cost nothing, and nobody counts them",),
         findings=(
             finding_of_noise(record.version, lambda: other_noise(record)),
-            finding_of_lattice(map(Sealed, record.seals, _sealed(record))),
+            finding_of_lattice(starmap(Sealed, zip(record.seals, _sealed(record), strict=True))),
         ),
     )
 
@@ -147,8 +148,11 @@ def _audits(record: MomentRecord) -> Iterator[str]:
 
 
 def _sealed(record: MomentRecord) -> list[NDArray[np.float64]]:
-    """Return what was sealed, in the order of the seals."""
-    return [record.matrix, *(one.moments for one in record.residuals), *(one.gradient for one in record.refined)]
+    """Return the sealed arrays, in the order of the seals."""
+    moments = (one.moments for one in record.residuals)
+    levels = (one.levels for one in record.refined)
+    gradients = (one.gradient for one in record.refined)
+    return [record.matrix, *moments, *levels, *gradients]
 
 
 def _planned(record: MomentRecord) -> str:
