@@ -247,7 +247,8 @@ def fit(
     MomentNoiseWarning
         If the noise in the Hessian is more than ten times the strong convexity of the objective (objective
         perturbation) or, for losses that are not a likelihood and for persons and weights, twice the mean curvature
-        that the Hessian shows. With ``mechanism="moments"``, where the regressors vary no more than the noise: no coefficients.
+        that the Hessian shows. With ``mechanism="moments"``, where the regressors vary no more than the noise: no
+        coefficients.
     CurvatureWarning, CommonLevelWarning
         If :attr:`PrivateFit.curvature_room` is below 3 (Huber, quantile: 1); if :attr:`PrivateFit.common_levels`
         names an interval.
