@@ -88,6 +88,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		cargo test --quiet -p dpci-core --features seeded-bugs --test seeded_bugs -- --nocapture | grep '^|'; } \
 		| tee docs/evidence/seeded_bugs.md
 	$(BIN)/python benches/small_curvature.py | tee docs/evidence/small_curvature.md
+	$(BIN)/python benches/random_cells.py | tee docs/evidence/random_cells.md
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
 	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
+import datetime as dt
 import json
 import statistics
 import sys
@@ -27,6 +28,7 @@ import numpy as np
 
 import dpci
 from _studies import markdown
+from _timing import commit
 
 MEAN, WORST = 0.90, 0.80
 LEVEL = 0.95
@@ -39,6 +41,13 @@ SPOKEN = 0.5
 CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
 REALS = ("huber", "quantile", "squared", "moments")
 COUNTS = ("poisson", "negative_binomial")
+INTRODUCTION = f"""\
+A cell is one way to fit one table, both drawn at random. Each has {FITS} fits of records drawn from the table with
+replacement; the target is the minimiser of the whole table. Losses, their parameters, columns, targets, budgets,
+mechanisms, domains of rows, relations, units and ridges are drawn; numbers of records are from 300 to 50,000, most of
+them small. A cell with a mean coverage below {MEAN:g} or a parameter below {WORST:g} is repeated with {AGAIN:,} new fits,
+whose coverage counts. It is *warned* if at least half of its fits give a warning on their intervals, else *silent*.
+"""
 LOSSES = (*CLASSES, "soft_logistic", *REALS, *COUNTS)
 # Losses without a public bound on their slope or their curvature off a ball.
 ON_A_BALL = ("squared", "probit", "cloglog", "poisson")
@@ -370,7 +379,13 @@ def main() -> int:
             if chosen.kept:
                 with chosen.kept.open("a") as kept:
                     print(json.dumps(row), file=kept)
-    print("# Random cells\n")
+    print("# Settings drawn at random\n")
+    now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
+    last = chosen.first + chosen.cells - 1
+    print(
+        f"`python benches/random_cells.py`, commit {commit()}, {now}, cells {chosen.first} to {last}, level {LEVEL:g}.\n"
+    )
+    print(INTRODUCTION)
     print("\n".join(lines(rows)))
     silent = [row for row in rows if verdict(row) == "false"]
     return 1 if silent else 0
