@@ -115,9 +115,11 @@ fn intervals_cover_where_noise_hides_the_curvature() {
                 perturbation,
                 may_be_flat,
             };
+            // A direction without curvature cannot be excluded of a loss that may be flat.
+            let longest = if may_be_flat { 2.2 } else { 1.8 };
             let [mean, worst, longer] = coverage(&case);
             assert!(
-                mean >= least && worst >= 0.88 && longer < 1.9,
+                mean >= least && worst >= 0.88 && longer < longest,
                 "{curvature:?} {noise} {perturbation:?} {may_be_flat}: {mean} {worst} {longer}"
             );
         }
