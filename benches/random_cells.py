@@ -42,11 +42,12 @@ CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
 REALS = ("huber", "quantile", "squared", "moments")
 COUNTS = ("poisson", "negative_binomial")
 INTRODUCTION = f"""\
-A cell is one way to fit one table, both drawn at random. Each has {FITS} fits of records drawn from the table with
-replacement; the target is the minimiser of the whole table. Losses, their parameters, columns, targets, budgets,
-mechanisms, domains of rows, relations, units and ridges are drawn; numbers of records are from 300 to 50,000, most of
-them small. A cell with a mean coverage below {MEAN:g} or a parameter below {WORST:g} is repeated with {AGAIN:,} new fits,
-whose coverage counts. It is *warned* if at least half of its fits give a warning on their intervals, else *silent*.
+A cell is one way to fit one table, both drawn at random. Each has {FITS} fits of records drawn from the table
+with replacement; the target is the minimiser of the whole table. Losses, their parameters, columns, targets,
+budgets, mechanisms, domains of rows, relations, units and ridges are drawn; numbers of records are from 300 to
+50,000, most of them small. A cell with a mean coverage below {MEAN:g} or a parameter below {WORST:g} is
+repeated with {AGAIN:,} new fits, whose coverage counts. It is *warned* if at least half of its fits give a
+warning on their intervals, else *silent*.
 """
 LOSSES = (*CLASSES, "soft_logistic", *REALS, *COUNTS)
 # Losses without a public bound on their slope or their curvature off a ball.
@@ -383,7 +384,7 @@ def main() -> int:
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
     last = chosen.first + chosen.cells - 1
     print(
-        f"`python benches/random_cells.py`, commit {commit()}, {now}, cells {chosen.first} to {last}, level {LEVEL:g}.\n"
+        f"`python benches/random_cells.py`, commit {commit()}, {now}, cells {chosen.first}-{last}, level {LEVEL:g}.\n"
     )
     print(INTRODUCTION)
     print("\n".join(lines(rows)))
