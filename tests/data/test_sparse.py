@@ -44,6 +44,7 @@ def test_a_sparse_fit_equals_the_dense_one(rows, name, kind):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_keywords(rows, keywords):
     X, y = rows
     sparse = fit(scipy.sparse.csr_array(X), y, **keywords)

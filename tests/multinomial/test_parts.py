@@ -10,7 +10,9 @@ from dpci.errors import InvalidInput
 from dpci.schema import CategoricalTarget, NumericColumn, Schema
 from support.parts import CountingChunks
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::dpci.errors.SeededNoiseWarning", "ignore::dpci.errors.MomentNoiseWarning"
+)
 
 N, CLASSES = 900, ("b", "a", "c")
 _RNG = np.random.default_rng(3)

@@ -87,7 +87,7 @@ def test_the_encoding_is_part_of_the_schema():
         dataclasses.replace(NORMED, encoding="none")
 
 
-@pytest.mark.parametrize("name", ["adult", "adult_demo", "bank", "credit_default", "kddcup99", "warfarin"])
+@pytest.mark.parametrize("name", ["adult", "adult_demo", "bank", "credit_default", "kddcup99"])
 def test_packaged_schemas(name):
     schema = dpci.datasets.load_schema(name)
     for each in (schema, dataclasses.replace(schema, encoding="full_range")):

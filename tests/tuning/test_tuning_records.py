@@ -103,6 +103,7 @@ def test_every_kind_of_selection_is_read_back(mechanism, method, budget, share):
     assert again.summary() == result.summary()
 
 
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 @pytest.mark.parametrize("number", range(4))
 def test_saved_and_pickled(number):
     result = list(saved_tunings())[number]

@@ -337,7 +337,9 @@ def is_likelihood(record: FitRecord) -> bool:
 
 def gradients_of_likelihood(record: FitRecord) -> bool:
     """Return whether the gradients are those of a likelihood: not with weights, or persons, whose rows depend."""
-    return is_likelihood(record) and record.persons is None and record.weights is None
+    # The multinomial loss, which has no declaration of one predictor, is one.
+    likelihood = is_likelihood(record) or record.loss["name"] == "multinomial"
+    return likelihood and record.persons is None and record.weights is None
 
 
 def may_be_flat(record: FitRecord) -> bool:
