@@ -15,6 +15,7 @@ import collections
 import dataclasses
 import datetime as dt
 import json
+import math
 import statistics
 import sys
 import time
@@ -36,6 +37,7 @@ FITS, AGAIN, FOR_WARNINGS = 200, 1_000, 10
 # Fits without intervals after which a cell without any is left.
 FOR_NOTHING = 30
 GREATEST_RIDGE = 1.0
+WITHOUT_NOISE = dpci.PureDP(1e6)
 # A warning that most fits of a cell give speaks for the cell.
 SPOKEN = 0.5
 CLASSES = ("logistic", "huber_hinge", "smooth_hinge", "probit", "cloglog")
@@ -312,11 +314,13 @@ def repeated(made: Cell, fits: int, first: int) -> dict[str, Any]:
     return row
 
 
-def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | None:
-    """Coverage of a cell, as a JSON object; None if its settings are refused."""
+def study(number: int, fits: int = FITS, first: int = 0, *, noise: bool = True) -> dict[str, Any] | None:
+    """Coverage of a cell, as a JSON object; None if its settings are refused. Without noise at an enormous budget."""
     made = cell(number)
     if made is None:
         return None
+    if not noise:
+        made = dataclasses.replace(made, keywords=made.keywords | {"budget": WITHOUT_NOISE})
     begun = time.perf_counter()
     simulated = "loss" in made.keywords and "radius" not in made.keywords
     row: dict[str, Any] = {"number": number, "title": f"{made.title}; n={made.n:,}", "fits": fits}
@@ -326,6 +330,7 @@ def study(number: int, fits: int = FITS, first: int = 0) -> dict[str, Any] | Non
     is_low = row.get("mean", 1.0) < MEAN or row.get("worst", 1.0) < WORST
     if is_low and first == 0:
         row["again"] = study(number, AGAIN, FITS)
+        row["without noise"] = study(number, AGAIN, FITS, noise=False)
     return row
 
 
@@ -353,14 +358,16 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     head = "loss,cells,mean coverage,lowest tenth: mean,lowest tenth: worst parameter,low and warned,low and silent"
     yield from markdown(head.split(","), table)
     low = [row for row in given if verdict(row) != "holds"]
+    low_head = "number,cell,loss,λ,mean,worst,without noise: mean,worst,warnings,verdict"
     yield f"\n## Cells below {MEAN} on average or {WORST} in one parameter\n"
     found = []
     for row in low:
         final = row.get("again") or row
         said = ", ".join(f"{name} {share:.0%}" for name, share in final["warnings"].items()) or "none"
-        shown = [f"{row['l2'] or 0:.3g}", f"{final['mean']:.3f}", f"{final['worst']:.3f}", said, verdict(row)]
+        quiet = [f"{(row.get('without noise') or {}).get(key, math.nan):.3f}" for key in ("mean", "worst")]
+        shown = [f"{row['l2'] or 0:.3g}", f"{final['mean']:.3f}", f"{final['worst']:.3f}", *quiet, said, verdict(row)]
         found.append([row["number"], row["title"], row["loss"], *shown])
-    yield from markdown(["number", "cell", "loss", "λ", "mean", "worst", "warnings", "verdict"], found)
+    yield from markdown(low_head.split(","), found)
 
 
 def main() -> int:
