@@ -57,7 +57,7 @@ impl LevelCap {
     }
 
     /// Of errors that are cut off at the cap, the share for which intervals account, each by the cap itself: half of what is not seen.
-    /// A tail that falls like `r^{-5/2}` or faster has no more (docs/proofs/linear_regression.md, "What the cap cuts off").
+    /// A tail that falls like `r^{-5/2}` or faster has no more (`docs/proofs/linear_regression.md`, "What the cap cuts off").
     #[must_use]
     pub fn unseen(&self) -> f64 {
         if self.cap < 1.0 {
