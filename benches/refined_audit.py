@@ -73,7 +73,7 @@ class GradientCase(Case):
 
     @cached_property
     def scales(self) -> list[float]:
-        """Of the noise, that of the gradient over the cap; in each run the same."""
+        """Noise of the gradient over the cap; in each run the same."""
         scales = []
         for side in self.sides:
             for seed in range(50):

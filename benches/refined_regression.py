@@ -108,7 +108,7 @@ def population(errors: str) -> np.ndarray:
 
 
 def other(seed: int, *, n: int, budget: str, errors: str) -> np.ndarray:
-    """Of the refined fit with robust and with classical covariance, and of the matrix alone: covered, and length of x0.
+    """Coverage and length of x0: of the refined fit with robust and classical covariance, and of the matrix alone.
 
     Not a number where a fit is refused.
     """

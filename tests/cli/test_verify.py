@@ -77,7 +77,7 @@ def findings(*arguments):
 
 
 def of_others(failed):
-    """What failed besides the noise, of which the calibration of a changed model is another one, and the lattices."""
+    """Failures besides those of the noise, which is another one for a changed model, and of the lattices."""
     return [what for what in failed if not what.startswith(("the noise must be that", "released numbers must be"))]
 
 

@@ -100,7 +100,7 @@ def test_every_module_of_the_core_has_a_rule():
 
 
 def forbidden_imports(module, code):
-    """What a file of a module of the core must not name."""
+    """Names that a file of a module of the core must not have."""
     found = sorted(crate_imports(code) - ALLOWED[module] - {module, "error"})
     # A path that climbs to the crate root would escape the check above.
     found += ["super::super"] * ("super::super" in code)

@@ -73,7 +73,7 @@ def test_pages_are_plain():
 
 
 def lacks(page):
-    """What a page for users needs and has not: a title, a sentence that opens it, an example that a test runs."""
+    """Things that a page for users needs and lacks: a title, a sentence that opens it, an example that a test runs."""
     text = page.read_text(encoding="utf-8")
     title, blank, first = text.splitlines()[:3]
     if not title.startswith("# ") or blank:

@@ -105,8 +105,7 @@ impl MomentMatrixSpec {
         self.inner.noise_std_dev()
     }
 
-    /// What a release would spend and how it would be sealed if the matrix, and the levels of refined regressions, were these; where
-    /// residuals would be taken.
+    /// Steps and seals of a release whose matrix and levels of refined regressions are these, and the points of residuals.
     #[pyo3(signature = (matrix, levels = Vec::new()))]
     fn planned<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! What is expected of the curvature of the data before its release (docs/proofs/intervals.md, "Little curvature").
+//! The prior of the curvature of the data, before its release (docs/proofs/intervals.md, "Little curvature").
 
 use super::directions::weighted;
 use super::noise_aware::DEVIATION;
@@ -12,7 +12,7 @@ pub(super) const DRAWS: usize = 64;
 /// The density of the greatest eigenvalue of cΣ at x falls as `(κ + x)^-POWER`, κ the strong convexity.
 const POWER: f64 = 2.0;
 
-/// What is expected of D before its release: it is about cΣ.
+/// The prior of D: it is about cΣ.
 pub(super) struct Prior {
     /// Probability that no row has curvature.
     pub(super) none: f64,
@@ -23,7 +23,7 @@ pub(super) struct Prior {
 }
 
 impl Prior {
-    /// Of a loss that may be flat the rows with curvature are others than those with slopes, if there are any.
+    /// The prior of a loss that may be flat, whose rows with curvature, if there are any, are others than those with slopes.
     pub(super) fn of(may_be_flat: bool) -> Self {
         let [none, deviation, flat] = if may_be_flat {
             [0.5, 1.0, 0.2]

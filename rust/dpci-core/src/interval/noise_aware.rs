@@ -69,13 +69,13 @@ pub(super) struct Estimate {
     pub(super) shape: f64,
 }
 
-/// What the law is made of, in orthonormal directions.
+/// Parts of the law, in orthonormal directions.
 pub(super) struct Along<'a> {
     /// The directions, one after another.
     pub(super) vectors: &'a [f64],
     /// `H⁻¹ΣH⁻¹`.
     pub(super) sampling: Vec<f64>,
-    /// What is expected of its diagonal.
+    /// The expected diagonal of that.
     pub(super) least: Vec<f64>,
     /// The diagonal of `H⁻¹`.
     pub(super) mean: Vec<f64>,

@@ -100,7 +100,7 @@ pub struct PlannedGradient {
     pub square_weight: f64,
     /// The noise of the levels.
     pub level_noise: LevelNoise,
-    /// That of the gradient.
+    /// The noise of the gradient.
     pub noise: GradientNoise,
 }
 

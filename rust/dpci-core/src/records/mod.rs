@@ -68,7 +68,7 @@ pub enum Request {
         params: Vec<f64>,
         /// The greatest slope that counts.
         cap: f64,
-        /// As of [`Self::CappedSlopes`].
+        /// Whether targets count, as in [`Self::CappedSlopes`].
         targets: bool,
     },
     /// How many records have slopes near each [level](crate::loss::level) of the greatest.
@@ -77,7 +77,7 @@ pub enum Request {
         params: Vec<f64>,
         /// The greatest slope.
         greatest: f64,
-        /// As of [`Self::CappedSlopes`].
+        /// Whether targets count, as in [`Self::CappedSlopes`].
         targets: bool,
     },
     /// `Σ l' x` in doubled precision.

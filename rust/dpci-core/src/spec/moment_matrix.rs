@@ -29,7 +29,7 @@ fn target_ratio(n_targets: f64) -> f64 {
     2.0 / (n_targets * (1.0 + (1.0 + 8.0 / n_targets).sqrt()))
 }
 
-/// Of the share of a refined regression, the levels of its residuals have this part.
+/// Part of the share of a refined regression that the levels of its residuals have.
 const LEVEL_PART: f64 = 0.25;
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
@@ -83,7 +83,7 @@ pub struct MomentMatrixSpec {
     seal: Seal,
     /// Of the residual moments of one regression.
     pub(super) residual_cost: Cost,
-    /// Of the levels of the residuals of one refined regression.
+    /// Cost of the levels of the residuals of one refined regression.
     pub(super) level_cost: Cost,
     /// Of the gradient of one regression.
     pub(super) gradient_cost: Cost,
@@ -280,7 +280,7 @@ impl MomentMatrixSpec {
     }
 }
 
-/// What each release costs: the matrix, of one regression the residual moments, the levels and the gradient, and each seal.
+/// Costs of each release: the matrix, the residual moments, levels and gradient of one regression, and each seal.
 struct Costs {
     matrix: Cost,
     residual: Cost,

@@ -25,7 +25,7 @@ pub struct LevelNoise {
     pub seal: Seal,
 }
 
-/// What released levels show.
+/// The cap that released levels call for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelCap {
     /// The cap, as a part of the greatest residual.
@@ -56,7 +56,7 @@ impl LevelCap {
         Ok(Self { cap, threshold })
     }
 
-    /// Of errors that are cut off at the cap, the share for which intervals account, each by the cap itself: half of what is not seen.
+    /// Share of errors cut off at the cap for which intervals account, each by the cap itself: half of what is not seen.
     /// A tail that falls like `r^{-5/2}` or faster has no more (`docs/proofs/linear_regression.md`, "What the cap cuts off").
     #[must_use]
     pub fn unseen(&self) -> f64 {
