@@ -105,7 +105,7 @@ def test_every_regression_among_the_columns_is_that_of_statsmodels(fit_intercept
                     design = np.column_stack([design, np.ones(N)])
                 theirs = sm.OLS(table[:, target], design).fit()
                 features = [names[column] for column in columns]
-                fit = exact.fit(names[target], features=features, fit_intercept=fit_intercept)
+                fit = exact.fit(names[target], features=features, fit_intercept=fit_intercept, covariance="classical")
                 np.testing.assert_allclose(fit.params, theirs.params, rtol=1e-8, atol=1e-9)
                 np.testing.assert_allclose(fit.std_errors, theirs.bse, rtol=1e-8)
 
@@ -304,7 +304,7 @@ def test_results_say_what_they_are(exact):
     fit = exact.fit()
     assert fit.names == ("x0", "x1", "x2", "intercept")
     assert "NOT PRIVATE" in fit.summary()
-    assert "of y, classical covariance" in fit.summary()
+    assert "of y, robust covariance" in fit.summary()
     assert "LinearFit" in repr(fit)
     assert pickle.loads(pickle.dumps(fit)).summary() == fit.summary()
     document = json.loads(fit.to_json())

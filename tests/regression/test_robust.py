@@ -185,6 +185,15 @@ def test_what_was_not_planned_is_refused_and_names_what_was():
     assert named.fit(features=["c"], covariance="robust").names == ("c", "intercept")
 
 
+def test_the_default_covariance_is_robust_where_it_was_paid_for():
+    matrix = released(robust=[Regression(features=["x0"])])
+    paid, other = matrix.fit(features=["x0"]), matrix.fit()
+    assert (paid.covariance, other.covariance) == ("robust", "classical")
+    assert matrix.fit(features=["x0"], l2_strength=0.1).covariance == "classical"
+    assert released(robust=False).fit(features=["x0"]).covariance == "classical"
+    assert np.array_equal(paid.cov, matrix.fit(features=["x0"], covariance="robust").cov)
+
+
 def test_frames_in_parts_have_their_own_names():
     pandas = pytest.importorskip("pandas")
     # The first column has the name that an array would give the second.

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,11 +231,8 @@ def solve(record: MomentRecord, model: Model) -> Solution:
 
 def _start(record: MomentRecord, model: Model, rows: _F64) -> tuple[tuple[_F64, _F64] | None, GradientNoise | None]:
     """Return coefficients of the regressors and the gradient there, from which a step leads; None if not released."""
-    plain = model.fit_intercept and model.l2_strength != PRIVATE and not set(record.targets) & set(model.features)
-    if not plain or not record.refined:
-        return None, None
-    wanted = Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
-    found = record.refined_of(wanted)
+    wanted = plannable(record, model)
+    found = None if wanted is None else record.refined_of(wanted)
     if found is None:
         return None, None
     one, levels, step, seal = found
@@ -243,6 +241,20 @@ def _start(record: MomentRecord, model: Model, rows: _F64) -> tuple[tuple[_F64, 
     own = rows[:, used]
     params = np.asarray(np.linalg.solve(own.T, one.point[used]))
     return (params, own @ one.gradient[:-1]), GradientNoise.of(one, levels, step, seal)
+
+
+def plannable(record: MomentRecord, model: Model) -> Regression | None:
+    """Return a model as a release plans regressions; None where none can be planned."""
+    if not model.fit_intercept or model.l2_strength == PRIVATE or set(record.targets) & set(model.features):
+        return None
+    return Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
+
+
+def default_covariance(record: MomentRecord, model: Model) -> Literal["classical", "robust"]:
+    """Return "robust" where its moments were paid for, and where records take no other."""
+    wanted = plannable(record, model)
+    planned = wanted is not None and record.residuals_of(wanted) is not None
+    return "robust" if record.needs_robust or planned else "classical"
 
 
 def check_covariance(record: MomentRecord, model: Model) -> None:
@@ -275,10 +287,8 @@ def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
             "covariance='robust' requires the moments of the residuals, which robust=True releases, got a "
             "matrix without them"
         )
-    found = None
-    if model.fit_intercept and model.l2_strength != PRIVATE and not set(record.targets) & set(model.features):
-        wanted = Regression(target=model.target, features=model.features, l2_strength=float(model.l2_strength))
-        found = record.residuals_of(wanted)
+    wanted = plannable(record, model)
+    found = None if wanted is None else record.residuals_of(wanted)
     if found is None:
         planned = "; ".join(
             f"{entry.regression.target} on {', '.join(entry.regression.features or ('a constant',))} with "

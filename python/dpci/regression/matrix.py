@@ -1,5 +1,6 @@
 """``MomentMatrix``: a released moment matrix, and every regression among its columns."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +13,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
-from dpci.regression.equations import attempt, check_covariance, solve
+from dpci.regression.equations import attempt, check_covariance, default_covariance, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.lines import release_lines
@@ -100,7 +101,8 @@ class MomentMatrix(ReleaseFacts):
         covariance : {"classical", "robust"}, optional
             "classical": all errors are assumed to have one variance. "robust": their variances may differ (HC0), and
             errors of one person may be correlated; only for regressions that ``robust`` of :func:`release` planned.
-            None: "robust" if records are persons or have weights, which take no other, and "classical" otherwise.
+            None: "robust" where the release planned it, and for persons and weights, which take no other; "classical"
+            otherwise.
 
         Returns
         -------
@@ -219,8 +221,6 @@ class MomentMatrix(ReleaseFacts):
         covariance: str | None,
     ) -> Model:
         record = self._record
-        if covariance is None:
-            covariance = "robust" if record.needs_robust else "classical"
         known = (*record.columns, record.target)
         target = _only_target(record) if target is None else _column("target", target, known)
         if features is None:
@@ -234,8 +234,10 @@ class MomentMatrix(ReleaseFacts):
             features=chosen,
             fit_intercept=check_flag("fit_intercept", fit_intercept),
             l2_strength=check_ridge("l2_strength", l2_strength),
-            covariance=check_choice("covariance", covariance, ("classical", "robust")),
+            covariance=check_choice("covariance", covariance or "classical", ("classical", "robust")),
         )
+        if covariance is None:
+            model = dataclasses.replace(model, covariance=default_covariance(record, model))
         if not model.names:
             raise InvalidInput("a regression needs a feature or an intercept, got features=() and fit_intercept=False")
         check_covariance(record, model)

@@ -87,10 +87,10 @@ def release(
         Public bound on the absolute value of the targets, or their public bounds. A list has the bounds of each of
         several targets. For rows in parts its length is the number of targets.
     robust : bool or sequence of Regression, optional
-        Regressions for which ``fit(covariance="robust")`` will give intervals that do not assume errors of equal
-        variance. The moments of their squared residuals are released too, for a tenth of the budget, in equal parts.
-        True: y on all columns of X; with several targets, each of them. None: as True with persons or weights, where
-        regressions have no other standard errors; otherwise no regression.
+        Regressions whose intervals do not assume errors of equal variance. The moments of their squared residuals are
+        released too, for a tenth of the budget, in equal parts. True: y on all columns of X; with several targets, each
+        of them. None: as True with persons or weights, where regressions have no other standard errors; otherwise no
+        regression.
     refine : bool or sequence of Regression, optional
         Regressions whose coefficients are refined by one step of Newton's method. The matrix then has .4 of the budget.
         The refined regressions get .6, in equal parts: a quarter of it shows how far the tail of the residuals reaches,
