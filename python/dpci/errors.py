@@ -276,16 +276,18 @@ class MomentNoiseWarning(DpciWarning):
     """The noise in the released matrices is large: coverage, or the size of a joint test, is less certain.
 
     At a fit it is large beside the ridge (the noise ratio) or beside the mean curvature that the Hessian shows (of a
-    loss that is not a likelihood), and single intervals are less certain. At a test of several
-    parameters it is large beside the least eigenvalue (the moment noise), and single intervals account for it. Of
-    moment matrices: the noise hides a regression, or public numbers show before the release that it would.
+    loss that is not a likelihood), or it leaves the variance of single estimates open; single intervals are then less
+    certain. At a test of several parameters it is large beside the least eigenvalue (the moment noise), and single
+    intervals account for it. Of moment matrices: the noise hides a regression, or public numbers show before the
+    release that it would.
 
     Attributes
     ----------
     code
         ``"moment_noise"``, or ``"hidden_by_noise"`` of moment matrices.
     ratio
-        The noise over the smallest eigenvalue or the mean curvature, as the message states it; None of moment matrices.
+        The noise over the smallest eigenvalue or the mean curvature, or the share of a variance that is open, as the
+        message states it; None of moment matrices.
     """
 
     code = "moment_noise"

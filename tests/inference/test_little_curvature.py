@@ -52,14 +52,27 @@ def test_a_fit_says_that_noise_hides_the_curvature(mechanism):
     assert warning.ratio == curvature_noise(result._record) > 2.0
 
 
+@pytest.mark.filterwarnings("always:the noise in the released matrices leaves:dpci.MomentNoiseWarning")
+def test_a_fit_says_that_noise_leaves_single_variances_open():
+    result, caught = caught_in(Huber(target_bound=3.0, k=0.5))
+    warning = caught[dpci.MomentNoiseWarning]
+    spread = result._error_law().spread
+    assert warning.ratio == spread > 0.4
+    assert f"uncertain by about {spread:.0%}" in str(warning)
+    # Three times the budget leaves less open.
+    result, caught = caught_in(Huber(target_bound=3.0, k=0.5), budget=dpci.PureDP(12.0))
+    assert result._error_law().spread < 0.4
+    assert dpci.MomentNoiseWarning not in caught
+
+
 @pytest.mark.parametrize("loss", [Huber(target_bound=3.0, k=0.5), "logistic"], ids=["huber", "logistic"])
 def test_other_fits_say_nothing_of_it(loss):
     X, y = sample()
-    keywords = {"classes": (-1, 1)} if loss == "logistic" else {}
+    keywords = {"classes": (-1, 1)} if loss == "logistic" else {"budget": dpci.PureDP(40.0)}
     with warnings.catch_warnings():
         warnings.simplefilter("error", dpci.MomentNoiseWarning)
         warnings.simplefilter("error", dpci.CurvatureWarning)
-        result = dpci.fit(X, np.where(y > 0.0, 1, -1) if keywords else y, loss=loss, **{**LOUD, **keywords})
+        result = dpci.fit(X, np.where(y > 0.0, 1, -1) if loss == "logistic" else y, loss=loss, **{**LOUD, **keywords})
     assert (curvature_noise(result._record) is None) == (loss == "logistic")
 
 

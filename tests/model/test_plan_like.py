@@ -130,6 +130,8 @@ def test_what_weights_are_called_does_not_change_the_predicted_length(halves):
     assert fewer == pytest.approx(2.0 * expected, rel=0.01)
 
 
+# Its noise is real, and can hide the curvature of persons.
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_an_earlier_fit_of_another_unit_or_without_weights_is_refused(halves):
     (X, y), _ = halves
     keywords = {"budget": dpci.PureDP(3.0), **LIKE}

@@ -38,7 +38,7 @@ TRUSTED_ROOM = 3.0
 TRUSTED_WIDTH = 1.0
 """The same for losses of real targets, whose residuals are spread more evenly than margins."""
 
-TRUSTED_HIDING = 2.0
+TRUSTED_HIDING = 1.0
 """Greatest :func:`curvature_noise` without a warning."""
 
 

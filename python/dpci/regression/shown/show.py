@@ -130,7 +130,9 @@ def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64
 
 def note_of(record: MomentRecord, model: Model) -> str:
     """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
-    return _ACCOUNTED if has_units(record, model) else f"{_ACCOUNTED} Noise: its share of the error variance."
+    assumed = " The classical covariance assumes errors of equal variance." if model.covariance == "classical" else ""
+    share = "" if has_units(record, model) else " Noise: its share of the error variance."
+    return f"{_ACCOUNTED}{assumed}{share}"
 
 
 def coefficient_table(
