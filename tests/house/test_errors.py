@@ -1,6 +1,7 @@
 """Errors and warnings have codes and values for programs, and keep them when they are copied and pickled."""
 
 import copy
+import inspect
 import math
 import pickle
 import re
@@ -205,9 +206,9 @@ def test_every_kind_declares_its_values_and_keeps_them(kind: type[dpci.DpciError
     assert all(getattr(kind("x"), name) in {None, "l2_strength"} for name in names)
     given = {name: f"its {name}" for name in names}
     check_values(kind("the message", **given), kind, {"code": kind.code, **given})
-    documented = "".join(base.__doc__ or "" for base in kind.__mro__[:2])
+    documented = "\n".join(inspect.cleandoc(base.__doc__ or "") for base in kind.__mro__[:2])
     for name in vars(kind).get("__annotations__", {}) if kind is not MissingModule else ():
-        assert re.search(rf"^    ([\w, ]+, )?{name}(, \w+)*$", documented, re.MULTILINE), name
+        assert re.search(rf"^([\w, ]+, )?{name}(, \w+)*$", documented, re.MULTILINE), name
 
 
 def test_a_worker_hands_its_error_over_whole() -> None:
