@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_a_result_and_its_ledger_know_each_other(tmp_path):
         assert json.loads(ledger.to_json())["models"] == {"2": result.digest}
     assert fit().to_json().count('"paid": null') == 1
     assert dpci.Ledger.open(path).models == {2: result.digest}
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         for change in ("UPDATE models SET digest = 'x'", "DELETE FROM models"):
             with pytest.raises(sqlite3.IntegrityError, match="a ledger only grows"):
                 file.execute(change)
