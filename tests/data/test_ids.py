@@ -61,7 +61,7 @@ def test_a_text_of_another_class_is_a_text():
     assert numbered([Text("a "), Text("a"), Text("b")], 3).tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("gap", [None, float("nan"), np.float64("nan"), np.datetime64("NaT"), Decimal("sNaN")])
+@pytest.mark.parametrize("gap", [None, float("nan"), np.float64("nan"), np.datetime64("NaT", "D"), Decimal("sNaN")])
 @pytest.mark.parametrize("known", ["a", 7, dt.date(2020, 1, 1)])
 def test_a_gap_in_a_column_of_objects_is_told_from_ids_of_two_types(gap, known):
     for ids in ([known, gap], [gap, gap]):

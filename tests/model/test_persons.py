@@ -346,7 +346,7 @@ def test_missing_ids_of_any_library_are_refused():
     nan = float("nan")
     for bad in (
         list(np.array([1.0, nan, nan])),
-        [np.datetime64("2020"), np.datetime64("NaT")],
+        [np.datetime64("2020"), np.datetime64("NaT", "D")],
         [Decimal(1), Decimal("nan")],
         [Decimal(1), Decimal("snan")],
         np.zeros(3, dtype=[("state", int), ("number", int)]),

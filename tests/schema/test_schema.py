@@ -271,7 +271,7 @@ def test_bounds_that_a_transform_makes_equal_are_refused():
         NumericColumn(name="a", lower=1e300, upper=float(np.nextafter(1e300, np.inf)), transform="signed_log")
 
 
-@pytest.mark.parametrize("nan", [np.float32("nan"), Decimal("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize("nan", [np.float32("nan"), Decimal("nan"), np.datetime64("NaT", "D")])
 def test_missing_cells_of_any_type_have_the_stand_in(nan):
     column = NumericColumn(name="a", lower=0.0, upper=1.0, missing=0.5)
     filled, plain = (column.numbers(np.array([0.25, cell], dtype=object)) for cell in (nan, None))
