@@ -89,6 +89,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		| tee docs/evidence/seeded_bugs.md
 	$(BIN)/python benches/small_curvature.py | tee docs/evidence/small_curvature.md
 	$(BIN)/python benches/random_cells.py | tee docs/evidence/random_cells.md
+	$(BIN)/python benches/refined_regression.py --runs 400 | tee docs/evidence/refined_regression.md
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log
 	@test -n "$${DPCI_DATA:-}" || echo "DPCI_DATA is not set: the tables of interval quality are left out"
@@ -96,6 +97,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		| tee docs/evidence/interval_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/approx_quality.py | tee docs/evidence/approx_quality.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/number_of_records.py | tee docs/evidence/number_of_records.md
+	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/unregularised.py 100 | tee docs/evidence/unregularised.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/flat_losses.py | tee docs/evidence/flat_losses.md
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/published_tables.py
 	@test -z "$${DPCI_DATA:-}" || $(BIN)/python benches/statsmodels_limit.py | tee docs/evidence/statsmodels.md
