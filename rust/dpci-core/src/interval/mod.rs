@@ -15,7 +15,6 @@ mod monte_carlo;
 mod newton_step;
 mod noise_aware;
 mod shaped;
-mod shaped_draws;
 mod spectrum;
 mod spread;
 

@@ -6,15 +6,17 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::spread::{ErrorShape, Spread};
-use super::{check_lengths, check_level, shaped_draws};
-use crate::noise::{NoiseGenerator, NoiseLaw};
+use super::{check_lengths, check_level};
+use crate::error::check_length;
+use crate::linalg::vector;
+use crate::noise::{Law, NoiseGenerator, NoiseLaw};
 use crate::{Error, Result};
 
 /// Most draws that are accepted; their extremes have to fit in memory.
 const MAX_DRAWS: usize = 100_000_000;
 
 /// Draws between two looks at the cancel flag.
-pub(super) const CHUNK: usize = 4096;
+const CHUNK: usize = 4096;
 
 /// For each contrast the empirical (α/2, 1-α/2) quantiles of `n_draws` simulated errors, `α = 1 - level`, interpolated
 /// linearly between order statistics.
@@ -48,7 +50,7 @@ pub fn monte_carlo(
         });
     }
     if shape.law.blocks().is_some() {
-        return shaped_draws::monte_carlo(v, a, shape, level, n_draws, generator, cancel);
+        return monte_carlo_of_blocks(v, a, shape, level, n_draws, generator, cancel);
     }
     check_lengths("a", v, a)?;
     let spreads = v
@@ -99,9 +101,62 @@ pub fn monte_carlo(
         .collect()
 }
 
+/// Intervals as of [`monte_carlo`] under noise in the shape of blocks, where `a` has the multipliers of all coordinates, contrast by contrast. Memory is that of all draws of all
+/// contrasts.
+fn monte_carlo_of_blocks(
+    v: &[f64],
+    a: &[f64],
+    shape: &ErrorShape,
+    level: f64,
+    n_draws: usize,
+    generator: &mut impl NoiseGenerator,
+    cancel: &AtomicBool,
+) -> Result<Vec<(f64, f64)>> {
+    let dim = shape.law.blocks().map_or(0, |blocks| blocks.dim());
+    check_length("a", v.len() * dim, a.len())?;
+    for (name, values) in [("v", v), ("a", a)] {
+        let bad = |x: &&f64| !(x.is_finite() && (**x >= 0.0 || name == "a"));
+        if let Some(&value) = values.iter().find(bad) {
+            return Err(Error::OutOfRange {
+                name,
+                rule: "finite, and at least 0 for a variance",
+                value,
+            });
+        }
+    }
+    let law = shape.law.on(dim)?;
+    let matrices = Mixing::gamma(shape.matrices)?;
+    let mut errors = vec![Vec::new(); v.len()];
+    for draws in &mut errors {
+        let reserved = draws.try_reserve_exact(n_draws);
+        reserved.map_err(|error| Error::Resource(error.to_string()))?;
+    }
+    for i in 0..n_draws {
+        if i % CHUNK == 0 && cancel.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let noise = law.sample(generator);
+        let z: f64 = generator.sample(StandardNormal);
+        let root = matrices.sample(generator).sqrt();
+        let rows = v.iter().zip(a.chunks_exact(dim));
+        for ((v, row), draws) in rows.zip(&mut errors) {
+            draws.push(root * (v.sqrt() * z + vector::dot(row, &noise)));
+        }
+    }
+    let rank = Rank::new(level, n_draws);
+    let quantiles = errors.iter_mut().map(|draws| {
+        let upper = rank.upper(draws);
+        for error in draws.iter_mut() {
+            *error = -*error;
+        }
+        ((-rank.upper(draws)).min(upper), upper)
+    });
+    Ok(quantiles.collect())
+}
+
 /// Where a quantile lies among the order statistics, counted from the outermost.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rank {
+struct Rank {
     /// How many of the outermost order statistics it needs.
     needed: usize,
     /// Weight of the innermost of these, the rest on the one before it.
@@ -114,7 +169,7 @@ impl Rank {
         clippy::cast_sign_loss,
         reason = "a position among the draws is non-negative and at most 1e8"
     )]
-    pub(super) fn new(level: f64, n_draws: usize) -> Self {
+    fn new(level: f64, n_draws: usize) -> Self {
         let position = 0.5 * (1.0 - level) * (n_draws - 1) as f64;
         Self {
             // Below (n_draws - 1)/2, so only a single draw lacks the second one.
@@ -124,7 +179,7 @@ impl Rank {
     }
 
     /// The upper quantile of values, which it leaves in no order.
-    pub(super) fn upper(self, values: &mut [f64]) -> f64 {
+    fn upper(self, values: &mut [f64]) -> f64 {
         let (outer, inner) = split_largest(values, self.needed);
         let least = outer.iter().copied().min_by(f64::total_cmp);
         let before = least.unwrap_or(inner);
@@ -133,7 +188,7 @@ impl Rank {
 }
 
 /// A mixing variable of mean 1, drawn.
-pub(super) enum Mixing {
+enum Mixing {
     /// Always 1.
     None,
     /// Gamma with mean 1.
@@ -151,7 +206,7 @@ impl Mixing {
     }
 
     /// Gamma of this shape; always 1 if it is infinite.
-    pub(super) fn gamma(shape: f64) -> Result<Self> {
+    fn gamma(shape: f64) -> Result<Self> {
         if shape.is_infinite() {
             return Ok(Self::None);
         }
@@ -164,7 +219,7 @@ impl Mixing {
             })
     }
 
-    pub(super) fn sample(&self, generator: &mut impl NoiseGenerator) -> f64 {
+    fn sample(&self, generator: &mut impl NoiseGenerator) -> f64 {
         match self {
             Self::None => 1.0,
             Self::Gamma(gamma) => gamma.sample(generator),
@@ -271,9 +326,12 @@ fn split_largest(values: &mut [f64], k: usize) -> (&[f64], f64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::interval::half_width;
+    use crate::interval::{half_width, half_widths};
     use crate::noise::SimulationGenerator;
+    use crate::row_domain::Blocks;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
     const LAWS: [ErrorShape; 3] = [
@@ -396,5 +454,24 @@ mod tests {
             assert!(run(&[1.0], &[1.0], level, 10).is_err());
         }
         assert_eq!(run(&[], &[], 0.95, 10), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn draws_give_the_exact_intervals() {
+        let blocks = Arc::new(Blocks::new(vec![1.0, 2.0], vec![0, 1, 1]).unwrap());
+        let law = NoiseLaw::ShapedLaplace { blocks, rate: 2.0 };
+        let shape = ErrorShape { law, matrices: 6.0 };
+        let (v, a) = ([0.3, 0.0], [1.0, 0.0, -2.0, 0.0, 1.0, 1.0]);
+        let mut generator = SimulationGenerator::new(6, 1);
+        let never = AtomicBool::new(false);
+        let mut run = |a: &[f64], n| monte_carlo(&v, a, &shape, 0.9, n, &mut generator, &never);
+        let exact = half_widths(&v, &a, &shape, 0.9).unwrap();
+        for ((lower, upper), half) in run(&a, 200_000).unwrap().into_iter().zip(exact) {
+            assert!((upper / half - 1.0).abs() < 0.02 && (lower / half + 1.0).abs() < 0.02);
+        }
+        assert!(run(&a[1..], 10).is_err() && run(&[f64::NAN; 6], 10).is_err());
+        let stop = AtomicBool::new(true);
+        let mut generator = SimulationGenerator::new(6, 1);
+        assert!(monte_carlo(&v, &a, &shape, 0.9, 10, &mut generator, &stop).is_err());
     }
 }
