@@ -2,9 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::certify::Polished;
 use super::kink_split::{sample, slack_error, split};
-use super::polish::{Polish, Terms};
+use super::polish::{Polish, Polished, Terms};
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::{DOUBLED_EPSILON, Doubled};

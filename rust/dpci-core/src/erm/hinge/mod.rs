@@ -12,7 +12,6 @@
 mod approach;
 #[cfg(test)]
 mod certificate_tests;
-mod certify;
 mod descent;
 #[cfg(test)]
 mod descent_tests;
@@ -20,7 +19,6 @@ mod entries;
 mod kink_split;
 mod multipliers;
 mod polish;
-mod smoothed;
 #[cfg(test)]
 mod tests;
 

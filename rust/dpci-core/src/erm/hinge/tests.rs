@@ -3,12 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use super::approach::{Limit, Limits, approach};
-use super::certify::Polished;
 use super::kink_split::split;
 use super::multipliers::NearRisk;
-use super::polish::{Polish, Terms};
+use super::polish::{Factor, Polish, Polished, Terms};
 use super::settle;
-use super::smoothed::Factor;
 use crate::Error;
 use crate::design::{Design, OnViolation, RowBounds, Rows};
 use crate::erm::minimize_risk;
