@@ -1,86 +1,10 @@
 //! Rows against a domain of blocks: sums of absolute values within their bounds, or blocks scaled into them one by one.
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::Arc;
-
-use super::check::{GREATEST_NORM, ROUNDING_ROOM, safe_scale};
-use super::csr::column_index;
+use super::scales::{GREATEST_NORM, ROUNDING_ROOM, Scaled, column_index, safe_scale};
 use super::{Entries, OnViolation};
 use crate::linalg::Run;
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
-
-/// A block of a row, and the factor that brings it within its bound.
-type Scaled = (usize, usize, f64);
-
-/// Blocks that are scaled, in order of their rows: row `i` stands for its entries times the factors of their blocks, rounded.
-#[derive(Debug, Clone)]
-pub(super) struct BlockScales {
-    blocks: Arc<Blocks>,
-    scaled: Vec<Scaled>,
-}
-
-impl BlockScales {
-    /// `None` where nothing is scaled.
-    pub(super) fn new(blocks: &Arc<Blocks>, scaled: Vec<Scaled>) -> Option<Self> {
-        (!scaled.is_empty()).then(|| Self {
-            blocks: Arc::clone(blocks),
-            scaled,
-        })
-    }
-
-    /// Those of a range of rows.
-    fn within(&self, range: &Range<usize>) -> &[Scaled] {
-        let first = self.scaled.partition_point(|(i, ..)| *i < range.start);
-        let rest = &self.scaled[first..];
-        &rest[..rest.partition_point(|(i, ..)| *i < range.end)]
-    }
-
-    /// Contiguous rows as they are kept.
-    pub(super) fn dense<'r>(&self, range: &Range<usize>, rows: Cow<'r, [f64]>) -> Cow<'r, [f64]> {
-        let scaled = self.within(range);
-        if scaled.is_empty() {
-            return rows;
-        }
-        let mut rows = rows.into_owned();
-        let members = self.blocks.members();
-        for (i, block, scale) in scaled {
-            let row = (i - range.start) * members.len();
-            for (x, member) in rows[row..row + members.len()].iter_mut().zip(members) {
-                if member == block {
-                    *x *= scale;
-                }
-            }
-        }
-        Cow::Owned(rows)
-    }
-
-    /// Entries of sparse rows as they are kept; row `i` has those from `starts[i]` to `starts[i + 1]`, counted from `starts[0]`.
-    pub(super) fn sparse<'r>(
-        &self,
-        range: &Range<usize>,
-        entry: impl Fn(usize) -> usize,
-        columns: &[i32],
-        values: Cow<'r, [f64]>,
-    ) -> Cow<'r, [f64]> {
-        let scaled = self.within(range);
-        if scaled.is_empty() {
-            return values;
-        }
-        let mut values = values.into_owned();
-        let members = self.blocks.members();
-        let first = entry(range.start);
-        for (i, block, scale) in scaled {
-            for e in entry(*i) - first..entry(i + 1) - first {
-                if members[column_index(columns[e])] == *block {
-                    values[e] *= scale;
-                }
-            }
-        }
-        Cow::Owned(values)
-    }
-}
 
 /// The columns of each block, where they are all consecutive.
 pub(super) fn runs_of(blocks: &Blocks) -> Option<Vec<Run>> {
@@ -182,6 +106,7 @@ pub(super) fn of_sparse(entries: Entries<'_>) -> impl Iterator<Item = (usize, f6
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     use super::*;

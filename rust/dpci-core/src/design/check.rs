@@ -6,22 +6,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::blocks::{BlockCheck, BlockScales, of_dense, of_sparse, runs_of};
-use super::{Design, RowBounds, Rows};
+use super::blocks::{BlockCheck, of_dense, of_sparse, runs_of};
+use super::scales::{
+    BlockScales, GREATEST_NORM, LEAST_FAST_BOUND, ROUNDING_ROOM, Scales, safe_scale,
+};
+use super::{Design, OnViolation, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{one_within, vector};
 use crate::loss::Targets;
 use crate::row_domain::{Blocks, RowDomain};
 use crate::{Error, Result};
-
-/// What happens to rows outside their domain and to real targets outside their interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnViolation {
-    /// An error.
-    Error,
-    /// The row is scaled down to the bound, or each block of it, the target moved into its interval.
-    Clip,
-}
 
 /// Factor from a computed norm of `len` entries to an upper bound on the exact one: `len` products and sums of nonnegative
 /// terms and one root err by less than `len + 2` units in the last place.
@@ -33,28 +27,6 @@ pub(super) fn rounding_factor(len: usize) -> f64 {
 /// a row that passes the quick test would pass the exact one.
 fn quick_factor(len: usize) -> f64 {
     1.0 + (8.0 * len as f64 + 64.0) * f64::EPSILON
-}
-
-/// Below this bound squares of entries could vanish in underflow and every row is measured with scaling.
-const LEAST_FAST_BOUND: f64 = 1e-140;
-
-/// Longer rows are refused even when clipping: their products with parameters could overflow before they are scaled.
-pub(super) const GREATEST_NORM: f64 = 1e150;
-
-/// Relative room that [`OnViolation::Error`] leaves above the bound for rows that the caller normalised in floating point.
-///
-/// Such a row is not refused but scaled below the bound like a clipped one, so the bound that privacy uses holds strictly.
-pub(super) const ROUNDING_ROOM: f64 = 1e-9;
-
-/// What brings the rows into their domain.
-#[derive(Debug)]
-pub(super) enum Scales {
-    /// Nothing has to.
-    None,
-    /// A factor for every row.
-    Rows(Vec<f64>),
-    /// Factors of single blocks.
-    Blocks(BlockScales),
 }
 
 /// The squared lengths of the shortest and of the longest row, as [`vector::rows_squared_norms`] computes them.
@@ -218,30 +190,6 @@ fn row_scale(
         });
     }
     Ok(Some(safe_scale(norm, width, bound)))
-}
-
-/// A factor `s` such that a row of at most this norm, its entries `s·v` rounded, is no longer than the bound: `s` has two roundings and
-/// each entry one, or where it is subnormal an error below the least number.
-pub(super) fn safe_scale(norm: f64, len: usize, bound: f64) -> f64 {
-    // Above this the factor 1 - 4ε leaves more than the errors of subnormal entries.
-    let room = if bound > LEAST_FAST_BOUND {
-        bound
-    } else {
-        subnormal_room(len, bound)
-    };
-    let scale = room / norm * (1.0 - 4.0 * f64::EPSILON);
-    // A subnormal factor has lost the digits on which the above rests.
-    if scale < f64::MIN_POSITIVE {
-        0.0
-    } else {
-        scale
-    }
-}
-
-/// A bound less what subnormal entries can err by. Apart, because arithmetic with subnormal numbers is slow wherever it is not skipped.
-#[cold]
-fn subnormal_room(len: usize, bound: f64) -> f64 {
-    (bound - len as f64 * f64::from_bits(1)).max(0.0)
 }
 
 impl Design<'_> {

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
-use super::blocks::BlockScales;
-use super::check::Scales;
+use super::scales::{BlockScales, Scales, column_index};
 use crate::linalg::{GramAccumulator, PackedBlock, sparse_times_vector, vector};
 use crate::{Error, Result};
 
@@ -286,13 +285,4 @@ impl Entries<'_> {
             .map(|c| column_index(*c))
             .zip(self.values.iter().copied())
     }
-}
-
-/// A column as an index.
-#[expect(
-    clippy::cast_sign_loss,
-    reason = "columns were checked to lie in 0..n_columns"
-)]
-pub(super) fn column_index(column: i32) -> usize {
-    column as usize
 }

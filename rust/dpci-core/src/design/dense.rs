@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Numbers;
-use super::blocks::BlockScales;
-use super::check::Scales;
 use super::placement::Placement;
+use super::scales::{BlockScales, Scales};
 use crate::linalg::{PackedBlock, rows_times_vector, scaled_rows_times_vector, vector};
 
 /// Row-major features. Row `i` stands for the entries `scale(i)·v`, rounded to f64, v placed and with its blocks scaled where they are.

@@ -11,15 +11,16 @@ mod merge;
 mod numbers;
 mod persons;
 mod placement;
+mod scales;
 mod weights;
 
-pub use check::OnViolation;
-use check::{Extremes, Scales};
+use check::Extremes;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 pub use numbers::Numbers;
 pub use persons::Persons;
 use placement::Placement;
+use scales::Scales;
 use weights::Weights;
 
 use std::borrow::Cow;
@@ -375,6 +376,15 @@ impl<'a> Design<'a> {
             _ => (params, None),
         }
     }
+}
+
+/// What happens to rows outside their domain and to real targets outside their interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnViolation {
+    /// An error.
+    Error,
+    /// The row is scaled down to the bound, or each block of it, the target moved into its interval.
+    Clip,
 }
 
 /// The public bounds that every row has to obey.
