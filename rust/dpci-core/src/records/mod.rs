@@ -6,6 +6,7 @@
 mod fingerprint;
 mod kernels;
 mod parts;
+mod pass;
 mod person_moments;
 mod person_pass;
 mod residuals;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Sums;
-use super::kernels::Pass;
+use super::pass::Pass;
 use crate::Result;
 use crate::design::{Design, Persons};
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Sums;
-use super::kernels::Pass;
+use super::pass::Pass;
 use super::person_moments::gradient_squares;
 use crate::Result;
 use crate::design::Persons;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Sums;
-use super::kernels::Pass;
+use super::pass::Pass;
 use super::person_moments::gradient_squares;
 use crate::design::Persons;
 use crate::exec::{BLOCK, blocks};
