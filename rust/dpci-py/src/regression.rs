@@ -206,9 +206,15 @@ impl MomentMatrixSpec {
         dict.set_item("residuals", residuals.collect::<PyResult<Vec<_>>>()?)?;
         let gradients = release.gradients.into_iter().map(|g| {
             let gradient = PyArray1::from_vec(py, g.gradient.into_values());
-            let point = PyArray1::from_vec(py, g.point);
+            let point = PyArray1::from_vec(py, g.planned.point);
             let levels = PyArray1::from_vec(py, g.levels.into_values());
-            (point, levels, gradient, g.cap, g.square_weight)
+            (
+                point,
+                levels,
+                gradient,
+                g.planned.cap,
+                g.planned.square_weight,
+            )
         });
         dict.set_item("refined", gradients.collect::<Vec<_>>())?;
         Ok(dict)

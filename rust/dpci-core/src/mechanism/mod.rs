@@ -8,7 +8,6 @@ mod histogram;
 mod moment_matrix;
 mod moments;
 mod projection;
-mod refinement;
 mod report;
 mod row_facts;
 pub mod seal;
@@ -25,9 +24,9 @@ pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
 pub use moment_matrix::{
-    MomentMatrixRelease, ResidualMoments, planned_steps, release_moment_matrix,
+    MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
+    release_moment_matrix,
 };
-pub use refinement::{PlannedGradient, ResidualGradient};
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;
 pub use seal::{Sealed, Values};

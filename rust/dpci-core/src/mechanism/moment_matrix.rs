@@ -1,6 +1,5 @@
 //! Linear regression from one moment matrix: the noisy mean of `zzᵀ`, and where planned that of the squared residuals' moments.
 
-use super::refinement::{PlannedGradient, ResidualGradient, planned_gradient, release_gradient};
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
@@ -10,7 +9,8 @@ use crate::linalg::{Eigen, vector};
 use crate::noise::{Law, NoiseGenerator};
 use crate::records::{HessianRows, Records, Request};
 use crate::spec::{
-    MatrixNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step, clear_of_noise,
+    GradientNoise, LevelCap, LevelNoise, MomentMatrixSpec, ResidualNoise, ResidualPlan, Seal, Step,
+    clear_of_noise,
 };
 
 /// A released moment matrix.
@@ -35,13 +35,64 @@ pub struct ResidualMoments {
     pub noise: ResidualNoise,
 }
 
+/// The released gradient of one regression at the coefficients that the matrix gives.
+#[derive(Debug, Clone)]
+pub struct ResidualGradient {
+    /// Where it is taken, and the noise of both releases.
+    pub planned: PlannedGradient,
+    /// The share of the records at each level of the greatest residual.
+    pub levels: Sealed,
+    /// The mean of `(c x, ω c²/cap)`, x the regressors and c the residuals held to the cap.
+    pub gradient: Sealed,
+}
+
+/// Where a gradient is taken, and the noise of its levels and of itself.
+#[derive(Debug, Clone)]
+pub struct PlannedGradient {
+    /// The coefficients of `(x, s)` that residuals are the response less; 0 but for regressors.
+    pub point: Vec<f64>,
+    /// The greatest residual that counts.
+    pub cap: f64,
+    /// ω.
+    pub square_weight: f64,
+    /// The noise of the levels.
+    pub level_noise: LevelNoise,
+    /// The noise of the gradient.
+    pub noise: GradientNoise,
+}
+
+impl PlannedGradient {
+    /// At a place, beside levels of the residuals there, which call for the cap.
+    fn at(
+        spec: &MomentMatrixSpec,
+        plan: &ResidualPlan,
+        place: Place,
+        level_noise: LevelNoise,
+        levels: &[f64],
+    ) -> Result<Self> {
+        let step = &level_noise.step;
+        let found = LevelCap::new(levels, step.noise.name(), step.scale)?;
+        let cap = spec.greatest_residual(plan, place.norm) * found.cap;
+        Ok(Self {
+            point: place.point,
+            cap,
+            square_weight: spec.square_weight(plan),
+            level_noise,
+            noise: spec.gradient_noise(plan, cap)?,
+        })
+    }
+}
+
 impl MomentMatrixRelease {
     /// What was spent, step by step.
     #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());
-        let levels = self.gradients.iter().map(|g| g.level_noise.step.clone());
-        let gradients = self.gradients.iter().map(|g| g.noise.step.clone());
+        let levels = self
+            .gradients
+            .iter()
+            .map(|g| g.planned.level_noise.step.clone());
+        let gradients = self.gradients.iter().map(|g| g.planned.noise.step.clone());
         std::iter::once(spec.step().clone())
             .chain(residual)
             .chain(levels)
@@ -53,8 +104,8 @@ impl MomentMatrixRelease {
     #[must_use]
     pub fn seals(&self, spec: &MomentMatrixSpec) -> Vec<Seal> {
         let residual = self.residuals.iter().map(|r| r.noise.seal);
-        let levels = self.gradients.iter().map(|g| g.level_noise.seal);
-        let gradients = self.gradients.iter().map(|g| g.noise.seal);
+        let levels = self.gradients.iter().map(|g| g.planned.level_noise.seal);
+        let gradients = self.gradients.iter().map(|g| g.planned.noise.seal);
         std::iter::once(*spec.seal())
             .chain(residual)
             .chain(levels)
@@ -97,8 +148,7 @@ pub fn release_moment_matrix(
     )?;
     let matrix = noisy(
         moment_sums(spec, records, exec)?,
-        spec.noise(),
-        spec.dim(),
+        &spec.noise().law.on(spec.dim())?,
         generator,
     )?;
     let matrix = spec.seal().release_symmetric(&matrix, generator)?;
@@ -148,12 +198,66 @@ fn release_residual_moments(
     let grams = sums.grams.into_iter();
     let whole: Vec<f64> = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
     let moments = principal(&whole, params, &plan.regressors);
-    let moments = noisy(moments, noise.noise, plan.regressors.len(), generator)?;
+    let moments = noisy(
+        moments,
+        &noise.noise.law.on(plan.regressors.len())?,
+        generator,
+    )?;
     let moments = noise.seal.release_symmetric(&moments, generator)?;
     Ok(ResidualMoments {
         point,
         moments,
         noise,
+    })
+}
+
+/// Releases the share of the records at each level of the residuals at coefficients that follow from the released matrix, then
+/// `(1/n) Σ (c x, ω c²/cap)`, `c` these residuals held to a cap that follows from the released shares.
+///
+/// # Privacy
+/// Spends what `spec` has for it: given the released matrix, a sum of shares that add up to at most 1 for each record; given these too,
+/// a sum of terms of norm at most `cap·√(‖x‖² + ω²)`.
+fn release_gradient(
+    spec: &MomentMatrixSpec,
+    plan: &ResidualPlan,
+    matrix: &Sealed,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<ResidualGradient> {
+    let place = Place::of(spec, plan, matrix.values())?;
+    let greatest = spec.greatest_residual(plan, place.norm);
+    let n = spec.divisor();
+    let level_noise = spec.level_noise()?;
+    // Slopes of the squared loss are twice the predictions less the targets.
+    let request = Request::SlopeLevels {
+        params: place.predicted.clone(),
+        greatest: 2.0 * greatest,
+        targets: plan.with_target(),
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let levels = sums.slopes.values().map(|sum| sum / n).collect();
+    let levels = noisy(levels, &level_noise.law, generator)?;
+    let levels = level_noise.seal.release(&levels, generator)?;
+    let params = place.predicted.clone();
+    let planned = PlannedGradient::at(spec, plan, place, level_noise, levels.values())?;
+    let request = Request::CappedGradient {
+        params,
+        cap: 2.0 * planned.cap,
+        targets: plan.with_target(),
+    };
+    let sums = records.sums(&request, &**spec.loss(), None, exec)?;
+    let whole: Vec<f64> = sums.slopes.values().collect();
+    let regressors = plan.regressors.iter().map(|&j| -0.5 * whole[j] / n);
+    let squares = 0.25 * whole[spec.n_params()] / n * (planned.square_weight / planned.cap);
+    let gradient: Vec<f64> = regressors.chain([squares]).collect();
+    let law = planned.noise.law.on(gradient.len())?;
+    let gradient = noisy(gradient, &law, generator)?;
+    let gradient = planned.noise.seal.release(&gradient, generator)?;
+    Ok(ResidualGradient {
+        planned,
+        levels,
+        gradient,
     })
 }
 
@@ -187,7 +291,10 @@ pub fn planned_steps(
         Ok((place.point, noise))
     });
     let gradients = c.refined.iter().zip(levels);
-    let gradients = gradients.map(|(plan, levels)| planned_gradient(spec, plan, matrix, levels));
+    let gradients = gradients.map(|(plan, levels)| {
+        let place = Place::of(spec, plan, matrix)?;
+        PlannedGradient::at(spec, plan, place, spec.level_noise()?, levels)
+    });
     Ok(PlannedSteps {
         residuals: residuals.collect::<Result<_>>()?,
         gradients: gradients.collect::<Result<_>>()?,
@@ -195,18 +302,18 @@ pub fn planned_steps(
 }
 
 /// Where the residuals of a regression are taken, from a released matrix.
-pub(super) struct Place {
-    pub(super) point: Vec<f64>,
+struct Place {
+    point: Vec<f64>,
     /// The residual is y, or nothing, less this combination of the columns.
-    pub(super) predicted: Vec<f64>,
+    predicted: Vec<f64>,
     /// A bound on its norm.
-    pub(super) norm: f64,
+    norm: f64,
     /// About the mean of the squared residuals.
     mean_square: f64,
 }
 
 impl Place {
-    pub(super) fn of(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Self> {
+    fn of(spec: &MomentMatrixSpec, plan: &ResidualPlan, matrix: &[f64]) -> Result<Self> {
         let (point, mean_square) = residual_point(spec, plan, matrix)?;
         let pairs = point.iter().zip(&plan.response);
         let predicted: Vec<f64> = pairs.map(|(p, r)| p - r).collect();
@@ -235,11 +342,10 @@ fn principal(matrix: &[f64], dim: usize, chosen: &[usize]) -> Vec<f64> {
 
 fn noisy(
     mut values: Vec<f64>,
-    noise: MatrixNoise,
-    dim: usize,
+    law: &impl Law,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<f64>> {
-    let draw = noise.law.on(dim)?.sample_bounded(generator)?;
+    let draw = law.sample_bounded(generator)?;
     values.iter_mut().zip(draw).for_each(|(v, n)| *v += n);
     Ok(values)
 }

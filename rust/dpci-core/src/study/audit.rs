@@ -151,7 +151,7 @@ impl Repeated for MomentMatrixSpec {
             append_triangle(Some(&residual.moments), plan.regressors.len(), row);
         }
         for refined in &found.gradients {
-            row.extend_from_slice(&refined.point);
+            row.extend_from_slice(&refined.planned.point);
             row.extend_from_slice(refined.levels.values());
             row.extend_from_slice(refined.gradient.values());
         }
