@@ -3,7 +3,7 @@
 //! Zhang, Zhang, Xiao, Yang & Winslett 2012, "Functional mechanism: regression analysis under differential privacy";
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
-use super::distances::{share_seal, unit_mean_rounding};
+use super::fit::{share_seal, unit_mean_rounding};
 use super::{Part, Query, Seal, Step};
 use crate::loss::{hessian_rounding, second_moment_rounding};
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};

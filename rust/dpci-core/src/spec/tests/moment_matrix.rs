@@ -7,8 +7,8 @@ use crate::privacy::Cost;
 use crate::privacy::Neighbors;
 use crate::row_domain::Blocks;
 use crate::row_domain::RowDomain;
-use crate::spec::matrix_budget::{MatrixBudget, cost_of};
-use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
+use crate::spec::moment_matrix::cost_of;
+use crate::spec::{MatrixBudget, MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
 use crate::unit::Unit;
 
 fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {

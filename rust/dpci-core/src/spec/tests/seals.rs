@@ -4,7 +4,7 @@ use super::*;
 use crate::loss::gradient_rounding;
 use crate::privacy::Cost;
 use crate::privacy::Perturbation::{Objective, Output};
-use crate::spec::distances::{noise_rounding, share_seal, unit_mean_rounding};
+use crate::spec::fit::{noise_rounding, share_seal, unit_mean_rounding};
 use crate::spec::seal::{Part, Seal, lattice_below};
 use crate::unit::Unit;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::seal::lattice_below;
 use crate::exec::sum_depth;
 use crate::loss::Loss;
+use crate::spec::seal::lattice_below;
 use crate::unit::Unit;
 use crate::{Error, Result};
 

@@ -2,10 +2,13 @@
 //!
 //! Redberg & Wang 2021, "Privately publishable per-instance privacy", Algorithm 2 (`docs/per_instance.md`).
 
-use super::choices::{Choices, Moments, NoiseKind};
-use super::claim::{Claim, HessianBound, check_row_norm};
-use super::distances::share_seal;
-use super::{Part, Query, Seal, Spec, Step};
+mod claim;
+
+pub(crate) use claim::check_row_norm;
+pub use claim::{Claim, HessianBound};
+
+use super::fit::share_seal;
+use super::{Choices, Moments, NoiseKind, Part, Query, Seal, Spec, Step};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::noise::{Family, symmetric};

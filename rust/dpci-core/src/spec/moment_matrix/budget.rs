@@ -1,7 +1,7 @@
 //! What a moment matrix may spend: the budgets of all releases, and Gaussian differential privacy, which its noise has exactly.
 
-use super::distances::share_seal;
 use crate::privacy::{Budget, Cost, SEAL_SHARE, gaussian_mu, unsealed};
+use crate::spec::fit::share_seal;
 use crate::{Error, Result};
 
 /// The least part of μ that the ε of a pure mechanism may be for it to be μ-GDP, rounded down: by convexity of the normal hazard
@@ -53,7 +53,7 @@ impl MatrixBudget {
 const GDP_BUDGETS: std::ops::RangeInclusive<f64> = 1e-30..=1e8;
 
 /// The whole budget as a cost.
-pub(super) fn cost_of(budget: Budget) -> Result<Cost> {
+pub(in crate::spec) fn cost_of(budget: Budget) -> Result<Cost> {
     Ok(match budget {
         Budget::Pure { epsilon } => Cost::Epsilon(epsilon),
         Budget::Zcdp { rho } => Cost::Rho(rho),

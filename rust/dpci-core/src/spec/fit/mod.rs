@@ -1,11 +1,38 @@
 //! Every public choice of a fit, validated and resolved into laws and costs before any data are seen.
 
-use super::calibrate::{CoefficientNoise, coefficient_noise, costs};
-use super::choices::{Choices, Moments, apply_paper, check_combination, check_scalars};
-use super::distances::{coefficient_seal, noise_gain, noise_rounding, share_seal};
-use super::domain::{Bounded, Domain};
-use super::scales::check_sizes;
-use super::solvable::Solvable;
+mod calibrate;
+mod choices;
+mod distances;
+mod domain;
+mod moments;
+mod plan;
+mod scales;
+mod shares;
+mod slope;
+mod solvable;
+
+pub use calibrate::step_cost;
+pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
+pub use distances::check_excess;
+pub(crate) use distances::greatest_rows;
+#[cfg(test)]
+pub(super) use distances::noise_rounding;
+pub(super) use distances::{greatest_mass, share_seal, sum_rounding, unit_mean_rounding};
+pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
+pub use moments::{MatrixNoise, MomentNoise};
+pub use plan::Plan;
+pub use scales::check_bounds;
+pub(super) use scales::check_size;
+
+use calibrate::{CoefficientNoise, coefficient_noise, costs};
+use choices::{apply_paper, check_combination, check_scalars};
+#[cfg(not(test))]
+use distances::noise_rounding;
+use distances::{coefficient_seal, noise_gain};
+use domain::{Bounded, Domain};
+use scales::check_sizes;
+use solvable::Solvable;
+
 use super::{Query, Seal, Step};
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Calibration, Cost, DataBounds};
@@ -15,21 +42,21 @@ use crate::{Error, Result};
 /// Validated choices with the laws and costs that follow from them. Holds no data.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    pub(super) choices: Choices,
-    /// λ before [`super::Variant::Cms11`] raised it.
+    pub(in crate::spec) choices: Choices,
+    /// λ before [`Variant::Cms11`] raised it.
     asked_l2_strength: f64,
     /// The budget with the share of the seal; that of `choices` is without.
     asked_budget: Budget,
     /// What sealing one vector may spend.
-    pub(super) seal_cost: Cost,
-    pub(super) seal: Seal,
-    pub(super) bounds: DataBounds,
-    pub(super) domain: Domain,
-    pub(super) law: NoiseLaw,
-    pub(super) coefficients: Step,
+    pub(in crate::spec) seal_cost: Cost,
+    pub(in crate::spec) seal: Seal,
+    pub(in crate::spec) bounds: DataBounds,
+    domain: Domain,
+    pub(in crate::spec) law: NoiseLaw,
+    pub(in crate::spec) coefficients: Step,
     /// Costs of the Hessian and of the gradient covariance.
-    pub(super) moment_costs: Option<[Cost; 2]>,
-    pub(super) reserved: Option<Cost>,
+    pub(in crate::spec) moment_costs: Option<[Cost; 2]>,
+    pub(in crate::spec) reserved: Option<Cost>,
 }
 
 impl Spec {
@@ -56,7 +83,7 @@ impl Spec {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(super) fn with_seal(
+    pub(in crate::spec) fn with_seal(
         mut choices: Choices,
         asked_budget: Budget,
         seal_cost: Cost,
@@ -211,7 +238,7 @@ impl Spec {
         &self.seal
     }
 
-    /// λ, with what [`super::Variant::Cms11`] added to it.
+    /// λ, with what [`Variant::Cms11`] added to it.
     #[must_use]
     pub fn l2_strength(&self) -> f64 {
         self.choices.l2_strength
@@ -263,7 +290,7 @@ impl Spec {
     }
 
     /// What the calibrations rest on.
-    pub(super) fn bounded(&self) -> Bounded<'_> {
+    pub(in crate::spec) fn bounded(&self) -> Bounded<'_> {
         Bounded {
             choices: &self.choices,
             bounds: &self.bounds,
@@ -272,7 +299,7 @@ impl Spec {
     }
 
     /// Least and greatest factor from the noise to a coefficient's error, over all Hessians λI ≤ H ≤ (λ + tR²)I.
-    pub(super) fn noise_gain(&self) -> [f64; 2] {
+    pub(in crate::spec) fn noise_gain(&self) -> [f64; 2] {
         noise_gain(self.bounded())
     }
 }

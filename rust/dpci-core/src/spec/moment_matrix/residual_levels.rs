@@ -1,11 +1,12 @@
 //! How far the tail of the residuals reaches: the noise of the share of records near each level, and the cap that follows.
 
-use super::distances::sum_rounding;
-use super::functional::{independent, noise_of};
-use super::{MomentMatrixSpec, Part, Query, ResidualPlan, Seal, Step};
+use super::{MomentMatrixSpec, ResidualPlan};
 use crate::loss::{LEVELS, gradient_rounding, level};
 use crate::noise::{AnyLaw, Law};
 use crate::privacy::{Cost, DataBounds};
+use crate::spec::fit::sum_rounding;
+use crate::spec::functional::{independent, noise_of};
+use crate::spec::{Part, Query, Seal, Step};
 use crate::{Error, Result};
 
 /// Residuals count up to this many times the highest level at which records are seen.

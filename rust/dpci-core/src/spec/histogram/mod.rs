@@ -2,9 +2,13 @@
 //!
 //! Lei 2011, "Differentially private M-estimators"; docs/baselines.md.
 
-use super::distances::share_seal;
+mod grid;
+
+pub use grid::{Axis, Grid};
+
+use super::fit::share_seal;
 use super::functional::{independent, noise_of};
-use super::{Grid, Part, Query, Seal, Step};
+use super::{Part, Query, Seal, Step};
 use crate::noise::{AnyLaw, Law};
 use crate::privacy::{Budget, Cost, Neighbors, gaussian_mu};
 use crate::unit::{Unit, Weighting};

@@ -70,7 +70,7 @@ pub fn check_bounds(of_targets: bool, middle: f64, half: f64) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
-pub(super) fn check_size(name: &'static str, value: f64) -> Result<()> {
+pub(in crate::spec) fn check_size(name: &'static str, value: f64) -> Result<()> {
     if SIZES.contains(&value) {
         return Ok(());
     }

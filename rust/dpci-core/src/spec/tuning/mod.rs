@@ -2,8 +2,15 @@
 
 use std::sync::Arc;
 
-use super::distances::share_seal;
-use super::score::{Score, choice_lattice};
+mod score;
+
+#[cfg(not(test))]
+use score::Score;
+#[cfg(test)]
+pub(crate) use score::Score;
+pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};
+
+use super::fit::share_seal;
 use super::{Choices, Moments, NoiseKind, Part, Seal, Spec};
 use crate::loss::Loss;
 use crate::noise::{Family, NoiseLaw};

@@ -1,11 +1,12 @@
 //! The regressions whose residuals' moments are released, the cap on residuals and the noise, from public values and a released matrix.
 
-use super::distances::sum_rounding;
-use super::matrix_noise::{matrix_noise, step_of};
-use super::{MatrixNoise, MomentMatrixSpec, Part, Query, Seal, Step};
+use super::MomentMatrixSpec;
+use super::noise::{matrix_noise, step_of};
 use crate::loss::{moment_rounding, person_rounding};
 use crate::privacy::DataBounds;
 use crate::row_domain::{RowDomain, row_norm_bound};
+use crate::spec::fit::sum_rounding;
+use crate::spec::{MatrixNoise, Part, Query, Seal, Step};
 use crate::unit::Unit;
 use crate::{Error, Result};
 

@@ -1,8 +1,8 @@
 //! The noise of released second moments: its calibration, its size with the seal, and what must vary more than it.
 
-use super::{MatrixNoise, Query, Step};
 use crate::noise::MatrixLaw;
 use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::spec::{MatrixNoise, Query, Step};
 use crate::{Error, Result};
 
 /// Every direction of the regressors must vary this many times more than the noise reaches.

@@ -1,9 +1,10 @@
 //! What a fit will cost and how precise it can be, before any data are seen.
 
-use super::{MomentNoise, Projection, Seal, Spec, Step};
+use super::{MomentNoise, Projection, Spec};
 use crate::Result;
 use crate::interval::{ErrorShape, half_width, half_widths};
 use crate::row_domain::Blocks;
+use crate::spec::{Seal, Step};
 
 /// Half width of the normal law at .95.
 const NORMAL: f64 = 1.96;

@@ -2,9 +2,9 @@
 
 use super::domain::Bounded;
 use super::solvable::Solvable;
-use super::{Part, Seal};
 use crate::noise::NoiseLaw;
 use crate::privacy::{Budget, Cost, DataBounds, Neighbors, Perturbation};
+use crate::spec::{Part, Seal};
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -22,7 +22,7 @@ const LEAST_DISTANCE: f64 = 16.0 * f64::EPSILON;
 const GREATEST_PREDICTOR: f64 = 4.0;
 
 /// What sealing one of `vectors` vectors may spend.
-pub(super) fn share_seal(seal: Budget, vectors: u32) -> Cost {
+pub(in crate::spec) fn share_seal(seal: Budget, vectors: u32) -> Cost {
     let cost = Cost::of(seal);
     cost.with(cost.value() / f64::from(vectors) * (1.0 - 4.0 * f64::EPSILON))
 }
@@ -79,7 +79,7 @@ pub(super) fn greatest_minimiser(of: Bounded<'_>) -> f64 {
 ///
 /// Objective perturbation: noise that errs by e moves the minimiser by at most `e/(nλ)`; the division by n errs by less than the draw
 /// itself. Output perturbation: the draw's error, and that of adding it to coefficients of norm at most LR/λ or W.
-pub(super) fn noise_rounding(of: Bounded<'_>, law: &NoiseLaw) -> f64 {
+pub(in crate::spec) fn noise_rounding(of: Bounded<'_>, law: &NoiseLaw) -> f64 {
     let Bounded {
         choices: c, bounds, ..
     } = of;
@@ -122,7 +122,7 @@ pub fn check_excess(n_public: f64, neighbors: Neighbors, n_records: f64) -> Resu
 ///
 /// Under add/remove the number of records is private, and so is that of the rows of persons: the bound holds for as many as a release
 /// lets pass.
-pub(super) fn unit_mean_rounding(
+pub(in crate::spec) fn unit_mean_rounding(
     of_rows: fn(usize) -> f64,
     n_samples: f64,
     neighbors: Neighbors,
@@ -134,7 +134,7 @@ pub(super) fn unit_mean_rounding(
 }
 
 /// The same by public bounds, weights included.
-pub(super) fn sum_rounding(bounds: &DataBounds, of_rows: fn(usize) -> f64) -> f64 {
+pub(in crate::spec) fn sum_rounding(bounds: &DataBounds, of_rows: fn(usize) -> f64) -> f64 {
     bounds.mass * unit_mean_rounding(of_rows, bounds.records, bounds.neighbors, bounds.unit)
 }
 

@@ -4,11 +4,24 @@
 
 use std::sync::Arc;
 
-use super::distances::{greatest_mass, sum_rounding};
-use super::matrix_budget::MatrixBudget;
-use super::matrix_noise::{matrix_noise, sealed_std_dev, step_of};
-use super::scales::check_size;
-use super::{MatrixNoise, Part, Query, ResidualPlan, Seal, Step};
+mod budget;
+mod noise;
+mod refinement;
+mod residual_levels;
+mod residual_moments;
+
+pub use budget::MatrixBudget;
+#[cfg(test)]
+pub(super) use budget::cost_of;
+pub use noise::{clear_of_noise, sealed_std_dev};
+pub use refinement::GradientNoise;
+pub use residual_levels::{LevelCap, LevelNoise};
+pub use residual_moments::{ResidualNoise, ResidualPlan};
+
+use noise::{matrix_noise, step_of};
+
+use super::fit::{check_size, greatest_mass, sum_rounding};
+use super::{MatrixNoise, Part, Query, Seal, Step};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, symmetric};
 use crate::privacy::{Cost, DataBounds, Neighbors};
@@ -82,12 +95,12 @@ pub struct MomentMatrixSpec {
     step: Step,
     seal: Seal,
     /// Of the residual moments of one regression.
-    pub(super) residual_cost: Cost,
+    residual_cost: Cost,
     /// Cost of the levels of the residuals of one refined regression.
-    pub(super) level_cost: Cost,
+    level_cost: Cost,
     /// Of the gradient of one regression.
-    pub(super) gradient_cost: Cost,
-    pub(super) seal_cost: Cost,
+    gradient_cost: Cost,
+    seal_cost: Cost,
 }
 
 impl MomentMatrixSpec {
@@ -184,13 +197,7 @@ impl MomentMatrixSpec {
         Ok(spec)
     }
 
-    pub(super) fn seal_at(
-        &self,
-        part: Part,
-        data: f64,
-        noise: MatrixNoise,
-        dim: usize,
-    ) -> Result<Seal> {
+    fn seal_at(&self, part: Part, data: f64, noise: MatrixNoise, dim: usize) -> Result<Seal> {
         let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
         Seal::new(
             part,

@@ -1,12 +1,13 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
+use super::Spec;
 use super::choices::Moments;
-use super::distances::{greatest_mass, sum_rounding};
-use super::{Part, Query, Seal, Spec, Step};
+use super::distances::{greatest_excess, greatest_mass, sum_rounding};
 use crate::Result;
 use crate::loss::{moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
+use crate::spec::{Part, Query, Seal, Step};
 use crate::unit::Unit;
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -100,14 +101,42 @@ impl Spec {
         }))
     }
 
+    /// Refuses public values for which the moments' noise, or its seals, have no scale in double precision, whatever parameters will be
+    /// released: once they are, the budget is spent. All scales grow with the greatest margin.
+    ///
+    /// # Errors
+    /// As [`Self::moment_noise`].
+    pub(super) fn check_moment_noise(&self) -> Result<()> {
+        for radius in [0.0, self.greatest_margin()] {
+            self.moment_noise(radius)?;
+        }
+        if let (Some([cost, _]), Moments::Separate) = (self.moment_costs, self.choices.moments) {
+            let least = self.least_curvature();
+            let noise = self.separate_noise(least, cost)?;
+            self.matrix_seal(Part::Hessian, noise, least, 0.0)?;
+        }
+        Ok(())
+    }
+
+    /// The curvature of which a Hessian is invisible beside λ: it is then released as λI, without noise, whatever the data.
+    fn least_curvature(&self) -> f64 {
+        let visible = 0.5 * f64::EPSILON * self.strong_convexity();
+        visible / self.bounds.row_norm.powi(2) / greatest_excess(self.bounds.neighbors)
+    }
+
+    /// Whether the data can be seen in a Hessian of records with curvatures up to this one; NaN can.
+    pub(in crate::spec) fn has_hessian(&self, greatest: f64) -> bool {
+        greatest != 0.0 && !(greatest <= self.least_curvature())
+    }
+
     /// Relative rounding of a mean over the records, from that of a sum over so many rows.
-    pub(super) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
+    pub(in crate::spec) fn rounding(&self, of_rows: fn(usize) -> f64) -> f64 {
         sum_rounding(&self.bounds, of_rows)
     }
 
     /// The seal of a matrix whose records' terms are at most `greatest·R²`: it hides the rounding of the terms and of their sum, of the noise
     /// and of adding the two.
-    pub(super) fn matrix_seal(
+    fn matrix_seal(
         &self,
         part: Part,
         noise: MatrixNoise,
@@ -182,7 +211,7 @@ impl Spec {
     }
 
     /// The noise of one matrix whose records' terms are at most `sup·R²`.
-    pub(super) fn separate_noise(&self, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+    fn separate_noise(&self, sup: f64, cost: Cost) -> Result<MatrixNoise> {
         Ok(match (cost, self.choices.calibration) {
             (Cost::Epsilon(epsilon), Calibration::Tight) => {
                 let sensitivity = self.bounds.nuclear(sup);

@@ -1,11 +1,12 @@
 //! One step of Newton's method from the coefficients that a released moment matrix gives: the noise of the gradient.
 
-use super::distances::sum_rounding;
-use super::{MomentMatrixSpec, Part, Query, ResidualPlan, Seal, Step};
+use super::{MomentMatrixSpec, ResidualPlan};
 use crate::loss::gradient_rounding;
 use crate::noise::{Law, NoiseLaw};
 use crate::privacy::{Cost, DataBounds, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
+use crate::spec::fit::sum_rounding;
+use crate::spec::{Part, Query, Seal, Step};
 use crate::{Error, Result};
 
 /// The squared residual of a record, over the cap, has this part of the greatest norm of its regressors: it lengthens the whole by 3%.

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 /// Bounds of the loss over all records and all parameters of the domain.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Domain {
+pub(in crate::spec) struct Domain {
     /// `L`.
     pub(super) slope_bound: f64,
     /// How far the gradient of the sum of losses moves between neighbours at parameters that the proofs compare: 2LR at most, LR under
@@ -26,7 +26,7 @@ pub(super) struct Domain {
 
 /// Validated choices with the bounds that hold for them: what a calibration rests on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounded<'a> {
+pub(in crate::spec) struct Bounded<'a> {
     pub(super) choices: &'a Choices,
     pub(super) bounds: &'a DataBounds,
     pub(super) domain: &'a Domain,
