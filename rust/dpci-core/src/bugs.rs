@@ -38,7 +38,7 @@ pub(crate) const fn active(_bug: Bug) -> bool {
     false
 }
 
-/// What a number is multiplied by: `mistaken` with the mistake, exactly 1 without.
+/// Factor of a number: `mistaken` with the mistake, exactly 1 without.
 #[inline(always)]
 pub(crate) fn factor(bug: Bug, mistaken: f64) -> f64 {
     if active(bug) { mistaken } else { 1.0 }
@@ -63,7 +63,7 @@ mod switch {
 
     use super::Bug;
 
-    /// What a binary with the feature contains, for a test of those that must not have it.
+    /// Mark in every binary with the feature, for a test of those that must not have it.
     pub const MARK: &str = "this build of dpci has seeded bugs";
 
     thread_local! {

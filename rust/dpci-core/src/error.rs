@@ -44,7 +44,7 @@ fn named(name: &str, value: f64) -> String {
 /// Result of every fallible function of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What rule was broken, and by which value. The message states the rule first.
+/// Broken rule, and the value that broke it. The message states the rule first.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -227,9 +227,9 @@ pub enum Error {
         readable(*value)
     )]
     TooFewDigits {
-        /// What can be certified for every data set.
+        /// Distance that can be certified for every data set.
         least: f64,
-        /// What the seal needs.
+        /// Distance that the seal needs.
         tolerance: f64,
         /// λ.
         value: f64,
@@ -261,7 +261,7 @@ pub enum Error {
     /// A mechanism produced a value that is not finite; nothing is released.
     #[error("every released value must be finite, got {value} in {name}; nothing was released")]
     NonFiniteRelease {
-        /// What was to be released.
+        /// Name of the value that was to be released.
         name: &'static str,
         /// Offending value.
         value: f64,

@@ -66,7 +66,7 @@ pub fn is_short(numbers: usize) -> bool {
     numbers < ELEMENTS_PER_THREAD
 }
 
-/// What passes need whatever the number of rows: blocks, packed panels, accumulators; 8 MB.
+/// Memory of a pass whatever the number of rows, in numbers: blocks, packed panels, accumulators; 8 MB.
 const SPARE_NUMBERS: usize = 1 << 20;
 
 /// Runs chunks of work on a private thread pool and stops when the caller cancels.
@@ -76,7 +76,7 @@ pub struct Executor<'c> {
     look: Option<Look<'c>>,
 }
 
-/// What the thread of the work does now and then itself, because no other thread watches for it.
+/// Check that the thread of the work makes now and then itself, because no other thread watches for it.
 struct Look<'c> {
     every: Duration,
     last: Mutex<Instant>,

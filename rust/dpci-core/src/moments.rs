@@ -33,7 +33,7 @@ pub fn data_moments(
     sample_moments(records, None, loss, params, n_samples, exec)
 }
 
-/// Those of a sample, by how often it holds each row of a design.
+/// Moments of a sample, given by how often it holds each row of a design.
 ///
 /// # Errors
 /// As [`data_moments`].
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// What the proof takes as functions of a record: the rows that are kept, their predictors, and Huber's terms.
+    /// Quantities that the proof takes as functions of a record: the rows that are kept, their predictors, and Huber's terms.
     fn ideal(rows: Rows<'_>, targets: &[f64], params: &[f64]) -> Vec<u64> {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);

@@ -8,11 +8,11 @@ use crate::Error;
 /// A refusal that depends on data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is refused.
+    /// Data that are refused.
     pub what: &'static str,
     /// `before` the fit computes anything, `during` it, or `any time`.
     pub when: &'static str,
-    /// What the message shows of the data.
+    /// Part of the data that the message shows.
     pub shows: &'static str,
     /// Whether clipping, given classes and well-formed input leave it.
     pub remains: bool,

@@ -12,15 +12,15 @@ pub enum Unit {
     Row,
     /// A person with one row or more, whose rows count at most 1 together (docs/persons.md).
     Person {
-        /// As many of its rows count, `1/max_rows` each; `None`: all, each by the reciprocal of their number.
+        /// Number of its rows that count, `1/max_rows` each; `None`: all, each by the reciprocal of their number.
         max_rows: Option<u32>,
     },
 }
 
-/// As many rows there may be, whatever the number of persons: the rounding of sums is bounded up to it.
+/// Number of rows that there may be, whatever the number of persons: the rounding of sums is bounded up to it.
 const LEAST_CAP: f64 = (1_u64 << 30) as f64;
 
-/// As many rows a person there may be beyond that, on average.
+/// Number of rows a person that there may be beyond that, on average.
 const ROWS_A_PERSON: f64 = 64.0;
 
 impl fmt::Display for Unit {
@@ -95,7 +95,7 @@ impl Unit {
         n_params.min(rows.saturating_mul(n_predictors))
     }
 
-    /// As many rows at most may be summed over, for so many units.
+    /// Greatest number of rows that may be summed over, for so many units.
     #[must_use]
     pub fn greatest_rows(self, n_units: f64) -> usize {
         let rows = match self {
@@ -112,7 +112,7 @@ impl Unit {
     }
 }
 
-/// What is public of the weights of records: the greatest one W, and the total N that divides weighted sums (docs/weights.md).
+/// Public bounds of the weights of records: the greatest one W, and the total N that divides weighted sums (docs/weights.md).
 ///
 /// A weight over W is a share: at most 1, as the shares of a person's rows are. The sums of the shares over N/W are those of the weights over N.
 #[derive(Debug, Clone, Copy, PartialEq)]

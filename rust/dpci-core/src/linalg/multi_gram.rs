@@ -15,7 +15,7 @@ pub enum Precision {
     /// Twice as fast. An entry is off by at most `(N + 4)·2⁻²⁴` of the sum of its absolute terms, `N` the rows of a block; roundings of many
     /// blocks cancel, so that it is about `√B` times less in `B` of them.
     Single,
-    /// As everywhere else.
+    /// Double precision, as everywhere else.
     Double,
 }
 

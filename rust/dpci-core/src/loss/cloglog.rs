@@ -63,7 +63,7 @@ impl Loss for CLogLog {
         Ok(())
     }
 
-    /// Of an exponential, or of a quotient with exponentials that is at most 1.
+    /// Error of an exponential, or of a quotient with exponentials that is at most 1.
     fn slope_error(&self, radius: f64) -> f64 {
         8.0 * f64::EPSILON * exp_up(radius)
     }
@@ -130,7 +130,8 @@ impl Loss for CLogLog {
         up(cells::greatest_pull(|z| self.greatest_push(z), 40.0))
     }
 
-    /// Of the negative class `e^r - e^{-r}`, of the positive one from `-log(1 - exp(-e^{-r}))`, at most `r + e^{-r}`, to almost 0.
+    /// Range of the negative class, `e^r - e^{-r}`, and of the positive one, from `-log(1 - exp(-e^{-r}))`, at most
+    /// `r + e^{-r}`, to almost 0.
     fn value_range(&self, radius: f64) -> f64 {
         super::range_at_ends(self, radius)
     }

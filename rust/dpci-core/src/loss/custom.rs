@@ -26,7 +26,7 @@ pub trait Evaluate: Send + Sync + std::fmt::Debug {
     fn curvature(&self, u: &[f64], y: &[f64], out: &mut [f64]) -> Result<()>;
 }
 
-/// What the caller declares about a loss. Privacy rests on it.
+/// Properties that the caller declares of a loss. Privacy rests on them.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Bound on |l'|.

@@ -170,7 +170,7 @@ impl Loss for NegativeBinomial {
         })
     }
 
-    /// Of `(B + k)σ(ln k - z) - k` and of `kσ(-ln k - z)`.
+    /// Supremum of `(B + k)σ(ln k - z) - k` and of `kσ(-ln k - z)`.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let (whole, k) = (self.count_bound + self.size, self.size);
         let sup = |m: f64, scale: f64| {

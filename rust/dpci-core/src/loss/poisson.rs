@@ -139,7 +139,7 @@ impl Loss for Poisson {
         })
     }
 
-    /// Of `e^{-z}`, which is convex, at an end; of `B - e^z` at an end or where its derivative is the tilt.
+    /// Supremum of `e^{-z}`, which is convex, at an end; of `B - e^z` at an end or where its derivative is the tilt.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let high = exp_up(radius);
         let flat = tilt.ln().clamp(-radius, radius);

@@ -61,7 +61,7 @@ impl Loss for Probit {
         Ok(())
     }
 
-    /// That of a scaled error function (docs/certificates.md, "One record").
+    /// Error of a scaled error function (docs/certificates.md, "One record").
     fn slope_error(&self, radius: f64) -> f64 {
         32.0 * f64::EPSILON * self.sup_slope(radius)
     }

@@ -177,7 +177,7 @@ impl Loss for Quantile {
         })
     }
 
-    /// Of a sigmoid of `(B - z)/s`, less τ or 1 - τ.
+    /// Supremum of a sigmoid of `(B - z)/s`, less τ or 1 - τ.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         let sup = sigmoid_family::sup_tilted_slope(self.s, self.target_bound, tilt, radius);
         sup - self.tau.min(1.0 - self.tau) + Self::ROUNDING

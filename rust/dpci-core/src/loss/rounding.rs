@@ -53,7 +53,7 @@ pub fn second_moment_rounding(n_rows: usize) -> f64 {
     sum_rounding(GRAM_ROUNDINGS, n_rows)
 }
 
-/// What the rounding of a gradient depends on: the numbers of a data set, or public bounds on those of all.
+/// Sizes on which the rounding of a gradient depends: the numbers of a data set, or public bounds on those of all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent<'a> {
     /// Loss.
@@ -207,7 +207,7 @@ mod tests {
         );
     }
 
-    /// Of a small ridge the excess at the kinks is all that counts: the root of `(d + 4)·ε·(N/n)·(1 + R‖θ‖)/λ`.
+    /// The excess at the kinks is all that counts with a small ridge: the root of `(d + 4)·ε·(N/n)·(1 + R‖θ‖)/λ`.
     #[test]
     fn the_floor_of_the_hinge_is_that_of_its_kinks() {
         for (n_params, l2_strength) in [(1, 0.01), (3, 0.01), (3, 1e-4)] {
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Of a risk that is pulled hard the residual is all that counts, and of it the pull: `((d + 4) + (N + 32))·ε·‖b‖/λ`.
+    /// The residual is all that counts for a risk that is pulled hard, and in it the pull: `((d + 4) + (N + 32))·ε·‖b‖/λ`.
     #[test]
     fn the_floor_of_a_pulled_hinge_is_that_of_its_residual() {
         for n_rows in [1, 1000] {

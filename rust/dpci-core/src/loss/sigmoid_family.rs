@@ -1,4 +1,4 @@
-//! What the logistic loss and the smooth hinge share: slope `-p` and curvature `c·p(1-p)` with `p` a sigmoid of the margin.
+//! Slope `-p` and curvature `c·p(1-p)`, with `p` a sigmoid of the margin: shared by the logistic loss and the smooth hinge.
 
 use std::ops::Range;
 

@@ -112,7 +112,7 @@ impl Loss for SoftLogistic {
         Logistic.sup_joint_norm(alpha, radius)
     }
 
-    /// That of the logistic loss: a slope `p - y` is at most p in size if it is positive, and `1 - p` if it is negative.
+    /// Supremum of the logistic loss: a slope `p - y` is at most p in size if it is positive, and `1 - p` if it is negative.
     fn sup_tilted_slope(&self, tilt: f64, radius: f64) -> f64 {
         Logistic.sup_tilted_slope(tilt, radius)
     }

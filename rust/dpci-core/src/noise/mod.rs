@@ -114,7 +114,7 @@ named! {
         ShapedGaussian = "shaped_gaussian",
         /// [`MatrixLaplace`].
         MatrixLaplace = "matrix_laplace",
-        /// That of the exponential mechanism: see [`exponential_index`].
+        /// Law of the exponential mechanism: see [`exponential_index`].
         Gumbel = "gumbel",
         /// [`DiscreteLaplace`].
         DiscreteLaplace = "discrete_laplace",

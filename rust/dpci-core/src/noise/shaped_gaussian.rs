@@ -49,7 +49,7 @@ impl Law for ShapedGaussian {
         Ok(self.spread(self.standard.sample_bounded(generator)?))
     }
 
-    /// That of a spherical law with the greatest standard deviation, which multiplies its draws in the same way.
+    /// Error bound of a spherical law with the greatest standard deviation, which multiplies its draws in the same way.
     fn error_bound(&self) -> f64 {
         let greatest = self.std_devs.iter().fold(0.0, |a: f64, s| a.max(*s));
         Gaussian::new(self.std_devs.len(), greatest).map_or(f64::INFINITY, |law| law.error_bound())

@@ -39,7 +39,7 @@ impl Law for SquareLaplace {
         ))
     }
 
-    /// That of the entries, because symmetrising brings nothing further apart.
+    /// Error bound of the entries, because symmetrising brings nothing further apart.
     fn error_bound(&self) -> f64 {
         self.entries.error_bound()
     }

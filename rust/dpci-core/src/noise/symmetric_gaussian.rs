@@ -33,7 +33,7 @@ impl Law for SymmetricGaussian {
         Ok(from_isometric(self.dim, &coordinates))
     }
 
-    /// That of the coordinates, in which the Frobenius norm is the Euclidean norm.
+    /// Error bound of the coordinates, in which the Frobenius norm is the Euclidean norm.
     fn error_bound(&self) -> f64 {
         self.coordinates.error_bound()
     }

@@ -13,7 +13,7 @@ const MAX_EXPONENT: u32 = 1020;
 pub(super) struct LongUniform {
     /// Zeros before the first one.
     exponent: u32,
-    /// That one and the 127 bits after it.
+    /// The first one and the 127 bits after it.
     significand: u128,
 }
 

@@ -62,11 +62,11 @@ pub struct RecordBounds {
     extra: Option<Extra>,
 }
 
-/// What the two extra releases add.
+/// Contribution of the two extra releases.
 #[derive(Debug, Clone)]
 struct Extra {
     released: Derivatives,
-    /// What the noise along g is at most, over `σ₂‖g‖`.
+    /// Upper bound on the noise along g, over `σ₂‖g‖`.
     reach: f64,
     radius: f64,
     leverage: LeverageBound,
@@ -160,7 +160,7 @@ impl RecordBounds {
         &self.model
     }
 
-    /// What the greatest eigenvalue of the Hessian's noise is taken to be at most; `None` where no Hessian was released.
+    /// Assumed upper bound on the greatest eigenvalue of the Hessian's noise; `None` where no Hessian was released.
     #[must_use]
     pub fn hessian_radius(&self) -> Option<f64> {
         self.extra.as_ref().map(|extra| extra.radius)
@@ -186,7 +186,7 @@ impl RecordBounds {
         })
     }
 
-    /// What `|bᵀg|` is at most, over `σ‖g‖`, for a record whose gradient lies in a space of this dimension, whatever the parameters.
+    /// Upper bound on `|bᵀg|`, over `σ‖g‖`, for a record whose gradient lies in a space of this dimension, whatever the parameters.
     fn reach(&self, rank: usize) -> f64 {
         self.claim
             .reach(rank, self.model.params.len(), self.failure)
@@ -214,7 +214,7 @@ impl RecordBounds {
     }
 }
 
-/// What a bound rests on, of one record: its gradient g and its Hessian P at the released parameters.
+/// Facts about one record on which a bound rests: its gradient g and its Hessian P at the released parameters.
 struct RecordFacts {
     /// `‖g‖`.
     gradient_norm: f64,
@@ -224,7 +224,7 @@ struct RecordFacts {
     hessian_norm: f64,
     /// How far the record moves the logarithm of the determinant, at most.
     log_det: f64,
-    /// What `|bᵀg|` is at most, over `σ‖g‖`.
+    /// Upper bound on `|bᵀg|`, over `σ‖g‖`.
     reach: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What bounds and exact losses need of a person: the mean gradient and the Hessian of the rows, whose rank may be above one.
+//! Mean gradient and Hessian of the rows of a person, for bounds and exact losses; the rank of the Hessian may be above one.
 
 use super::leverage::decomposition_error;
 use super::rows::slopes_and_curvatures;
@@ -72,7 +72,7 @@ impl<'a> PersonTerms<'a> {
         })
     }
 
-    /// Those of one person.
+    /// Mean gradient and Hessian of one person.
     pub(crate) fn of(&self, person: usize) -> Person {
         let dim = self.records.n_params();
         let mut found = Person {

@@ -1,4 +1,4 @@
-//! What bounds and exact losses read of the rows: the derivatives of the loss, held to its declaration, and coordinates.
+//! Reads of the rows for bounds and exact losses: the derivatives of the loss, held to its declaration, and coordinates.
 
 use std::ops::Range;
 

@@ -54,7 +54,7 @@ impl Budget {
         Ok(Self::Approx { epsilon, delta })
     }
 
-    /// What is left for the mechanism, and the [`SEAL_SHARE`] of the seal; together at most this budget.
+    /// Budget of the mechanism, and the [`SEAL_SHARE`] of the seal; together at most this budget.
     ///
     /// ε and ρ add up (Dwork et al. 2006; Bun & Steinke 2016), and so do ε and δ of an (ε, δ)-DP release that is interleaved with others.
     #[must_use]
@@ -86,7 +86,7 @@ impl Budget {
 /// A thousandth: the noise that hides the data grows by as much, and intervals by less.
 pub const SEAL_SHARE: f64 = 1e-3;
 
-/// What the seal leaves of a number of a budget.
+/// Part of a number of a budget that the seal leaves.
 #[must_use]
 pub fn unsealed(whole: f64) -> f64 {
     (whole - whole * SEAL_SHARE).next_down()

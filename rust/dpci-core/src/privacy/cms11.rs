@@ -50,7 +50,7 @@ pub fn cms11_raised(epsilon: f64, sensitivity: f64, scale: f64) -> bool {
     (sensitivity / (0.5 * epsilon * scale) - 1.0).abs() <= 1e-9
 }
 
-/// What the Jacobian leaves of ε, rounded down.
+/// Part of ε that the Jacobian leaves, rounded down.
 fn left(bounds: &DataBounds, curvature_bound: f64, l2_strength: f64, epsilon: f64) -> f64 {
     down(epsilon - up(2.0 * bounds.kappa(curvature_bound, l2_strength).ln_1p()))
 }

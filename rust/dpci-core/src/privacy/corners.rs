@@ -3,7 +3,7 @@
 use super::{Neighbors, ObjectiveProfile};
 use crate::loss::Loss;
 
-/// What the corners depend on in a loss.
+/// Property of a loss on which the corners depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slopes {
     /// One linear predictor, whose slope never changes sign for a given target.
@@ -15,7 +15,7 @@ pub enum Slopes {
 }
 
 impl Slopes {
-    /// Those of a loss.
+    /// Reads the property of a loss.
     #[must_use]
     pub fn of(loss: &dyn Loss) -> Self {
         match (loss.n_predictors(), loss.one_signed()) {

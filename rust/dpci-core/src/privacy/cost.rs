@@ -1,4 +1,4 @@
-//! What the steps of a release spend.
+//! Costs of the steps of a release.
 
 use super::{Budget, Calibration, approx_to_zcdp};
 

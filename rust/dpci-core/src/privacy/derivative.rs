@@ -42,8 +42,8 @@ pub fn paper_objective_log_slope(epsilon: f64, delta: f64) -> f64 {
 }
 
 impl ObjectiveProfile {
-    /// What a corner adds to δ, the Gaussian mechanism with this ratio of shift and σ: its hockey-stick divergence, or for persons the mean
-    /// excess of its loss, which is above that and convex in the loss.
+    /// Addend of δ from a corner, which is the Gaussian mechanism with this ratio of shift and σ: its hockey-stick divergence,
+    /// or for persons the mean excess of its loss, which is above that and convex in the loss.
     pub(super) fn corner(&self, epsilon: f64, mu: f64) -> f64 {
         if self.single {
             super::gaussian::delta(epsilon, mu)

@@ -67,7 +67,7 @@ impl ObjectiveProfile {
         }
     }
 
-    /// What the log-determinant leaves of ε, rounded down; negative where it leaves nothing.
+    /// Part of ε that the log-determinant leaves, rounded down; negative where it leaves nothing.
     #[must_use]
     pub fn remaining(&self, epsilon: f64) -> f64 {
         (epsilon - self.log_det) - 4.0 * f64::EPSILON * epsilon

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// The public facts about the rows on which sensitivities rest. All results are rounded up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataBounds {
-    /// What divides the sums over the records: their public number, and with weights the public total over the greatest weight.
+    /// Divisor of the sums over the records: their public number, and with weights the public total over the greatest weight.
     pub n: f64,
     /// Public number of records.
     pub records: f64,

@@ -19,7 +19,7 @@ use crate::linalg::{Cholesky, LANES, Lane, vector};
 /// Steps after which a lane counts as stalled.
 const MAX_STEPS: usize = 40;
 
-/// What a pass is asked for.
+/// Derivatives that a pass is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     /// Gradients for a step that others follow, which need few digits.

@@ -128,7 +128,7 @@ pub struct Stall {
     pub iterations: usize,
     /// The method that ran.
     pub method: Method,
-    /// What to report where nobody goes on from it.
+    /// Error to report where nobody goes on from the point.
     pub error: Error,
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Res
 /// Why a solver stops whose gradient is within its rounding.
 const ROUNDED: &str = "rounding stopped progress";
 
-/// What a computed gradient says about the distance to the minimiser.
+/// Bound on the distance to the minimiser, from a computed gradient.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     /// Upper bound on the distance; NaN, which passes no comparison, where the gradient holds one.

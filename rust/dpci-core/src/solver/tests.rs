@@ -204,7 +204,7 @@ fn failures_are_errors() {
 struct Lanes {
     samples: Vec<Sample>,
     broken: Option<usize>,
-    /// What gradients of the first two passes are multiplied with.
+    /// Factor of the gradients of the first two passes.
     rough: Option<f64>,
 }
 

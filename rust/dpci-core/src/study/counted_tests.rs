@@ -64,7 +64,7 @@ fn table(counting: Counting) -> (Sample, usize) {
     (table, n_records)
 }
 
-/// As often as each record was drawn, all of its rows.
+/// Sample with all rows of each record, as often as the record was drawn.
 fn expanded(table: &Sample, drawn: &[u32], unit: Unit) -> Sample {
     let mut sample = Sample::default();
     let mut number = 0;

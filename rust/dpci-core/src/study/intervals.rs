@@ -9,7 +9,7 @@ use crate::noise::SimulationGenerator;
 use crate::spec::{Projection, Spec};
 use crate::{Error, Result};
 
-/// What a replicate leaves behind: parameters, and the bounds of its intervals where they were asked for.
+/// Outcome of a replicate: parameters, and the bounds of its intervals where they were asked for.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// Released parameters.

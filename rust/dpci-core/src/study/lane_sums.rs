@@ -48,7 +48,7 @@ struct Buffers {
     target: [Lane; BLOCK],
     slope: [Lane; BLOCK],
     curvature: [Lane; BLOCK],
-    /// Those of lanes beyond the reach of the series.
+    /// Slopes of lanes beyond the reach of the series.
     far_slope: [Lane; BLOCK],
     far_curvature: [Lane; BLOCK],
     counts: [Lane; BLOCK],

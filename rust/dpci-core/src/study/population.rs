@@ -19,7 +19,7 @@ pub(super) const MANY_ROWS: usize = 1 << 15;
 /// Most passes in single precision.
 const MAX_ROUGH: i32 = 4;
 
-/// What the error of a gradient in single precision is times √n, as a share of a sample's gradient at the full-data minimiser: some
+/// Error of a gradient in single precision, times √n, as a share of a sample's gradient at the full-data minimiser: some
 /// roundings of 2⁻²⁴, which average out over the rows as the gradient does.
 const ROUGH_ERROR: f64 = 1e-6;
 
@@ -44,7 +44,7 @@ pub(super) struct Population {
 }
 
 impl Population {
-    /// That of a configuration, whose minimiser meets a certificate of `tolerance`.
+    /// Population of a configuration, whose minimiser meets a certificate of `tolerance`.
     pub(super) fn new(
         design: &Design<'static>,
         spec: &Spec,

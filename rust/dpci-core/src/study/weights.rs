@@ -140,7 +140,7 @@ impl Resampler {
     }
 }
 
-/// What is left to be drawn, and from how many records.
+/// Weight that is left to be drawn, and from how many records.
 #[derive(Clone, Copy)]
 struct Rest {
     draws: u64,

@@ -1,11 +1,11 @@
-//! What finds mistakes in releases: an audit of ε, tests of the noise's law, of the values' support, and of repeated noise.
+//! Detectors of mistakes in releases: an audit of ε, tests of the noise's law, of the values' support, and of repeated noise.
 
 mod epsilon;
 mod law;
 mod setting;
 mod support;
 
-/// What a detector has to say.
+/// Sentence of a detector.
 pub(crate) type Finding = String;
 
 /// A way to find mistakes from the outside: it sees released values and public specifications alone.
@@ -30,7 +30,7 @@ impl Detector {
         Self::RepeatTest,
     ];
 
-    /// What it finds; nothing where all is well.
+    /// Findings of the detector; none where all is well.
     pub(crate) fn findings(self) -> Vec<Finding> {
         match self {
             Self::EpsilonAudit => epsilon::findings(),

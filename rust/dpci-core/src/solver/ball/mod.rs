@@ -227,7 +227,7 @@ impl Ball {
         }
     }
 
-    /// What the gradient at a point of the ball says about the distance to the minimiser over it.
+    /// Bound on the distance to the minimiser over the ball, from the gradient at a point of it.
     fn reach(self, problem: &impl Problem, state: &State) -> Reach {
         let inside = Reach::of(problem, &state.params, &state.gradient);
         let slack = self.radius * (1.0 - self.relative_norm(&state.params) * (1.0 - 0.5 * ROOM));

@@ -1,4 +1,4 @@
-//! What is meant by utility: the mean over the records of a function of (linear predictor, target).
+//! Metrics of utility: the mean over the records of a function of (linear predictor, target).
 
 use crate::Result;
 use crate::loss::{Batch, Loss};

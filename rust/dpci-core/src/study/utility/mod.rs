@@ -41,7 +41,7 @@ pub struct Utility {
     loss: Arc<dyn Loss>,
     /// The public number that divides the noise and the sum of the losses: `n`, or the total of weights over their bound.
     n_samples: f64,
-    /// What all rows count together; means of metrics are over it.
+    /// Total count of the rows; means of metrics are over it.
     total: f64,
     perturbation: Perturbation,
     /// Certificate of the minimiser without noise.
@@ -71,7 +71,7 @@ pub struct Anchor {
     /// The draw at scale 1.
     noise: Vec<f64>,
     level: Level,
-    /// Of the objective; `None` for output perturbation, where the noise is added to a minimiser that does not move.
+    /// Model of the objective; `None` for output perturbation, where the noise is added to a minimiser that does not move.
     model: Option<Model>,
 }
 
@@ -120,7 +120,7 @@ impl Utility {
         self.design.n_params()
     }
 
-    /// What all rows count together: their number, that of the persons, or the sum of the weights over their bound.
+    /// Total count of the rows: their number, that of the persons, or the sum of the weights over their bound.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.total

@@ -35,7 +35,7 @@ const LOGISTIC: [(f64, f64); 8] = [
 ];
 
 impl Metric {
-    /// As [`Metric::evaluate`] for at most [`BLOCK`] rows, averaged over normal moves of `u` by these standard deviations.
+    /// Mean of [`Metric::evaluate`] for at most [`BLOCK`] rows, over normal moves of `u` by these standard deviations.
     ///
     /// # Errors
     /// As [`Loss::evaluate`].
