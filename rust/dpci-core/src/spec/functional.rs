@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
 const MAX_PARAMS: usize = 4096;
 
-/// What the caller chooses; [`FunctionalSpec::new`] validates it.
+/// Choices of the caller; [`FunctionalSpec::new`] validates them.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionalChoices {
     /// Public number of samples (the public `n₀` under add/remove).
@@ -40,12 +40,12 @@ pub struct FunctionalChoices {
     pub neighbors: Neighbors,
     /// Whose privacy is protected; `n_samples` is their number.
     pub unit: Unit,
-    /// What is public of the weights of records; `None`: each counts once.
+    /// Public bound and total of the weights of records; `None`: each counts once.
     pub weighting: Option<Weighting>,
 }
 
 impl FunctionalChoices {
-    /// What divides the sums over the records in the mean objective.
+    /// Divisor of the sums over the records in the mean objective.
     pub(crate) fn divisor(&self) -> f64 {
         self.weighting
             .map_or(self.n_samples as f64, Weighting::divisor)
@@ -60,7 +60,7 @@ pub struct FunctionalSpec {
     n_params: usize,
     step: Step,
     law: AnyLaw,
-    /// Of the quadratic and of the linear coefficients.
+    /// Seals of the quadratic and of the linear coefficients.
     seals: [Seal; 2],
 }
 
@@ -146,7 +146,7 @@ impl FunctionalSpec {
         &self.choices
     }
 
-    /// What is spent.
+    /// Step of the release, with its cost.
     #[must_use]
     pub fn step(&self) -> &Step {
         &self.step

@@ -116,7 +116,7 @@ impl Seal {
         })
     }
 
-    /// What is sealed.
+    /// Part of the release that is sealed.
     #[must_use]
     pub fn part(&self) -> Part {
         self.part
@@ -170,7 +170,7 @@ impl Seal {
         }
     }
 
-    /// What it spends.
+    /// Cost of the seal.
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.cost

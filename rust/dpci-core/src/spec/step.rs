@@ -4,7 +4,7 @@ use crate::noise::Family;
 use crate::privacy::Cost;
 
 named! {
-    /// What a step asks of the data.
+    /// Query of a step to the data.
     pub enum Query {
         /// The coefficients.
         Coefficients = "coefficients",
@@ -36,11 +36,11 @@ named! {
 /// One step of a release: its noise, cost and sensitivity. All public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What it releases.
+    /// Query that it answers.
     pub query: Query,
     /// Family of the noise.
     pub noise: Family,
-    /// What it spends.
+    /// Cost of the step.
     pub cost: Cost,
     /// 1/rate or standard deviation.
     pub scale: f64,

@@ -10,7 +10,7 @@ use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
 use crate::row_domain::RowDomain;
 use crate::unit::Unit;
 
-/// What the seal leaves of a budget.
+/// Share of a budget that the seal leaves.
 pub(crate) const LEFT: f64 = 0.999;
 
 /// Sensitivity of the minimiser with [`choices`], to 16 digits by mpmath: `2R·max of sigmoid(t)·√(1 - t²/r²)` over nλ = 10, with

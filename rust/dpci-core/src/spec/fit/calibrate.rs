@@ -11,12 +11,12 @@ use crate::privacy::{self, Budget, Calibration, Cost, ObjectiveProfile, Perturba
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
 
-/// What each part of a fit may spend.
+/// Costs that the parts of a fit may spend.
 pub(super) struct Costs {
     pub(super) coefficients: Cost,
     /// Hessian and gradient covariance.
     pub(super) moments: Option<[Cost; 2]>,
-    /// What is left for the caller's own releases at the released parameters.
+    /// Cost left for the caller's own releases at the released parameters.
     pub(super) reserved: Option<Cost>,
 }
 

@@ -42,7 +42,7 @@ pub enum Variant {
     Cms11,
 }
 
-/// What the caller chooses; [`super::Spec::new`] validates it.
+/// Choices of the caller; [`super::Spec::new`] validates them.
 #[derive(Debug, Clone)]
 pub struct Choices {
     /// Public number of samples (the public `n₀` under add/remove).
@@ -83,12 +83,12 @@ pub struct Choices {
     pub neighbors: Neighbors,
     /// Whose privacy is protected; `n_samples` is their number.
     pub unit: Unit,
-    /// What is public of the weights of records; `None`: each counts once.
+    /// Public bound and total of the weights of records; `None`: each counts once.
     pub weighting: Option<Weighting>,
 }
 
 impl Choices {
-    /// What divides the sums over the records.
+    /// Divisor of the sums over the records.
     #[must_use]
     pub fn divisor(&self) -> f64 {
         self.weighting
@@ -112,9 +112,9 @@ impl Choices {
 /// How the noise in the released matrices is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Projection {
-    /// Those below λ become λ.
+    /// Eigenvalues below λ become λ.
     Floor,
-    /// Those below λ + `r_H` become λ: what noise alone can raise is not believed.
+    /// Eigenvalues below λ + `r_H` become λ: what noise alone can raise is not believed.
     Cautious,
     /// The default: [`Projection::NoiseAware`], but the paper's method projects at the floor.
     Auto,
@@ -123,7 +123,7 @@ pub enum Projection {
 }
 
 impl Projection {
-    /// What [`Projection::Auto`] stands for.
+    /// Treatment that [`Projection::Auto`] stands for.
     #[must_use]
     pub fn decided(self) -> Self {
         match self {

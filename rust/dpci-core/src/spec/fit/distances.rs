@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// interval by at most half its square.
 const SEAL_NOISE: f64 = 0.01;
 
-/// As many times the public number of records may there be under add/remove.
+/// Greatest multiple of the public number of records that there may be under add/remove.
 const GREATEST_EXCESS: f64 = 16.0;
 
 /// Least distance, relative to the parameters: below it the digits of an f64 end.
@@ -21,7 +21,7 @@ const LEAST_DISTANCE: f64 = 16.0 * f64::EPSILON;
 /// Linear predictors beyond which, in size, no more digits are asked for.
 const GREATEST_PREDICTOR: f64 = 4.0;
 
-/// What sealing one of `vectors` vectors may spend.
+/// Cost of sealing one of `vectors` vectors.
 pub(in crate::spec) fn share_seal(seal: Budget, vectors: u32) -> Cost {
     let cost = Cost::of(seal);
     cost.with(cost.value() / f64::from(vectors) * (1.0 - 4.0 * f64::EPSILON))
@@ -138,7 +138,7 @@ pub(in crate::spec) fn sum_rounding(bounds: &DataBounds, of_rows: fn(usize) -> f
     bounds.mass * unit_mean_rounding(of_rows, bounds.records, bounds.neighbors, bounds.unit)
 }
 
-/// As many rows as a release lets pass.
+/// Greatest number of rows that a release lets pass.
 pub(crate) fn greatest_rows(n_samples: f64, neighbors: Neighbors, unit: Unit) -> usize {
     unit.greatest_rows(n_samples * greatest_excess(neighbors))
 }

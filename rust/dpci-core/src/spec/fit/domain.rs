@@ -150,7 +150,7 @@ fn minimiser_reach(c: &Choices, bounds: &DataBounds) -> f64 {
     }
 }
 
-/// What a declared `l'' ≥ m` adds to λ: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
+/// Addend of λ from a declared `l'' ≥ m`: `m·x²` for one parameter whose rows all have size `x`. With two parameters or more a
 /// function of the linear predictor is flat in some direction (docs/proofs/domains.md, "Strongly convex losses").
 fn extra_convexity(c: &Choices, bounds: &DataBounds) -> Result<f64> {
     let floor = c.loss.curvature_floor();

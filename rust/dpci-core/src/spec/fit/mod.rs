@@ -47,7 +47,7 @@ pub struct Spec {
     asked_l2_strength: f64,
     /// The budget with the share of the seal; that of `choices` is without.
     asked_budget: Budget,
-    /// What sealing one vector may spend.
+    /// Cost of sealing one vector.
     pub(in crate::spec) seal_cost: Cost,
     pub(in crate::spec) seal: Seal,
     pub(in crate::spec) bounds: DataBounds,
@@ -204,7 +204,7 @@ impl Spec {
         &self.bounds
     }
 
-    /// What [`Choices::reserve`] leaves for other releases at the released parameters.
+    /// Cost that [`Choices::reserve`] leaves for other releases at the released parameters.
     #[must_use]
     pub fn reserved(&self) -> Option<Cost> {
         self.reserved
@@ -289,7 +289,7 @@ impl Spec {
         (1e-6 * noise).max(1e-9_f64.min(1e-4 * noise))
     }
 
-    /// What the calibrations rest on.
+    /// Choices and bounds on which the calibrations rest.
     pub(in crate::spec) fn bounded(&self) -> Bounded<'_> {
         Bounded {
             choices: &self.choices,

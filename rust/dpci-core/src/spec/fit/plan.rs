@@ -1,4 +1,4 @@
-//! What a fit will cost and how precise it can be, before any data are seen.
+//! Cost of a fit and its expected precision, before any data are seen.
 
 use super::{MomentNoise, Projection, Spec};
 use crate::Result;

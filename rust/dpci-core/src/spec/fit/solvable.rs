@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// The certificate of a point at which rounding stops f64, in terms of the rounding bound: the gradient is below it, and it is added.
 const STALLED: f64 = 2.0;
 
-/// As many times what rounding leaves in doubled precision the tolerance has to be.
+/// Least multiple of the rounding in doubled precision that the tolerance may be.
 const ROOM: f64 = 8.0;
 
 /// Share of one that the rounding of a system, relative to its least eigenvalue, may have.
@@ -32,7 +32,7 @@ const HINGE_CONDITION: f64 = 1e12;
 /// minimisers there, and 1 of 30 at ten times that (`docs/evidence/far_minimisers.md`).
 const PULLED_CONDITION: f64 = 1e8;
 
-/// What the certificate of a solver rests on, as bounds over all data sets and draws of the noise.
+/// Facts on which the certificate of a solver rests, as bounds over all data sets and draws of the noise.
 pub(super) struct Solvable<'a> {
     c: &'a Choices,
     domain: &'a Domain,

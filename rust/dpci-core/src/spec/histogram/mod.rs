@@ -86,7 +86,7 @@ impl HistogramSpec {
         })
     }
 
-    /// That of such records, whose counts have the same sensitivity.
+    /// Histogram of such records, whose counts have the same sensitivity.
     #[must_use]
     pub fn of_records(mut self, unit: Unit, weighting: Option<Weighting>) -> Self {
         (self.unit, self.weighting) = (unit, weighting);
@@ -110,7 +110,7 @@ impl HistogramSpec {
         &self.seal
     }
 
-    /// What the counts of persons and of weighted records are multiples of: sums of them are exact, as are those on the lattice.
+    /// Unit of which the counts of persons and of weighted records are multiples: sums of them are exact, as are those on the lattice.
     pub(crate) fn resolution(&self) -> f64 {
         self.seal.lattice().max(SHARE)
     }
@@ -121,7 +121,7 @@ impl HistogramSpec {
         &self.grid
     }
 
-    /// What is spent.
+    /// Step of the release, with its cost.
     #[must_use]
     pub fn step(&self) -> &Step {
         &self.step

@@ -1,4 +1,4 @@
-//! What a moment matrix may spend: the budgets of all releases, and Gaussian differential privacy, which its noise has exactly.
+//! Budgets of a moment matrix: those of all releases, and Gaussian differential privacy, which its noise has exactly.
 
 use crate::privacy::{Budget, Cost, SEAL_SHARE, gaussian_mu, unsealed};
 use crate::spec::fit::share_seal;
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// `log(Φ(μ/2)/Φ(-μ/2)) ≥ μ·2φ(0)`, at which the trade-off functions of ε-DP and of μ-GDP meet.
 const EPSILON_OF_MU: f64 = 0.797;
 
-/// What a moment matrix may spend.
+/// Budget of a moment matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MatrixBudget {
     /// A budget of any release.
@@ -21,7 +21,7 @@ pub enum MatrixBudget {
 }
 
 impl MatrixBudget {
-    /// What the matrices may cost, and what their seals may: each of so many seals costs an equal part of the latter.
+    /// Costs of the matrices, and of their seals: each of so many seals costs an equal part of the latter.
     ///
     /// μ² adds up (Dong et al., corollary 3.3). A seal is a pure mechanism, and so μ-GDP too.
     pub(super) fn split_off_seals(self, seals: u32) -> Result<(Cost, Cost)> {

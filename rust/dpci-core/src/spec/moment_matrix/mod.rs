@@ -48,7 +48,7 @@ const LEVEL_PART: f64 = 0.25;
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
 
-/// What the caller chooses; [`MomentMatrixSpec::new`] validates it.
+/// Choices of the caller; [`MomentMatrixSpec::new`] validates them.
 #[derive(Debug, Clone)]
 pub struct MomentMatrixChoices {
     /// Public number of samples (the public `n₀` under add/remove).
@@ -75,7 +75,7 @@ pub struct MomentMatrixChoices {
     pub neighbors: Neighbors,
     /// Whose privacy counts: `n_samples` is their number.
     pub unit: Unit,
-    /// What is public of the records' weights; `None`: each counts once.
+    /// Public bound and total of the records' weights; `None`: each counts once.
     pub weighting: Option<Weighting>,
 }
 
@@ -88,17 +88,17 @@ pub struct MomentMatrixSpec {
     loss: Arc<dyn Loss>,
     intercept: f64,
     target_weight: f64,
-    /// Of each column of a row with its constant.
+    /// Weight of each column of a row with its constant.
     weights: Vec<f64>,
     row_norm: f64,
     noise: MatrixNoise,
     step: Step,
     seal: Seal,
-    /// Of the residual moments of one regression.
+    /// Cost of the residual moments of one regression.
     residual_cost: Cost,
     /// Cost of the levels of the residuals of one refined regression.
     level_cost: Cost,
-    /// Of the gradient of one regression.
+    /// Cost of the gradient of one regression.
     gradient_cost: Cost,
     seal_cost: Cost,
 }
@@ -255,7 +255,7 @@ impl MomentMatrixSpec {
         self.row_norm
     }
 
-    /// What divides sums over the records.
+    /// Divisor of sums over the records.
     #[must_use]
     pub fn divisor(&self) -> f64 {
         let c = &self.choices;
@@ -274,7 +274,7 @@ impl MomentMatrixSpec {
         sealed_std_dev(self.noise.law, self.dim(), self.seal.std_dev())
     }
 
-    /// What the matrix spends.
+    /// Step of the matrix, with its cost.
     #[must_use]
     pub fn step(&self) -> &Step {
         &self.step
@@ -342,7 +342,7 @@ impl Costs {
     }
 }
 
-/// What the columns that are no targets are bounded by, and those that are.
+/// Bounds of the columns that are no targets, and of those that are.
 struct Features {
     norm: f64,
     /// Columns of a ball, or blocks.

@@ -22,7 +22,7 @@ const LEAST_CAP: f64 = 1e-6;
 pub struct ResidualPlan {
     /// The regressors among the columns of `(x, s)`, in increasing order; the constant is the last of them.
     pub regressors: Vec<usize>,
-    /// What a ridge adds to the second moments of the regressors, row-major; 0 without.
+    /// Ridge that is added to the second moments of the regressors, row-major; 0 without.
     pub ridge: Vec<f64>,
     /// The response, a combination of `(x, s, y)`, in which y counts 0 or 1.
     pub response: Vec<f64>,

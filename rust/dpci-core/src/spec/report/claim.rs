@@ -1,4 +1,4 @@
-//! What is claimed about bounds on the privacy losses of records.
+//! Claims about bounds on the privacy losses of records.
 
 use crate::privacy::reach;
 use crate::{Error, Result};
@@ -16,7 +16,7 @@ pub enum HessianBound {
     Paper,
 }
 
-/// What is claimed about the bounds, and how they are made.
+/// Claim about the bounds, and how they are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Claim {
     failure_probability: f64,

@@ -1,4 +1,4 @@
-//! What a specification refuses before any data are seen, and what it remembers of the choices.
+//! Refusals of a specification before any data are seen, and its memory of the choices.
 
 use super::*;
 use crate::loss::Hinge;

@@ -1,4 +1,4 @@
-//! What a plan says before any data are seen, and how the noise follows the budget.
+//! Statements of a plan before any data are seen, and how the noise follows the budget.
 
 use super::*;
 use crate::privacy::Perturbation::{Objective, Output};

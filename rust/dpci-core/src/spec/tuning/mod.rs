@@ -39,7 +39,7 @@ pub enum TuningMethod {
     },
 }
 
-/// What scores cost and how they are hidden. All public.
+/// Cost of scores, and how they are hidden. All public.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreStep {
     /// [`Family::Gumbel`] (the exponential mechanism), [`Family::Laplace`] or [`Family::Gaussian`].
@@ -198,9 +198,9 @@ impl TuningSpec {
     }
 }
 
-/// What a method makes of the budget.
+/// Division of the budget by a method.
 struct Allotment {
-    /// Of the model of a candidate.
+    /// Budget of the model of a candidate.
     model: Budget,
     step: ScoreStep,
     procedure: Procedure,

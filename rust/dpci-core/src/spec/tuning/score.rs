@@ -66,7 +66,7 @@ impl Score {
         })
     }
 
-    /// That of such records, weighted or not. One that counts by less than 1 in all, which its weights and with `max_rows` its number of
+    /// Score of such records, weighted or not. One that counts by less than 1 in all, which its weights and with `max_rows` its number of
     /// rows decide, lies between no loss and the greatest.
     pub(crate) fn of_records(mut self, unit: Unit, is_weighted: bool) -> Self {
         if is_weighted || !unit.counts_one() {
