@@ -110,13 +110,13 @@ impl ErrorLaw {
         self.least_sampling.as_deref()
     }
 
-    /// What the noise of the coefficients is multiplied with: symmetric.
+    /// Multiplier of the coefficients' noise: a symmetric matrix.
     #[must_use]
     pub fn noise(&self) -> &[f64] {
         &self.noise
     }
 
-    /// What simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
+    /// Factor by which simulated releases multiplied the variance by; 1 for matrices that are taken as they are.
     #[must_use]
     pub fn factor(&self) -> f64 {
         self.factor

@@ -29,7 +29,7 @@ struct Pair {
 /// One simulated noise in standard units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draw<'a> {
-    /// What the matrices and the deviations are multiplied with: 1 or -1.
+    /// Sign by which the matrices and the deviations are multiplied: 1 or -1.
     pub(super) sign: f64,
     pub(super) hessian: &'a [f64],
     pub(super) gradient_cov: &'a [f64],

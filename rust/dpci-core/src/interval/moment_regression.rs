@@ -21,7 +21,7 @@ pub struct MomentEquations<'a> {
     pub features: &'a [f64],
     /// The response as a combination of the columns.
     pub response: &'a [f64],
-    /// What is added to the second moments of the regressors, row-major: the ridge.
+    /// Ridge that is added to the second moments of the regressors, row-major.
     pub ridge: &'a [f64],
     /// Released moments of the first columns, each record weighted by its squared residual; row-major.
     pub residual_moments: Option<&'a [f64]>,

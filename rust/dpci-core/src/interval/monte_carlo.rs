@@ -196,7 +196,7 @@ enum Mixing {
 }
 
 impl Mixing {
-    /// That of the noise, over its mean.
+    /// Mixing variable of the noise, over its mean.
     fn of_noise(law: &NoiseLaw) -> Result<Self> {
         match *law {
             NoiseLaw::SphericalLaplace { dim, .. } => Self::gamma(f64::midpoint(dim as f64, 1.0)),

@@ -42,7 +42,7 @@ impl Obstacle {
     }
 }
 
-/// What was released of a regularised fit, and the public values behind it.
+/// Released values of a regularised fit, and the public values behind them.
 #[derive(Debug, Clone, Copy)]
 pub struct Regularised<'a> {
     /// Hessian with the ridge; row-major.

@@ -1,4 +1,4 @@
-//! What noisy matrices say of those behind them, and how far that can be wrong (docs/proofs/intervals.md, "Noise in the matrices").
+//! Estimates of the matrices behind noisy ones, and how far they can be wrong (docs/proofs/intervals.md, "Noise in the matrices").
 //!
 //! The noise of both matrices is invariant under rotations. So the eigenvectors `u_i` of the released Hessian are random around the
 //! true ones `w_j`, with overlaps `(u_iᵀw_j)²` whose law depends on the true eigenvalues alone. These are estimated from the released
@@ -59,9 +59,9 @@ pub struct NoisyMatrices<'a> {
 pub(super) struct Estimate {
     /// Covariance of the sampling error; noise can make it indefinite.
     pub(super) sampling: Vec<f64>,
-    /// What it is at least, along every contrast.
+    /// Lower bound on the sampling covariance along every contrast.
     pub(super) least_sampling: Vec<f64>,
-    /// What the noise of the coefficients is multiplied with.
+    /// Multiplier of the coefficients' noise.
     pub(super) noise: Vec<f64>,
     /// Mean of the true variance over the first estimate, by which that was multiplied.
     pub(super) factor: f64,

@@ -165,7 +165,7 @@ fn log_tail(z: f64) -> f64 {
 }
 
 impl Quantiles {
-    /// Of a law of variance 1 with these cumulants of order 4, 6 and 8.
+    /// Quantiles of a law of variance 1 with these cumulants of order 4, 6 and 8.
     fn new(cumulants: [f64; 3]) -> Self {
         let products = products(cumulants);
         let mut at = [0.0; NODES];

@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// From this shape on a gamma law of mean 1 is a constant to 1e-6 of its size, and its quadrature would lose all digits later.
 pub(super) const GREATEST_SHAPE: f64 = 1e12;
 
-/// What mixes the variance of an error: the law of the noise, and how far the estimated variance can be from the true one.
+/// Mixing law of the variance of an error: the law of the noise, and how far the estimated variance can be from the true one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ErrorShape {
     /// Law of the noise of the coefficients.
@@ -16,7 +16,7 @@ pub struct ErrorShape {
 }
 
 impl ErrorShape {
-    /// Of matrices that are taken as they are.
+    /// Shape for matrices that are taken as they are.
     #[must_use]
     pub const fn plug_in(law: NoiseLaw) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What is expected of the covariance, and the estimated matrices.
+//! Properties that the covariance and the estimated matrices must have.
 
 use std::sync::Arc;
 

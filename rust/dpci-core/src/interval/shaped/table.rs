@@ -10,7 +10,7 @@ pub(super) const SCORES: [f64; 17] = [
 /// Degree of the polynomials.
 pub(super) const DEGREE: usize = 5;
 
-/// What the cumulants of order 4, 6 and 8 are divided by before their inverse hyperbolic sine is taken.
+/// Divisors of the cumulants of order 4, 6 and 8 before their inverse hyperbolic sine is taken.
 pub(super) const SCALES: [f64; 3] = [1.0, 5.0, 40.0];
 
 /// Least and greatest of each among the laws that the polynomials were fitted to.
