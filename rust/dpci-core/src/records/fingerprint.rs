@@ -38,7 +38,7 @@ impl FingerprintKey {
         }
     }
 
-    /// That of the rows, their entries as the caller gave them, each with its checked target, with how much it counts and with the
+    /// Fingerprint of the rows: their entries as the caller gave them, each with its checked target, with how much it counts and with the
     /// two numbers that stand for its person, if `tags` has them for each row.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl FingerprintKey {
     }
 }
 
-/// That of the rows of both.
+/// Fingerprint of the rows of both.
 pub(super) fn merged(a: u128, b: u128) -> u128 {
     times(a, b)
 }

@@ -39,7 +39,7 @@ pub enum HessianRows {
     Sample,
 }
 
-/// What is to be summed over the records.
+/// Sums over the records that may be requested.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// `Σ l`, `Σ l' x` and, where asked for, `Σ l'' x xᵀ`.
@@ -199,10 +199,10 @@ impl Request {
     }
 }
 
-/// What every part is asked in one pass, with the key that all passes of a fit share.
+/// Request to every part in one pass, with the key that all passes of a fit share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyedRequest {
-    /// What is to be summed.
+    /// Sums that are requested.
     pub request: Request,
     /// By which the rows of all passes are compared.
     pub key: FingerprintKey,
@@ -225,7 +225,7 @@ pub trait Records: Debug + Sync {
     /// The constant appended to each row.
     fn intercept(&self) -> Option<f64>;
 
-    /// What is protected: the unit that [`Self::n_records`] counts.
+    /// Protected unit, which [`Self::n_records`] counts.
     fn unit(&self) -> Unit;
 
     /// The bound by which the weights of records were divided; `None` without weights.

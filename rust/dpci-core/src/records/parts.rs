@@ -20,7 +20,7 @@ pub struct Parts<'a> {
     bounds: RowBounds,
     intercept: Option<f64>,
     evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
-    /// That of the rows of the first pass.
+    /// Fingerprint of the rows of the first pass.
     fingerprint: u128,
 }
 
@@ -198,7 +198,7 @@ pub struct Part<'a> {
     pub targets: &'a [f64],
     /// Whose they are, where the records are persons.
     pub persons: Option<PartPersons<'a>>,
-    /// What they weigh, where they have weights.
+    /// Weights of the records, where they have weights.
     pub weights: Option<(&'a [f64], Weighting)>,
 }
 

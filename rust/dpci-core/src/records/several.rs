@@ -11,7 +11,7 @@ use crate::linalg::{GramAccumulator, PackedBlock, vector};
 use crate::loss::{SeveralBatch, pairs};
 use crate::{Error, Result};
 
-/// What [`Pass::several`] sums beside value and gradient.
+/// Matrices that [`Pass::several`] sums beside value and gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matrices {
     None,

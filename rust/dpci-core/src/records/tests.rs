@@ -182,10 +182,10 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
     }
 }
 
-/// What becomes of a row.
+/// Change of a row.
 type Change<'a> = &'a dyn Fn(&mut [f64]);
 
-/// That of rows with one target, whatever their lengths.
+/// Fingerprint of rows with one target, whatever their lengths.
 fn fingerprint(x: &[f64], y: &[f64]) -> u128 {
     let bounds = RowBounds {
         rows: RowDomain::Ball(100.0),
