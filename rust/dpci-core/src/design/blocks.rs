@@ -145,7 +145,7 @@ mod tests {
         out
     }
 
-    /// What is kept of the rows, in every storage.
+    /// Rows as they are kept, the same in every storage.
     fn kept(rows: &[f64], on_violation: OnViolation) -> Result<Vec<f64>> {
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);

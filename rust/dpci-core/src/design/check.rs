@@ -96,7 +96,7 @@ fn block_scales(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Those of no rows.
+/// Extremes of no rows.
 const NO_ROWS: Extremes = [f64::INFINITY, 0.0];
 
 /// The scale of every row in a ball, `None` when all are 1; and the least and the greatest square that the rows had before.

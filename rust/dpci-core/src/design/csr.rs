@@ -195,7 +195,7 @@ impl<'a> Csr<'a> {
         }
     }
 
-    /// As of the design.
+    /// Counterpart of the design's method.
     pub(super) fn scatter_weighted(
         &self,
         range: Range<usize>,

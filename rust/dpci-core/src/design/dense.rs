@@ -13,7 +13,7 @@ use crate::linalg::{PackedBlock, rows_times_vector, scaled_rows_times_vector, ve
 pub struct Dense<'a> {
     features: Numbers<'a>,
     n_columns: usize,
-    /// What is done with the numbers first.
+    /// Shift and scale of the columns, applied to the numbers first.
     pub(super) placement: Option<Placement>,
     scales: Option<Vec<f64>>,
     block_scales: Option<BlockScales>,
@@ -138,7 +138,7 @@ impl<'a> Dense<'a> {
         vector::add_weighted_rows(rows, weights, out);
     }
 
-    /// As of the design.
+    /// Counterpart of the design's method.
     pub(super) fn scatter_weighted(
         &self,
         range: Range<usize>,

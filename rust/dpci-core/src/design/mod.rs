@@ -394,6 +394,6 @@ pub struct RowBounds {
     pub rows: RowDomain,
     /// Targets of the loss.
     pub targets: Targets,
-    /// What happens to a row outside the bounds.
+    /// Treatment of a row outside the bounds.
     pub on_violation: OnViolation,
 }

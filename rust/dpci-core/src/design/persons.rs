@@ -266,7 +266,7 @@ impl Design<'_> {
         }
     }
 
-    /// What is protected: the unit by which the records are counted.
+    /// Protected unit, by which the records are counted.
     #[must_use]
     pub fn unit(&self) -> Unit {
         self.persons.as_ref().map_or(Unit::Row, Persons::unit)

@@ -2,7 +2,7 @@
 
 use crate::linalg::{clip_rows, place_rows};
 
-/// What is done with each column.
+/// Shift and scale of each column.
 #[derive(Debug, Clone)]
 pub(super) struct Placement {
     middle: Vec<f64>,

@@ -15,7 +15,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Those of some rows; of persons the shares are with the persons.
+    /// Weights of some rows; the shares of persons are with the persons.
     pub(super) fn subset(&self, rows: &[usize]) -> Self {
         let shares = if self.shares.is_empty() {
             Vec::new()
