@@ -98,7 +98,7 @@ impl Search<'_> {
         Ok(params)
     }
 
-    /// What Newton's method finds from a point.
+    /// Result of Newton's method from a point.
     fn attempt(&self, start: &[f64]) -> Result<Option<Unrounded>> {
         let stall = match solver::attempt(self.risk, start, &self.options)? {
             Ok(minimum) => return Ok(Some(Unrounded::whole(minimum))),
@@ -117,7 +117,7 @@ impl Search<'_> {
         }
     }
 
-    /// What the ellipsoid method finds.
+    /// Result of the ellipsoid method.
     fn by_cuts(&self) -> Result<Option<Unrounded>> {
         let (risk, dim) = (self.risk, self.risk.dim());
         let radius = greatest_norm(risk)?;

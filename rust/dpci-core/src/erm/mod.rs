@@ -37,7 +37,7 @@ pub fn minimize_risk(
 pub(crate) struct Unrounded {
     /// The point in f64; its certificate is that of the point together with the rest.
     pub(crate) minimum: Minimum,
-    /// What rounding took from the point, at most one rounding of each number; zeros where f64 alone found it.
+    /// Part of the point that rounding removed, at most one rounding of each number; zeros where f64 alone found it.
     pub(crate) rest: Vec<f64>,
 }
 

@@ -28,7 +28,7 @@ const FAST: f64 = 0.1;
 /// Points whose length is this near to the radius are moved to the sphere: an f64 solver keeps a few roundings away from it.
 const NEAR: f64 = 32.0 * f64::EPSILON;
 
-/// What a step has to lessen.
+/// Quantity that a step has to lessen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// `‖r‖`, which where curvatures differ much takes only short steps of Newton's method.

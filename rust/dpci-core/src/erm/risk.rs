@@ -50,7 +50,7 @@ impl<'a> Risk<'a> {
         self.objective.n_records() / self.objective.n_samples
     }
 
-    /// What the rounding of its gradients depends on.
+    /// Sizes on which the rounding of its gradients depends.
     fn extent(&self) -> Extent<'a> {
         let objective = self.objective;
         Extent {

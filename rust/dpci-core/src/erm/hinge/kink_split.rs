@@ -27,7 +27,7 @@ pub(super) struct KinkSplit {
     pub(super) clearance: f64,
 }
 
-/// What some rows contribute to a split.
+/// Contribution of some rows to a split.
 pub(super) struct Partial {
     near: Vec<f64>,
     counts: Vec<f64>,
