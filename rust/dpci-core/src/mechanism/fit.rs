@@ -41,9 +41,9 @@ pub struct Fit<V = Sealed> {
     pub spectral_radius: f64,
     /// The projection that was used.
     pub projection: Projection,
-    /// What was spent, step by step.
+    /// Steps of the release, each with its cost.
     pub steps: Vec<Step>,
-    /// What was spent on the seals, and how the values were sealed.
+    /// Seals of the values, each with its cost.
     pub seals: Vec<Seal>,
 }
 

@@ -25,7 +25,7 @@ mod closed {
 /// fn study(fit: Fit<Simulated>) { publish(fit) }
 /// ```
 pub trait Gate: closed::Closed {
-    /// What comes out.
+    /// Type of the values that come out.
     type Value: Values;
 
     /// Whether values are sealed: a minimiser then has to lie within the distance that the seal hides.

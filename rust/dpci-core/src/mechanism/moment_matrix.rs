@@ -18,7 +18,7 @@ use crate::spec::{
 pub struct MomentMatrixRelease {
     /// The mean of `zzᵀ`, `z = (x, s, t·y)`, row-major.
     pub matrix: Sealed,
-    /// Those of residuals, one for each planned regression.
+    /// Moments of residuals, one for each planned regression.
     pub residuals: Vec<ResidualMoments>,
     /// Levels and gradients, one for each refined regression.
     pub gradients: Vec<ResidualGradient>,
@@ -84,7 +84,7 @@ impl PlannedGradient {
 }
 
 impl MomentMatrixRelease {
-    /// What was spent, step by step.
+    /// Steps of the release, each with its cost.
     #[must_use]
     pub fn steps(&self, spec: &MomentMatrixSpec) -> Vec<Step> {
         let residual = self.residuals.iter().map(|r| r.noise.step.clone());

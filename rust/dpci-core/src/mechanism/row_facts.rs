@@ -1,4 +1,4 @@
-//! What a calibration assumes about the rows, and the refusal of others.
+//! Facts that a calibration assumes about the rows, and the refusal of other rows.
 
 use crate::loss::Targets;
 use crate::privacy::Neighbors;
@@ -26,7 +26,7 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
     )
 }
 
-/// What a calibration assumes about the rows.
+/// Facts that a calibration assumes about the rows.
 pub(super) struct RowFacts {
     pub(super) n_params: usize,
     pub(super) n_samples: usize,

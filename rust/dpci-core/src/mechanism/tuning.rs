@@ -14,7 +14,7 @@ use crate::privacy::RunCount;
 use crate::spec::{Procedure, Seal, Spec, TuningSpec};
 use crate::{Error, Result};
 
-/// What a tuning releases.
+/// Values that a tuning releases.
 #[derive(Debug, Clone)]
 pub struct Selected {
     /// Index of the candidate.
@@ -90,7 +90,7 @@ fn release_from_chunks(
     })
 }
 
-/// What hides a score.
+/// Noise that hides a score.
 struct ScoreNoise<'a> {
     law: NoiseLaw,
     seal: &'a Seal,
