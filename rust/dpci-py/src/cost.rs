@@ -1,4 +1,4 @@
-//! What a release may spend, and what it spent and on which noise: budgets, steps and seals as frozen objects.
+//! Budgets, steps and seals as frozen objects: what a release may spend, and what it spent and on which noise.
 
 use dpci_core::privacy::{Budget as CoreBudget, Cost};
 use dpci_core::spec;

@@ -14,7 +14,7 @@ use crate::spec::Spec;
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
-    /// Of shape (n, k).
+    /// Matrix of shape (n, k).
     Dense(Matrix<'py>),
     /// Dense ones whose columns are moved and scaled: (rows, middle, half).
     Placed(
@@ -99,7 +99,7 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     })
 }
 
-/// What happens to rows and targets outside their bounds.
+/// Treatment of rows and targets outside their bounds.
 pub(crate) fn on_violation(clip: bool) -> OnViolation {
     if clip {
         OnViolation::Clip

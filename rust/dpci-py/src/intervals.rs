@@ -184,7 +184,7 @@ impl ErrorLaw {
         self.matrix(py, self.inner.sampling())
     }
 
-    /// What the noise of the coefficients is multiplied with.
+    /// Multiplier of the coefficients' noise.
     #[getter]
     fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         self.matrix(py, self.inner.noise())
@@ -197,7 +197,7 @@ impl ErrorLaw {
         least.map(|matrix| self.matrix(py, matrix)).transpose()
     }
 
-    /// What simulated releases multiplied the variance by.
+    /// Factor by which simulated releases multiplied the variance.
     #[getter]
     fn factor(&self) -> f64 {
         self.inner.factor()
@@ -311,7 +311,7 @@ impl NewtonStep {
     }
 }
 
-/// What mixes the variance of an error.
+/// Mixing law of the variance of an error.
 fn error_shape(
     noise_law: &str,
     dim: usize,

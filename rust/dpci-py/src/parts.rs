@@ -23,7 +23,7 @@ use crate::rows::Rows as Domain;
 use crate::spec::unit_of;
 use crate::task;
 
-/// What is to be summed over the records, and the key of the fit; immutable and picklable.
+/// Sums that are requested of the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Request {
     inner: core::KeyedRequest,
@@ -198,7 +198,7 @@ pub(crate) fn part_sums<'py>(
     Ok(Sums { inner })
 }
 
-/// What is known of records in parts before a fit sums over them.
+/// Facts about records in parts before a fit sums over them.
 #[derive(Clone)]
 pub(crate) struct Facts<'a> {
     pub(crate) first: &'a FirstPass,

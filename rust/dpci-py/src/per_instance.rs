@@ -52,7 +52,7 @@ impl ReportSpec {
         Ok(Self { inner, fit })
     }
 
-    /// Of the coefficients and, where they are released, the gradient and the Hessian.
+    /// Noise scales of the coefficients and, where they are released, the gradient and the Hessian.
     fn noise_scales(&self) -> Vec<f64> {
         self.inner.steps().iter().map(|step| step.scale).collect()
     }
@@ -123,7 +123,7 @@ type Triple<'py> = (
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct RecordBounds {
     inner: per_instance::RecordBounds,
-    /// What divides sums over the records.
+    /// Divisor of sums over the records.
     divisor: f64,
     intercept: Option<f64>,
     row_bounds: RowBounds,
@@ -268,7 +268,7 @@ impl RecordBounds {
     }
 }
 
-/// Of the data, and of the records.
+/// Arrays of the data and of the records.
 type Both<'py, T> = (
     Option<PyReadonlyArray1<'py, T>>,
     Option<PyReadonlyArray1<'py, T>>,

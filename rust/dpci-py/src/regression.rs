@@ -99,7 +99,7 @@ impl MomentMatrixSpec {
         self.inner.target_weight()
     }
 
-    /// Of an isometric coordinate of the noise in the matrix, the seal's included.
+    /// Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included.
     #[getter]
     fn noise_std_dev(&self) -> f64 {
         self.inner.noise_std_dev()
@@ -261,7 +261,7 @@ pub(crate) fn level_cap(
     Ok((found.cap, found.threshold, found.unseen()))
 }
 
-/// What the least eigenvalue of the second moments of so many regressors must exceed.
+/// Threshold that the least eigenvalue of the second moments of so many regressors must exceed.
 #[pyfunction]
 #[pyo3(signature = (std_dev, *, n_regressors))]
 pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {

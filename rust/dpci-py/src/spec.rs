@@ -147,7 +147,7 @@ impl Spec {
         self.inner.strong_convexity()
     }
 
-    /// What divides the sums over the records.
+    /// Divisor of the sums over the records.
     #[getter]
     fn divisor(&self) -> f64 {
         self.inner.bounds().n
@@ -242,7 +242,7 @@ pub(crate) fn unit_of(persons: bool, max_rows: Option<u32>) -> PyResult<Unit> {
     }
 }
 
-/// What is public of weights; the total is the number of records where none is given.
+/// Public bound and total of weights; the total is the number of records where none is given.
 pub(crate) fn weighting_of(
     bound: Option<f64>,
     total: Option<f64>,

@@ -18,7 +18,7 @@ use crate::errors::to_python;
 /// Time between two looks for a pending signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 
-/// What the thread of the work says to the calling one.
+/// Messages of the thread of the work to the calling one.
 enum Message<Q, A> {
     Question(Q, Sender<Result<A>>),
     Done,

@@ -1,4 +1,4 @@
-//! What only tests ask for: release samplers on a simulation generator and the words they drew, to compute the same draws with
+//! Functions for tests alone: release samplers on a simulation generator and the words they drew, to compute the same draws with
 //! more digits; words of the release generator; the elementary functions; the sums that releases add noise to; an error of each kind.
 
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn samples() -> Vec<Error> {
     ]
 }
 
-/// What only tests ask for; the package names none of it.
+/// Functions for tests alone; the package names none of them.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Testing;
 

@@ -23,7 +23,7 @@ use crate::task;
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct TuningSpec {
     pub(crate) inner: CoreSpec,
-    /// What the rows are checked against, the same for all candidates.
+    /// Specification against which the rows are checked, the same for all candidates.
     pub(crate) first: Spec,
 }
 

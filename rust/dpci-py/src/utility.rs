@@ -110,7 +110,7 @@ impl Utility {
         })
     }
 
-    /// What all rows count together.
+    /// Total count of the rows.
     #[getter]
     fn total(&self) -> f64 {
         self.inner.total()
