@@ -197,7 +197,7 @@ class RowDomain:
     def with_constant(self, scale: float) -> RowDomain:
         """The same with a constant appended to every row: a block of its own."""
     def variances(self) -> _F64:
-        """Of the coordinates of a uniform point of the blocks; empty for a ball."""
+        """Variances of the coordinates of a uniform point of the blocks; empty for a ball."""
     def metric(self) -> _F64:
         """Variances in whose metric no row is longer than 1; empty for a ball."""
     def gauge(self, z: _F64) -> float:
@@ -295,7 +295,7 @@ def fit(
 
 @final
 class Request:
-    """What is to be summed over the records, and the key of the fit; immutable, picklable."""
+    """Sums that are requested of the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
         """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient",
@@ -353,7 +353,7 @@ def fit_many(
     persons: Sequence[NDArray[np.int64]] | None = None,
     weights: Sequence[_F64] | None = None,
 ) -> list[FitDict]:
-    """As fit, of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
+    """Fits of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
 
 def fit_parts(
     spec: Spec,
@@ -363,7 +363,7 @@ def fit_parts(
     clip: bool,
     seed: int | None,
 ) -> FitDict:
-    """As fit, of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread.
+    """Fit of rows that ``evaluate`` sums over by part_sums with the bounds of ``spec``, on the calling thread.
 
     first: the request and the sums of a pass over the same rows; the others have its key, and must find its rows.
     """
@@ -518,7 +518,7 @@ def minimize_erm_parts(
     tolerance: float,
     max_iterations: int,
 ) -> dict[str, Any]:
-    """As minimize_erm; row_norm of part_sums is the greatest float."""
+    """Counterpart of minimize_erm for rows in parts; row_norm of part_sums is the greatest float."""
 
 def hessian_and_gradient_cov_parts(
     evaluate: Callable[[Request], Sums],
@@ -655,7 +655,7 @@ class MomentMatrixSpec:
     """Of an isometric coordinate of the noise in the matrix, the seal's included."""
 
     def planned(self, matrix: _F64, levels: list[list[float]] = ...) -> PlannedMatrixDict:
-        """What a release would spend and how it would be sealed if the matrix and the levels were these."""
+        """Steps and seals of a release if the matrix and the levels were these."""
 
 @type_check_only
 class PlannedMatrixDict(TypedDict):
@@ -676,7 +676,7 @@ def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, 
     """Cap that released levels call for, over the greatest residual; the share that is seen; that which may be cut."""
 
 def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
-    """What the least eigenvalue of the second moments of so many regressors must exceed."""
+    """Threshold that the least eigenvalue of the second moments of so many regressors must exceed."""
 
 @type_check_only
 class MomentMatrixDict(TypedDict):
@@ -826,10 +826,10 @@ class ObjectiveProfile:
         """Greatest total of squared ratios of which the coefficients take a share."""
 
 def unsealed(whole: float) -> float:
-    """What the seal leaves of a number of a budget."""
+    """Part of a number of a budget that the seal leaves."""
 
 def cost_unit(budget: Budget, calibration: str, mechanism: str) -> Literal["epsilon", "rho", "mu_squared"]:
-    """What the costs of the steps of a fit are counted in."""
+    """Unit in which the costs of the steps of a fit are counted."""
 
 def step_mu(budget: Budget, calibration: str, mechanism: str, cost: float) -> float:
     """Sensitivity/std_dev that a Gaussian step of a fit at this cost may have."""
@@ -887,7 +887,7 @@ class ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
 
     def noise_scales(self) -> list[float]:
-        """Of the coefficients and, where they are released, the gradient and the Hessian."""
+        """Noise scales of the coefficients and, where they are released, the gradient and the Hessian."""
 
 def release_report(
     spec: ReportSpec,
@@ -1024,7 +1024,7 @@ class Utility:
         """Solve at the spec's budget with the noise at its scale, or take params for the solution."""
 
     def derivative(self, anchor: UtilityAnchor, scale_slope: float, l2_slope: float) -> _F64:
-        """Of the parameters in the budget, given those of noise scale and l2_strength."""
+        """Derivative of the parameters in the budget, given those of noise scale and l2_strength."""
 
     def predict(self, anchor: UtilityAnchor, specs: list[Spec], n_steps: int) -> _F64:
         """Parameters at other budgets, shape (len(specs), k), by Newton steps."""
@@ -1068,7 +1068,7 @@ def moment_steps(spec: Spec, margin: float) -> list[Step]:
 
 @type_check_only
 class TuningFacts(TypedDict):
-    """What a tuning was calibrated to; fields that a method does not have are None."""
+    """Facts of a tuning after calibration; fields that a method does not have are None."""
 
     model_budget: dict[str, float]
     """Of the model of a candidate, or of one run without its score."""
@@ -1155,7 +1155,7 @@ class RunCount:
 
 @final
 class Testing:
-    """What only tests ask for; the package names none of it."""
+    """Functions for tests alone; the package names none of them."""
 
     @staticmethod
     def sums(

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _Described(Exception):
-    """What a program reads of an exception: a stable ``code``, and the values that broke the rule as attributes.
+    """Part of an exception that programs read: a stable ``code``, and the values that broke the rule as attributes.
 
     The attributes survive pickling. They are None where they do not apply.
     """
@@ -71,11 +71,11 @@ class InvalidInput(DpciError, ValueError):
         Its value, where that is a number, a string or a flag; for ``"wrong_length"`` its length, for ``"row_too_long"``
         and ``"row_too_short"`` the norm of the row, for ``"too_many_rows"`` the number of rows.
     rule
-        What the argument must be, in words: of ``"out_of_range"`` and ``"target_not_allowed"``.
+        Rule of the argument, in words: of ``"out_of_range"`` and ``"target_not_allowed"``.
     row, column
         Where in the table the value stands, from 0.
     bound
-        What it may be at most: of ``"weight_not_allowed"`` and ``"too_many_rows"``.
+        Greatest value allowed: of ``"weight_not_allowed"`` and ``"too_many_rows"``.
     expected
         The length that it must have: of ``"wrong_length"``.
     shape
@@ -186,7 +186,7 @@ class BudgetExceeded(DpciError):
     requested
         The budget that was asked for, as one of ``dpci.Budget``.
     remaining
-        What remains of the ledger's total; None if nothing does.
+        Part of the ledger's total that remains; None if nothing does.
     total
         The ledger's total.
     """
@@ -265,7 +265,7 @@ class SeededNoiseWarning(DpciWarning):
     code
         ``"seeded_noise"``.
     what
-        What is not private: "result", "counts" and the like.
+        Name of what is not private: "result", "counts" and the like.
     """
 
     code = "seeded_noise"
@@ -302,7 +302,7 @@ class CommonLevelWarning(DpciWarning):
     code
         ``"common_level"``.
     parameters, columns, coverage
-        As in ``result.common_levels``.
+        Values of ``result.common_levels``.
     """
 
     code = "common_level"

@@ -1,4 +1,4 @@
-"""What only some programs need of the functions and classes of ``dpci``; loaded when the first of them is used."""
+"""Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
 from dpci.inference.comparison import Comparison, compare

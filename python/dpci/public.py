@@ -1,4 +1,4 @@
-"""What a fit takes and returns, of the functions and classes of ``dpci``; loaded when the first of them is used."""
+"""Functions and classes of ``dpci`` that a fit takes and returns; loaded when the first of them is used."""
 
 from dpci import errors, losses, rows
 from dpci.base.naming import name_publicly

@@ -65,7 +65,8 @@ class Blocks:
     Attributes
     ----------
     bounds, groups : tuple
-        As given; positions in increasing order, groups by their first one, a group of one column among the bounds.
+        Bounds and groups as given; positions in increasing order, groups by their first one, a group of one column
+        among the bounds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a release guarantees beyond its budget: the (epsilon, delta) profile and the Renyi curve, for composition."""
+"""Guarantees of a release beyond its budget: the (epsilon, delta) profile and the Renyi curve, for composition."""
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.naming import name_publicly

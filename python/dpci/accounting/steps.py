@@ -25,7 +25,7 @@ class Step:
     hessian_scale : float or None
         The Hessian's scale in a joint release, whose ``scale`` is that of the gradient covariance.
     sensitivity : float
-        What the noise was calibrated to, in the norm of its family.
+        Sensitivity to which the noise was calibrated, in the norm of its family.
     """
 
     step: str

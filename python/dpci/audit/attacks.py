@@ -152,7 +152,7 @@ def delta_lower_bound(
     Parameters
     ----------
     draw, D, D2, n_runs, confidence, claim, seed, n_threads
-        As in :func:`epsilon_lower_bound`.
+        See :func:`epsilon_lower_bound`.
     epsilon : float
         The epsilon of the statement (epsilon, delta), at least 0 and at most 700.
 
@@ -164,7 +164,7 @@ def delta_lower_bound(
     Raises
     ------
     InvalidInput
-        As :func:`epsilon_lower_bound`.
+        See :func:`epsilon_lower_bound`.
     """
     epsilon = check_not_negative("epsilon", epsilon)
     if epsilon > _GREATEST_EPSILON:
@@ -193,7 +193,7 @@ def rho_lower_bound(
     Parameters
     ----------
     draw, D, D2, n_runs, confidence, claim, seed, n_threads
-        As in :func:`epsilon_lower_bound`.
+        See :func:`epsilon_lower_bound`.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def rho_lower_bound(
     Raises
     ------
     InvalidInput
-        As :func:`epsilon_lower_bound`.
+        See :func:`epsilon_lower_bound`.
     """
     runs = _Runs(draw, D, D2, n_runs=n_runs, confidence=confidence, claim=claim, seed=seed, n_threads=n_threads)
     return runs.bound(rho, quantity="rho", at=0.0)

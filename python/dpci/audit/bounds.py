@@ -94,7 +94,7 @@ class Event:
     weights: tuple[float, ...] = (1.0,)
 
     def holds(self, outputs: _F64) -> NDArray[np.bool_]:
-        """Of each output, one a row, whether it is in the event."""
+        """Return whether each output, one a row, is in the event."""
         statistic = _statistic(outputs, np.array(self.weights))
         return np.asarray(statistic >= self.threshold if self.above else statistic <= self.threshold)
 

@@ -31,7 +31,7 @@ class WorstCase(ABC):
     name : str
         Name of the mechanism.
     budget : PureDP, ZCDP or ApproxDP
-        What the mechanism claims.
+        Budget that the mechanism claims.
     neighbors : {"replace_one", "add_remove"}
         Relation of the two data sets.
     first, second : (X, y)

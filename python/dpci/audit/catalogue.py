@@ -149,7 +149,7 @@ def _seal(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
 
 
 class Entry(NamedTuple):
-    """What a mechanism takes, and its maker of cases."""
+    """Mechanism of the catalogue: its maker of cases, and what it takes."""
 
     make: _Maker
     notions: tuple[str, ...] = _ALL

@@ -52,7 +52,7 @@ def tables(first: list[ArrayLike | Failure], second: list[ArrayLike | Failure]) 
 
 
 def _as_outputs(outputs: list[ArrayLike]) -> _F64:
-    """Of shape (n_runs,) or (n_runs, k)."""
+    """Return the outputs as an array of shape (n_runs,) or (n_runs, k)."""
     try:
         given = np.asarray(outputs)
         with np.errstate(over="ignore"):

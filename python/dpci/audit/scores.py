@@ -1,4 +1,4 @@
-"""What an attacker who knows both data sets makes of an output: the log-ratio of its densities, or close to it."""
+"""Scores of outputs by an attacker who knows both data sets: the log-ratio of the densities, or close to it."""
 
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-9
 
 
 def fit_scores(settings: Settings, spec: _core.Spec, first: Rows, second: Rows, outputs: _F64) -> _F64:
-    """Of releases of a fit, one a row: parameters, then lower triangles of the noisy matrices."""
+    """Return the scores of releases of a fit, one a row: parameters, then lower triangles of the noisy matrices."""
     bounded = settings.radius is not None
     if bounded and (settings.mechanism.name == "objective" or settings.mechanism.project):
         # No density on the sphere: the parameters along the direction in which the neighbours pull.
@@ -54,7 +54,7 @@ def report_scores(
 
 
 def additive_scores(noise: str, scale: float, first: _F64, second: _F64, outputs: _F64) -> _F64:
-    """Of known vectors plus independent noise: "laplace" or "gaussian"."""
+    """Return the scores of known vectors plus independent noise: "laplace" or "gaussian"."""
     distances = [np.abs(outputs - center) / scale for center in (first, second)]
     sizes = [(d**2 / 2.0 if noise == "gaussian" else d).sum(axis=1) for d in distances]
     return np.asarray(sizes[1] - sizes[0])

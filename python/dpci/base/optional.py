@@ -24,9 +24,9 @@ def optional(package: str, *, extra: str, what: str, name: str | None = None) ->
     extra : str
         The extra of dpci that installs it.
     what : str
-        What needs it, as the beginning of a sentence in the singular.
+        Feature that needs it, as the beginning of a sentence in the singular.
     name : str, optional
-        What it is called in that sentence; None: as it is imported.
+        Name in that sentence; None: as it is imported.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class OneHot:
     columns : sequence of int
         Columns of X.
     value : float
-        What a column holds in its own category; it holds 0 in the others.
+        Number that a column holds in its own category; it holds 0 in the others.
     reference : bool
         Whether "none of the columns" is a level: the reference category, or an unknown one.
     """

@@ -1,4 +1,4 @@
-"""What the baselines share: public choices, validated before any data are looked at, and how a result is made."""
+"""Public choices of the baselines, validated before any data are looked at, and the making of a result."""
 
 import sys
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class Choices(DerivedFacts):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateChoices(Choices):
-    """Those of a baseline with noise."""
+    """Choices of a baseline with noise."""
 
     budget: Budget
     neighbors: Neighbors

@@ -81,9 +81,9 @@ def functional_mechanism(
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row; the number of parameters d counts it.
     intercept_scale : float
-        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+        Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     on_violation : {"error", "clip"}
-        What to do with rows above ``row_norm``, targets beyond ``target_bound`` and weights above ``weight_bound``:
+        Treatment of rows above ``row_norm``, targets beyond ``target_bound`` and weights above ``weight_bound``:
         refuse the data, or move them to the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
@@ -115,7 +115,7 @@ def functional_mechanism(
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     BudgetExceeded, LedgerError, ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

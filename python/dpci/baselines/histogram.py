@@ -68,7 +68,7 @@ def projected_histogram(
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
-        That constant.
+        Value of that constant.
     classes : (negative, positive), optional
         The public classes.
     neighbors : {"replace_one", "add_remove"}
@@ -98,7 +98,7 @@ def projected_histogram(
     NotConverged
         If the minimiser over the cells could not be certified.
     BudgetExceeded, LedgerError, ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

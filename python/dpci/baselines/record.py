@@ -1,4 +1,4 @@
-"""What a baseline leaves behind: released and public values, or a model that is not private, and their JSON form."""
+"""Record of a baseline: released and public values, or a model that is not private, and their JSON form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

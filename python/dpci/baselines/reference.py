@@ -52,7 +52,7 @@ def non_private(
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row; its parameter is regularised too.
     intercept_scale : float
-        That constant.
+        Value of that constant.
     classes : (negative, positive), optional
         The classes.
     persons, contribution, max_rows, weights, weight_bound, weight_total

@@ -44,12 +44,12 @@ class BaselineFit(Released[BaselineRecord]):
 
     @property
     def budget(self) -> Budget | None:
-        """What was spent; None for a model that is not private."""
+        """Budget that was spent; None for a model that is not private."""
         return self._record.total_budget()
 
     @property
     def spent(self) -> Budget | None:
-        """What was spent: the whole budget."""
+        """Budget that was spent: the whole one."""
         return self.budget
 
     @property

@@ -1,4 +1,4 @@
-"""What commands print of a released model and of a plan for programs to read: the facts of their summaries."""
+"""Facts of a released model and of a plan that commands print for programs to read: those of their summaries."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -275,14 +275,14 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CommonOptions(ModelOptions):
-    """Those of candidates, which may each have an l2_strength of their own."""
+    """Options of candidates, which may each have an l2_strength of their own."""
 
     l2_strength: CandidateStrength = None  # type: ignore[assignment]  # optional here
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanOptions(ModelOptions):
-    """Those of plans, which are also for linear regressions."""
+    """Options of plans, which are also for linear regressions."""
 
     mu: Mu = None
     l2_strength: PlannedRidge = None  # type: ignore[assignment]  # which may be private

@@ -14,7 +14,7 @@ _LEDGER_ENDINGS: Final = ("", "-wal", "-journal", "-shm", "-lock")
 
 
 class NotDelivered(DpciError):
-    """What was released, and paid for, could not be written in full; the message says where the model is."""
+    """A release that was paid for could not be written in full; the message says where the model is."""
 
     code = "not_delivered"
 
@@ -37,7 +37,7 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
     force : bool
         Whether a file that exists may be replaced.
     sources : sequence of Path
-        What is read, and is never replaced.
+        Files that are read, and are never replaced.
     """
     if path is None:
         return

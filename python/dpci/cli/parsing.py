@@ -1,4 +1,4 @@
-"""What the texts of options mean: budgets, ridges, losses and lists of numbers."""
+"""Meanings of the texts of options: budgets, ridges, losses and lists of numbers."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What the command line owes the process around it: streams that can be written, and an orderly end by a signal."""
+"""Duties of the command line to the process around it: streams that can be written, and an orderly end by a signal."""
 
 import contextlib
 import os

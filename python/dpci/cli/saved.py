@@ -69,7 +69,7 @@ def read_predictor(path: Path) -> PrivateFit | LinearFit | MultinomialFit:
     Raises
     ------
     InvalidInput
-        As :func:`read_model`.
+        See :func:`read_model`.
     """
     found = read_saved_result(path)
     return found if isinstance(found, MultinomialFit) else read_model_or_regression(path)
@@ -81,7 +81,7 @@ def read_model_or_regression(path: Path) -> PrivateFit | LinearFit:
     Raises
     ------
     InvalidInput
-        As :func:`read_model`.
+        See :func:`read_model`.
     """
     found = read_saved_result(path)
     if isinstance(found, MomentMatrix):
@@ -101,7 +101,7 @@ def read_earlier(path: Path) -> PrivateFit | LinearFit | MomentMatrix:
     Raises
     ------
     InvalidInput
-        As :func:`read_model`.
+        See :func:`read_model`.
     """
     found = read_saved_result(path)
     return found if isinstance(found, LinearFit | MomentMatrix) else read_model(path)
@@ -113,7 +113,7 @@ def read_model(path: Path) -> PrivateFit:
     Raises
     ------
     InvalidInput
-        As :func:`read_saved_result`, and for a result of another kind.
+        See :func:`read_saved_result`; also for a result of another kind.
     """
     found = read_saved_result(path)
     if isinstance(found, TuneResult) and isinstance(found.result, PrivateFit):

@@ -1,4 +1,4 @@
-"""What ``--loss multinomial`` means for the commands: the classes of the target, the keywords, and what is refused."""
+"""Meaning of ``--loss multinomial`` for the commands: the classes of the target, the keywords, and what is refused."""
 
 import dataclasses
 from collections.abc import Mapping

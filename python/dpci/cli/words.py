@@ -14,7 +14,7 @@ _HELP: Final[dict[str, Any]] = {"kind": "flag", "names": ["-h/--help"], "help": 
 
 
 class Word(NamedTuple):
-    """What may stand in the place of the word that is typed, and what it means."""
+    """Word that may stand in the place of the one that is typed, and its meaning."""
 
     text: str
     meaning: str | None

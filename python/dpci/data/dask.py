@@ -121,7 +121,7 @@ class DaskPartitions:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What became of consecutive partitions: what their work returned, merged, or the first error.
+    """Outcome of consecutive partitions: the merged values that their work returned, or the first error.
 
     Parameters
     ----------

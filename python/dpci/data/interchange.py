@@ -97,7 +97,7 @@ def known(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library
     Raises
     ------
     InvalidInput, MissingExtra
-        As :func:`taken_over`.
+        See :func:`taken_over`.
     """
     found = taken_over(name, values)
     if found is not values and hasattr(getattr(found, "type", None), "fields"):

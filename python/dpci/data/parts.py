@@ -32,7 +32,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Mergeable(Protocol):
-    """What the work on one part returns."""
+    """Value that the work on one part returns."""
 
     @property
     def n_rows(self) -> int:
@@ -97,7 +97,7 @@ class PartRules:
 
     @classmethod
     def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":
-        """Those of functions that make no privacy claim: rows of any norm, classes -1 and 1."""
+        """Return the rules of functions that make no privacy claim: rows of any norm, classes -1 and 1."""
         two_classes = _to_core(loss).target_bounds is None
         return cls(
             loss=loss,
@@ -184,7 +184,7 @@ class SumOver:
 
 @dataclass(frozen=True)
 class Description:
-    """What a first pass finds out about some of the parts, whose rows it checks."""
+    """Facts that a first pass finds out about some of the parts, whose rows it checks."""
 
     sums: _core.Sums
     n_columns: int

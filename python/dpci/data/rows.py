@@ -23,7 +23,7 @@ _Resolved = TypeVar("_Resolved")
 
 
 class ModelChoices(Protocol):
-    """What rows, names and targets depend on."""
+    """Choices on which rows, names and targets depend."""
 
     @property
     def rows(self) -> RowDomain:
@@ -110,9 +110,9 @@ def read(
     Parameters
     ----------
     X, y
-        As the caller gave them.
+        Rows and targets as the caller gave them.
     choices : ModelChoices
-        What rows, names and targets depend on.
+        Choices on which rows, names and targets depend.
     resolve : callable
         Called with both numbers. Where the rows are in memory it is called before the targets are looked at: what
         public choices rule out is refused first.

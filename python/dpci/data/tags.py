@@ -51,7 +51,7 @@ def tagged(ids: object, n_rows: int, X: object, key: bytes) -> PartPersons:
     Raises
     ------
     InvalidInput
-        As :func:`dpci.data.persons.numbered`, and for ids of types whose equality cannot be compared between parts.
+        See :func:`dpci.data.persons.numbered`; also for ids of types whose equality cannot be compared between parts.
     """
     cells = checked_ids(ids, n_rows, X)
     numbers = numbers_of(cells)

@@ -101,7 +101,7 @@ def stream(file: PublicFile, *, download: bool = True) -> Iterator[io.BufferedIO
     Raises
     ------
     DatasetUnavailable
-        As in `read`; also for a file without compression, whose checksum is not known.
+        See `read`; also for a file without compression, whose checksum is not known.
     """
     found = find(file)
     path = found.path if found else _download_archive(file, download=download)

@@ -63,7 +63,8 @@ def simulate_kddcup99(
     Returns
     -------
     Dataset
-        As from ``load_kddcup99(percent10=False)``: sparse rows, about 160 bytes each; 1.4 GB at the peak at full size.
+        Counterpart of ``load_kddcup99(percent10=False)``: sparse rows, about 160 bytes each; 1.4 GB at the peak at full
+        size.
 
     Raises
     ------

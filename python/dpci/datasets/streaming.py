@@ -39,7 +39,7 @@ def read_rows(content: BufferedIOBase, layout: Layout, schema: Schema, name: str
     schema : Schema
         The public bounds. Here a category that it does not list is an error: a file of public data holds none.
     name : str
-        What messages call the file.
+        Name of the file in messages.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class Comparison:
     names : tuple of str
         Parameters or contrasts, m of them.
     estimate_a, estimate_b : numpy.ndarray of shape (m,)
-        What each model released.
+        Estimate that each model released.
     std_errors : numpy.ndarray of shape (m,)
         Standard deviation of the error of each difference; on shared data an upper bound.
     pvalues : numpy.ndarray of shape (m,)
@@ -186,7 +186,7 @@ class Estimated(NamedTuple):
 
 
 class ComparedFacts(NamedTuple):
-    """What two results must have in common, and what tells one release from another."""
+    """Facts that two results must have in common, and those that tell one release from another."""
 
     facts: dict[str, Any]
     released: _F64
@@ -235,7 +235,7 @@ def compare(
         Only for two fits with custom losses. A release holds their declared bounds and not their functions: True
         declares that both functions are the same. Without it such fits are refused.
     target : {"regularised", "unregularised"}
-        As in :meth:`PrivateFit.conf_int`, for two results of :func:`dpci.fit`. Rows that one of them does not give are
+        See :meth:`PrivateFit.conf_int`; for two results of :func:`dpci.fit`. Rows that one of them does not give are
         NaN, and ``intervals.refusals`` has the reasons.
 
     Returns

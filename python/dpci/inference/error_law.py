@@ -46,7 +46,7 @@ class ErrorLaw:
         Covariance of the sampling error; the seal's is kept apart because the noise, too, is independent of the data.
         Noise in the matrices can make it indefinite.
     noise : numpy.ndarray of shape (k, k)
-        What the noise of the coefficients is multiplied with, symmetric: H⁻¹/n (objective) or I (output).
+        Symmetric matrix that multiplies the noise of the coefficients: H⁻¹/n (objective) or I (output).
     seal_variance : float
         Variance that the seal adds to each parameter, as if it were normal.
     law : str
@@ -57,7 +57,7 @@ class ErrorLaw:
     least_sampling : numpy.ndarray of shape (k, k), or None
         A covariance that the sampling error has at least, along every contrast.
     factor : float
-        What simulated releases multiplied both covariances by; 1 where the matrices are taken as they are.
+        Factor by which simulated releases multiplied both covariances by; 1 where the matrices are taken as they are.
     shape : float
         Shape of the gamma law of W, whose mean is 1; infinite where the matrices are taken as they are, and W is 1.
     blocks : RowDomain of the core, or None

@@ -41,7 +41,7 @@ class ConfidenceIntervals:
         The reason why a row has no interval, but NaN; None for a row that has one. Used for the unregularised target
         only.
     units : str
-        What the parameters of a fit with a schema are of, "scaled columns" or "units of the table"; otherwise empty.
+        Unit of the parameters of a fit with a schema, "scaled columns" or "units of the table"; otherwise empty.
     """
 
     names: tuple[str, ...]

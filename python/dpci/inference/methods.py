@@ -36,7 +36,7 @@ TRUSTED_COVERAGE = 0.94
 
 
 class Inference(Coefficients):
-    """What follows from released parameters and matrices about the population; k is the number of parameters."""
+    """Statements about the population from released parameters and matrices; k is the number of parameters."""
 
     __slots__ = ()
 
@@ -202,12 +202,12 @@ class Inference(Coefficients):
             The matrix R; or the name of a parameter, a mapping from names to coefficients, or a list of these:
             ``"age"``, ``["age", "hours"]``, ``{"age": 1, "hours": -1}``.
         value : float or array-like of shape (m,)
-            What the linear combinations are under the hypothesis.
+            Values of the linear combinations under the hypothesis.
         method : {"auto", "joint", "by_rows"}
             Which p-value :attr:`WaldTest.pvalue` is. "auto": the joint one where :attr:`moment_noise` is at most 1/2,
             otherwise that by rows.
         target : {"regularised", "unregularised"}
-            As in :meth:`conf_int`; a row of the unregularised target that is not given is an error.
+            See :meth:`conf_int`; a row of the unregularised target that is not given is an error.
 
         Returns
         -------
@@ -283,9 +283,9 @@ class Inference(Coefficients):
         level : float
             Strictly between 0 and 1.
         schema : dpci.schema.Schema, optional
-            As for :meth:`decision_function`.
+            See :meth:`decision_function`.
         target : {"regularised", "unregularised"}
-            As in :meth:`conf_int`; rows that are not given are NaN.
+            See :meth:`conf_int`; rows that are not given are NaN.
 
         Returns
         -------

@@ -40,7 +40,7 @@ class WaldTest:
     df : int
         Number of rows of R.
     pvalue : float
-        That of ``method``.
+        p-value of ``method``.
     method : str
         "joint" or "by_rows".
     pvalue_joint : float
@@ -57,7 +57,7 @@ class WaldTest:
     private : bool
         False for a fit with seeded noise.
     units : str
-        What the parameters of a fit with a schema are of, "scaled columns" or "units of the table"; otherwise empty.
+        Unit of the parameters of a fit with a schema, "scaled columns" or "units of the table"; otherwise empty.
     """
 
     statistic: float

@@ -1,4 +1,4 @@
-"""What the spends of a ledger cost together: exact sums of decimals, and one proved bound where notions mix.
+"""Total cost of the spends of a ledger: exact sums of decimals, and one proved bound where notions mix.
 
 The proofs are in docs/proofs/ledger.md; the numbers in brackets are sections of docs/ledger.md.
 """
@@ -49,7 +49,7 @@ def _printed_within(value: Fraction) -> float:
 
 @dataclass(frozen=True)
 class Reserve:
-    """What the first zCDP spend sets aside from an (epsilon, delta) total; it never changes afterwards [4]."""
+    """Part of an (epsilon, delta) total that the first zCDP spend sets aside; it never changes afterwards [4]."""
 
     order: float
     """The main Renyi order."""

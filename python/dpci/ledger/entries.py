@@ -1,4 +1,4 @@
-"""What a ledger is for, and one spend of it."""
+"""Identity of a ledger, and one spend of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What a ledger is for; fixed when it is created."""
+    """Purpose of a ledger; fixed when it is created."""
 
     id: str
     created: str
@@ -44,11 +44,11 @@ class Entry:
     label : str or None
         The caller's words, see :meth:`dpci.Ledger.labelled`.
     budget : PureDP, ZCDP or ApproxDP
-        What was spent.
+        Budget that was spent.
     reserve : Reserve or None
-        What the first zCDP spend set aside from an (epsilon, delta) total.
+        Part of an (epsilon, delta) total that the first zCDP spend set aside.
     unit : {"row", "person"}
-        What the budget protects.
+        Unit that the budget protects.
     """
 
     number: int

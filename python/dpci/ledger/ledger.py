@@ -56,7 +56,7 @@ class Ledger:
     Parameters
     ----------
     total : PureDP, ZCDP or ApproxDP
-        What all releases may spend together. A PureDP total takes PureDP; ZCDP takes PureDP and ZCDP; ApproxDP takes
+        Total that all releases may spend. A PureDP total takes PureDP; ZCDP takes PureDP and ZCDP; ApproxDP takes
         all three. Numbers count as the decimals that Python prints, so ten times 0.1 is 1.
     neighbors : {"replace_one", "add_remove"}
         The neighbouring relation, one for all releases.
@@ -64,7 +64,7 @@ class Ledger:
         SQLite file. It is created if it does not exist; an existing file must have this total and this relation. It
         holds names of functions, budgets, times and labels, but no data. None: in the memory of this process.
     errors : {"detailed", "private"}
-        What a failed release reports and costs. "detailed": error messages may describe the data, so they are for the
+        Report and cost of a failed release. "detailed": error messages may describe the data, so they are for the
         holder of the data; refused data cost nothing. "private", for services: the budget is spent before the data are
         read. Every later failure raises the same :class:`~dpci.errors.ReleaseFailed`, and the budget stays spent.
         Releases must then be given ``classes`` and ``on_violation="clip"``.
@@ -156,7 +156,7 @@ class Ledger:
 
     @property
     def total(self) -> Budget:
-        """What all releases may spend together."""
+        """Total that all releases may spend."""
         return self._store.identity.total
 
     @property
@@ -166,7 +166,7 @@ class Ledger:
 
     @property
     def errors(self) -> str:
-        """What a failed release reports and costs: "detailed" or "private"."""
+        """Report and cost of a failed release: "detailed" or "private"."""
         return self._store.identity.errors
 
     @property
@@ -196,7 +196,7 @@ class Ledger:
 
     @property
     def spent(self) -> dict[str, float]:
-        """What has been spent in the notion of the total, by the names of its numbers; rounded up.
+        """Sum of all spends in the notion of the total, by the names of its numbers; rounded up.
 
         Under an ApproxDP total delta includes what the first zCDP spend sets aside for all of them.
         """
@@ -227,13 +227,13 @@ class Ledger:
         Parameters
         ----------
         budget : PureDP, ZCDP or ApproxDP
-            What the release spends.
+            Budget that the release spends.
         neighbors : {"replace_one", "add_remove"}
             The relation for which this holds; it must be that of the ledger.
         source : str
-            What releases.
+            Name of the function that releases.
         unit : {"row", "person"}
-            What the release protects; must be that of the entries before.
+            Unit that the release protects; must be that of the entries before.
 
         Returns
         -------

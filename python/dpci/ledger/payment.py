@@ -35,11 +35,11 @@ _Resolved = TypeVar("_Resolved")
 
 
 class PublicChoices(ModelChoices, Protocol):
-    """What reading and paying ask of the choices of a release."""
+    """Choices of a release that reading and paying depend on."""
 
     @property
     def on_violation(self) -> OnViolation:
-        """What happens to rows above the bound."""
+        """Treatment of rows above the bound."""
 
     @property
     def n_public(self) -> int | None:
@@ -55,7 +55,7 @@ class PublicChoices(ModelChoices, Protocol):
 
 @dataclass(frozen=True)
 class Payment:
-    """What one release owes its ledger; nothing if it has no ledger."""
+    """Payment of one release to its ledger; nothing if it has no ledger."""
 
     source: str
     ledger: Ledger | None
@@ -228,7 +228,7 @@ class Till(Generic[_Resolved]):
         Parameters
         ----------
         X, y
-            As the caller gave them.
+            Rows and targets as the caller gave them.
         sums : bool
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
         persons : array-like, optional
@@ -247,12 +247,12 @@ class Till(Generic[_Resolved]):
         rows : Rows
             The rows.
         resolved : object
-            What was calibrated for their numbers of rows and columns.
+            Choices that were calibrated for their numbers of rows and columns.
 
         Raises
         ------
         InvalidInput, RowNormViolation
-            As the release.
+            See the release.
         BudgetExceeded
             If others have spent meanwhile.
         LedgerError

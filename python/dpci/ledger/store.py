@@ -1,4 +1,4 @@
-"""What a ledger holds, an identity and entries that are only ever added, and where: in memory or in an SQLite file."""
+"""Content of a ledger, an identity and entries that are only ever added, and its place: memory or an SQLite file."""
 
 import hashlib
 import json

@@ -239,7 +239,7 @@ def checked_rows(
     rows : Ball or Blocks of dpci.rows, optional
         The public domain of the rows, instead of ``row_norm``.
     on_violation : {"error", "clip"}
-        What to do with rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
+        Treatment of rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
         scale them to the bound. Smaller excesses are always scaled.
     intercept_scale : float, optional
         Constant appended to every row as its last entry, which does not count towards the bound; None: no intercept.

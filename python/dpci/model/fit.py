@@ -126,8 +126,8 @@ def fit(
         or series with the partitions of ``X`` where that is a Dask collection; None if and only if the parts of ``X``
         hold their targets, or the table holds the target of ``schema``.
     budget : PureDP, ZCDP, ApproxDP or GDP
-        What to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under ApproxDP.
-        GDP is for ``mechanism="moments"`` alone.
+        Budget to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under
+        ApproxDP. GDP is for ``mechanism="moments"`` alone.
     l2_strength : float
         Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
         for a custom loss that declares strong convexity, and with ``mechanism="moments"``. There 0 is the default, and
@@ -172,7 +172,7 @@ def fit(
         Append the constant ``intercept_scale`` to every row; its parameter is last and is regularised too, which the
         privacy proof needs.
     intercept_scale : float
-        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+        Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept: short for ``rows=dpci.rows.Ball(row_norm)``. None: 1,
         unless ``rows`` is given. With a schema and neither of the two: its unit ball or its blocks, whichever has the
@@ -181,7 +181,7 @@ def fit(
         Public domain of the rows, without the intercept, in place of ``row_norm``: :class:`dpci.rows.Blocks` bounds
         each column, or group of indicators, by itself.
     on_violation : {"error", "clip"}
-        What to do with rows and real targets beyond their bounds. "clip" scales a row down to its bound, or each of its
+        Treatment of rows and real targets beyond their bounds. "clip" scales a row down to its bound, or each of its
         blocks to the block's bound. The target of the intervals is then that of the clipped records.
     neighbors : {"replace_one", "add_remove"}
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.

@@ -90,7 +90,7 @@ def fit_many(
         For simulations and tests. Each group has a stream of noise of its own, by its position; that of the first group
         is that of :func:`dpci.fit`.
     **keywords
-        Those of :func:`dpci.fit` that say what is fitted. ``classes`` must be given unless every ``y`` has a boolean
+        Keywords of :func:`dpci.fit` that say what is fitted. ``classes`` must be given unless every ``y`` has a boolean
         data type. ``n_public`` holds for every group.
 
     Returns
@@ -102,7 +102,7 @@ def fit_many(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall
-        As :func:`dpci.fit`, with a note that names the group.
+        Errors of :func:`dpci.fit`, with a note that names the group.
     NotConverged
         If the minimiser of one group could not be certified. Nothing is released by any error.
     BudgetExceeded
@@ -113,7 +113,7 @@ def fit_many(
     Warns
     -----
     MomentNoiseWarning, CurvatureWarning, CommonLevelWarning, SeededNoiseWarning
-        As :func:`dpci.fit`: once of each kind, for the first group that has it.
+        Warnings of :func:`dpci.fit`: once of each kind, for the first group that has it.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def release_groups(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
-        As :func:`dpci.fit`, with a note that names the group.
+        Errors of :func:`dpci.fit`, with a note that names the group.
     """
     is_paid = payment.ledger is not None
     tables = {

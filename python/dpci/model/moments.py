@@ -144,7 +144,7 @@ def plan_moments(
     Raises
     ------
     InvalidInput
-        As :func:`fit_moments` before it reads data.
+        Errors of :func:`fit_moments` before it reads data.
     """
     if target != "regularised":
         raise InvalidInput(

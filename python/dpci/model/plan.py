@@ -1,4 +1,4 @@
-"""What a fit will cost and how precise it can be, before any data are seen."""
+"""Cost of a fit and its expected precision, before any data are seen."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -88,10 +88,10 @@ class Plan:
     n_params : int
         Parameters, the intercept included.
     recommended_l2_strength : float or None
-        What public values recommend (docs/choose.md): for predictions, or with ``target="unregularised"`` for intervals
-        without the ridge. None if there is no recommendation.
+        λ that public values recommend (docs/choose.md): for predictions, or with ``target="unregularised"`` for
+        intervals without the ridge. None if there is no recommendation.
     target : str
-        What the recommendation is for: "regularised" or "unregularised".
+        Use of the recommendation: "regularised" or "unregularised".
     noise_std_devs : tuple of float
         Standard deviation of the coefficients' noise, by parameter, the intercept last: of what is added to the
         gradient of the mean objective, or with output perturbation to the parameters.
@@ -103,7 +103,7 @@ class Plan:
     persons : object or None
         How much the rows of a person count, as text by ``str``, where the samples are persons.
     weights : object or None
-        What is public of weights, as text by ``str``.
+        Public bound and total of weights, as text by ``str``.
     """
 
     steps: tuple[Step, ...]
@@ -238,10 +238,10 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     n_features : int, optional
         Columns, without the intercept; None: those of the schema.
     schema : dpci.schema.Schema, optional
-        As for :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
+        See :func:`dpci.fit`; gives the number of columns and the domain of the rows. Where it names a column of
         persons the samples are persons, as ``fit`` demands, and all their rows count unless ``max_rows`` is given.
     target : {"regularised", "unregularised"}
-        What :attr:`Plan.recommended_l2_strength` is for: predictions, or intervals without the ridge, which take a
+        Use of :attr:`Plan.recommended_l2_strength`: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
     like : PrivateFit, or LinearFit or MomentMatrix of dpci.regression, optional
         An earlier fit of similar data with the same columns, loss and unit of privacy, such as last year's release or a

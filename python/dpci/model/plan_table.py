@@ -36,7 +36,7 @@ class PlanEntry:
     mechanism : ObjectivePerturbation or OutputPerturbation
         The mechanism.
     plan : Plan or None
-        What :func:`dpci.plan` says.
+        Plan of :func:`dpci.plan`.
     refusal : str or None
         Why a fit would be refused.
     """
@@ -57,7 +57,7 @@ class PlanTable:
     entries : tuple of PlanEntry
         All combinations, ordered by domain, then by budget, then by mechanism.
     title : str
-        What all entries have in common.
+        Settings that all entries have in common.
     """
 
     entries: tuple[PlanEntry, ...]
@@ -99,7 +99,7 @@ def plan_table(
     Parameters
     ----------
     n_samples, n_features, schema, l2_strength
-        As for :func:`dpci.plan`.
+        See :func:`dpci.plan`.
     budgets : budget or sequence of budgets
         For example ``(dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))``. Notions are not ranked: they
         promise different things.
@@ -108,9 +108,9 @@ def plan_table(
     mechanisms : mechanism or sequence of mechanisms
         Names, or objects that also name the noise.
     like : PrivateFit, optional
-        As for :func:`dpci.plan`: an earlier fit of similar data, whose matrices predict the lengths of the intervals.
+        See :func:`dpci.plan`: an earlier fit of similar data, whose matrices predict the lengths of the intervals.
     **keywords
-        Those of :func:`dpci.plan` that all have in common; ``row_norm`` may stand in place of ``rows``.
+        Keywords of :func:`dpci.plan` that all entries have in common; ``row_norm`` may stand in place of ``rows``.
 
     Returns
     -------

@@ -47,7 +47,7 @@ class PrivateFit(Approvable, Inference):
         Parameters
         ----------
         level, target, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         units : {"table", "scaled"}
             "table": in the units of the table if the fit had a schema, with the scaled parameters in a column of their
             own.
@@ -74,7 +74,7 @@ class PrivateFit(Approvable, Inference):
         Parameters
         ----------
         level, contrast, simultaneous, target
-            As in :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
+            See :meth:`conf_int`; a list of names as ``contrast`` draws some of the parameters.
         units : {"table", "scaled"}
             "scaled": the parameters of the scaled columns, as with a ``contrast``.
         order : {"given", "estimate"}
@@ -130,9 +130,9 @@ class PrivateFit(Approvable, Inference):
         title : str, optional
             Heading of the page; None: the outcome, if a schema names it, and the loss of the model.
         target, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         units
-            As in :meth:`summary`.
+            See :meth:`summary`.
 
         Returns
         -------

@@ -148,7 +148,7 @@ class FitKeywords(ModelKeywords, total=False):
 
 
 class DerivedFacts:
-    """What follows from the public choices of a fit or of a baseline."""
+    """Consequences of the public choices of a fit or of a baseline."""
 
     loss: Loss
     classes: Classes | None

@@ -32,7 +32,7 @@ _CODED: Classes = (-1, 1)
 
 
 class Source(NamedTuple):
-    """What a fit reads: rows and targets, and what makes them of the caller's where they are read at once."""
+    """Input of a fit: rows and targets, and the function that makes them where they are read at once."""
 
     X: Any
     y: Any

@@ -51,9 +51,9 @@ def plan(
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
     budget, classes, l2_strength, mechanism, split, moments, fit_intercept, intercept_scale, row_norm, neighbors
-        As for :func:`fit`.
+        See :func:`fit`.
     n_public, schema
-        As for :func:`fit`.
+        See :func:`fit`.
     contribution, max_rows, weight_bound, weight_total
         As for :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
         samples are persons; ``weight_bound`` plans a fit with weights.
@@ -61,8 +61,8 @@ def plan(
     Returns
     -------
     Plan
-        As :func:`dpci.plan` returns it. ``noise_std_devs`` has the standard deviation of the noise of each parameter,
-        one class after another; there is no recommended ``l2_strength``.
+        Plan as :func:`dpci.plan` returns it. ``noise_std_devs`` has the standard deviation of the noise of each
+        parameter, one class after another; there is no recommended ``l2_strength``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a multinomial fit leaves behind: the record of a fit of all its parameters, the classes, and their JSON form."""
+"""Record of a multinomial fit: the record of a fit of all its parameters, the classes, and their JSON form."""
 
 import json
 from dataclasses import dataclass

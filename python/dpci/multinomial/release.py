@@ -92,11 +92,11 @@ def fit(
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
-        That constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+        Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
     on_violation : {"error", "clip"}
-        What to do with longer rows: refuse the data, or scale the row down to the bound.
+        Treatment of longer rows: refuse the data, or scale the row down to the bound.
     neighbors : {"replace_one", "add_remove"}
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
@@ -133,7 +133,7 @@ def fit(
     NotConverged
         If the minimiser could not be certified. Nothing is released by any error.
     BudgetExceeded, LedgerError, ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

@@ -130,7 +130,7 @@ class MultinomialFit(Approvable):
 
     @property
     def spent(self) -> Budget:
-        """What was spent."""
+        """Budget that was spent."""
         return self._fit.spent
 
     @property
@@ -163,7 +163,7 @@ class MultinomialFit(Approvable):
         Parameters
         ----------
         level, contrast, simultaneous
-            As for :meth:`dpci.PrivateFit.conf_int`; ``{"b:age": 1, "c:age": -1}`` compares two classes.
+            See :meth:`dpci.PrivateFit.conf_int`; ``{"b:age": 1, "c:age": -1}`` compares two classes.
         """
         return self._fit.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
 
@@ -190,7 +190,7 @@ class MultinomialFit(Approvable):
         Parameters
         ----------
         level, contrast, simultaneous
-            As for :meth:`dpci.PrivateFit.odds_ratios`.
+            See :meth:`dpci.PrivateFit.odds_ratios`.
         """
         return self._fit.odds_ratios(level=level, contrast=contrast, simultaneous=simultaneous)
 
@@ -221,9 +221,9 @@ class MultinomialFit(Approvable):
         Parameters
         ----------
         level, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         units
-            As for :meth:`dpci.PrivateFit.summary`.
+            See :meth:`dpci.PrivateFit.summary`.
         """
         shown = self._fit.summary(level=level, simultaneous=simultaneous, units=units)
         return f"Multinomial logistic regression: {self._odds}\n\n{shown}"
@@ -243,9 +243,9 @@ class MultinomialFit(Approvable):
         Parameters
         ----------
         level, contrast, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         units, order, ax
-            As for :meth:`dpci.PrivateFit.plot`.
+            See :meth:`dpci.PrivateFit.plot`.
         """
         return self._fit.plot(
             level=level, contrast=contrast, simultaneous=simultaneous, units=units, order=order, ax=ax
@@ -265,9 +265,9 @@ class MultinomialFit(Approvable):
         Parameters
         ----------
         path, units
-            As for :meth:`dpci.PrivateFit.to_html`.
+            See :meth:`dpci.PrivateFit.to_html`.
         level, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         title : str, optional
             Heading of the page; None: the classes, and which is the reference.
         """
@@ -311,7 +311,7 @@ class MultinomialFit(Approvable):
 
     @property
     def _odds(self) -> str:
-        """What the parameters are."""
+        """Meaning of the parameters."""
         return f"log odds of {', '.join(map(repr, self.classes[1:]))} against {self.classes[0]!r}"
 
     def _blocks(self) -> NDArray[np.float64]:

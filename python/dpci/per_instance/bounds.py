@@ -180,7 +180,7 @@ class Report(SavedReport):
 
     @property
     def hessian_radius(self) -> float | None:
-        """What the largest eigenvalue of the Hessian's noise exceeds with half the failure probability at most."""
+        """Bound on the Hessian noise's largest eigenvalue, exceeded with at most half the failure probability."""
         return self._bounds.hessian_radius
 
     def summary(self) -> str:
@@ -291,7 +291,7 @@ class Report(SavedReport):
         Parameters
         ----------
         text : str or bytes
-            What :meth:`to_json` returned.
+            Text that :meth:`to_json` returned.
         loss : dpci.losses.Custom, optional
             The loss of a report with a custom one, whose code JSON cannot hold.
 

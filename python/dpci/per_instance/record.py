@@ -1,4 +1,4 @@
-"""What one per-instance report leaves behind: a fit, two more releases and public choices, and their JSON form."""
+"""Record of one per-instance report: a fit, two more releases and public choices, and their JSON form."""
 
 import json
 from dataclasses import dataclass

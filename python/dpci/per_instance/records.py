@@ -27,7 +27,7 @@ class Encoded(NamedTuple):
 
 
 class Beside(TypedDict, total=False):
-    """What is said of records beside rows and targets: the person to whom each row belongs, and its weight."""
+    """Values beside the rows and targets of records: the person to whom each row belongs, and its weight."""
 
     persons: ArrayLike | None
     weights: ArrayLike | None
@@ -48,7 +48,7 @@ class RecordLosses(NamedTuple):
     eps3 : numpy.ndarray
         Epsilon of the released Hessian for this record, at half of ``delta``; 0 for a data-independent report.
     delta : numpy.ndarray
-        That of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
+        δ of the budget, of which ``eps2`` and ``eps3`` have one half each. ``eps1`` has none, so the bounds of a
         data-independent report hold without it.
     """
 

@@ -71,7 +71,7 @@ def report(
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for a loss of real targets.
     budget : ApproxDP
-        What to spend, all releases together.
+        Budget to spend, all releases together.
     l2_strength : float
         Regularisation λ > 0 of the mean objective; the sum objective has the ridge n_public * l2_strength.
     n_public : int
@@ -91,7 +91,7 @@ def report(
         correctness, not privacy. A data-dependent report gives one half to the gradient's bound and one half to the
         Hessian's.
     loss : str or object of dpci.losses
-        As for :func:`dpci.fit`.
+        See :func:`dpci.fit`.
     calibration : {"tight", "paper"}
         "tight": all releases are calibrated together. "paper": Kifer, Smith & Thakurta's noise for the coefficients and
         the analytic Gaussian mechanism for the others, each at a third of delta, which costs more.
@@ -103,13 +103,13 @@ def report(
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
-        That constant.
+        Value of that constant.
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100. None: 1.
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
-        What to do with rows beyond their bounds and real targets out of their bounds, here and in later calls.
+        Treatment of rows beyond their bounds and real targets out of their bounds, here and in later calls.
     persons : array-like of shape (n_samples,), optional
         The person to whom each row belongs, as for :func:`dpci.fit`. The bounds are then those of persons, each with
         all rows (docs/per_instance.md, "Persons and weights").
@@ -151,7 +151,7 @@ def report(
     LedgerError
         If the ledger cannot be read or written.
     ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

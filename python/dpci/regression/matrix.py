@@ -44,7 +44,7 @@ class MomentMatrix(ReleaseFacts):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What the targets are called."""
+        """Names of the targets."""
         return self._record.targets
 
     @property
@@ -172,7 +172,7 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         columns, level
-            As in :meth:`means`.
+            See :meth:`means`.
         assume : {"bounded", "normal"}
             "bounded": the largest sampling error that the bounds of the columns allow; the intervals hold for every
             distribution and may be far too long. "normal": the sampling error of a normal column; the intervals are too
@@ -190,7 +190,7 @@ class MomentMatrix(ReleaseFacts):
         Parameters
         ----------
         columns, level
-            As in :meth:`means`.
+            See :meth:`means`.
 
         Returns
         -------

@@ -98,7 +98,7 @@ def release(
         regression are often half as long or less; those of all others are longer (docs/linear_regression.md). True: y
         on all columns.
     on_violation : {"error", "clip"}
-        What to do with numbers outside the bounds. Clipping changes what is estimated.
+        Treatment of numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}
         Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
         added or removed.
@@ -129,7 +129,7 @@ def release(
     RowNormViolation
         For a row above ``row_norm`` with ``on_violation="error"``.
     BudgetExceeded, LedgerError, ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----
@@ -190,7 +190,7 @@ def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> P
     Raises
     ------
     InvalidInput, BudgetExceeded
-        What the ledger would raise.
+        Errors that the ledger would raise.
     """
     if isinstance(ledger, Ledger) and isinstance(ledger.total, PureDP) and isinstance(choices.budget, GDP):
         raise InvalidInput(

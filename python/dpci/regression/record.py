@@ -1,4 +1,4 @@
-"""What the release of a moment matrix leaves behind: released and public values, and their JSON form."""
+"""Record of the release of a moment matrix: released and public values, and their JSON form."""
 
 import json
 import math
@@ -140,7 +140,7 @@ class MomentRecord:
 
     @property
     def divisor(self) -> float:
-        """What divides the sums over the records."""
+        """Divisor of the sums over the records."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
 
     @property
@@ -151,7 +151,7 @@ class MomentRecord:
 
     @property
     def counted(self) -> float:
-        """What the records count together, over the divisor; where it is not public, as the noisy matrix shows it."""
+        """Total count of the records over the divisor; where it is not public, as the noisy matrix shows it."""
         return 1.0 if self.counted_is_public else float(self.matrix[-2, -2]) / self.constant**2
 
     @property
@@ -260,7 +260,7 @@ class MomentRecord:
 
     @property
     def charge(self) -> Budget:
-        """What a ledger counts."""
+        """Budget that a ledger counts."""
         return charge_of(self.total_budget())
 
 
@@ -294,7 +294,7 @@ class ReleaseFacts(Approvable):
 
     @property
     def spent(self) -> GaussianBudget:
-        """What was spent: the whole budget, by the release. A regression costs nothing more."""
+        """Budget that was spent: the whole one, by the release. A regression costs nothing more."""
         return self.budget
 
     @property

@@ -1,4 +1,4 @@
-"""What is released of the residuals of a planned regression, their moments or a gradient, and its JSON form."""
+"""Values released of the residuals of a planned regression, their moments or a gradient, and their JSON form."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -161,9 +161,9 @@ class LinearFit(ReleaseFacts):
         level : float
             Strictly between 0 and 1.
         contrast : array-like of shape (k,) or (m, k), or names, optional
-            As in :meth:`dpci.PrivateFit.conf_int`. None: each coefficient.
+            See :meth:`dpci.PrivateFit.conf_int`. None: each coefficient.
         simultaneous : {"bonferroni", "max_z"}, optional
-            As in :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, as "bonferroni" is.
+            See :meth:`dpci.PrivateFit.conf_int`. Under pure DP "max_z" is the union bound, as "bonferroni" is.
         n_draws, seed : int, optional
             Draws behind "max_z" (None: 20,000) and their seed (None: 0). They are not a release and cost no privacy.
         """

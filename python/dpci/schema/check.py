@@ -1,4 +1,4 @@
-"""What a schema would do to a table: numbers it moves, values it refuses, categories without a row. Not private."""
+"""Effects of a schema on a table: numbers it moves, values it refuses, categories without a row. Not private."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Finding:
     column : str
         Column of the table.
     what : str
-        What is done, in words.
+        Change or refusal, in words.
     n_rows : int
         Number of rows to which it is done.
     refused : bool
@@ -55,14 +55,14 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class SchemaCheck:
-    """What a schema would do to a table, made by ``Schema.check``. Not private: it is for the holder of the data.
+    """Effects of a schema on a table, found by ``Schema.check``. Not private: it is for the holder of the data.
 
     Attributes
     ----------
     n_rows : int
         Rows of the table.
     findings : tuple of Finding
-        What differs from the schema, in the order of its columns.
+        Differences from the schema, in the order of its columns.
     """
 
     n_rows: int

@@ -36,9 +36,9 @@ class NumericColumn:
     transform : {"none", "signed_log"}
         ``signed_log`` applies sign(v) log(1 + abs(v)) to value and bounds before scaling: for money or traffic.
     outside : {"clip", "error"}
-        What happens to a value beyond its bounds.
+        Treatment of a value beyond its bounds.
     missing : "error" or float
-        What happens to a missing value: None, NaN, NA, or the text "", "NA" or "NaN". "error": the data are
+        Treatment of a missing value: None, NaN, NA, or the text "", "NA" or "NaN". "error": the data are
         refused. A public number within the bounds: it replaces the value, and a further column of the matrix,
         ``name=missing``, is 1 in that row and 0 in the others.
     source : str
@@ -157,7 +157,7 @@ class CategoricalColumn:
     reference : str, optional
         Category without a column of its own, with which the others are compared.
     unknown : {"error", "zeros"}
-        What happens to a value that is not in the list: an error, or zeros in all columns. With "zeros" a category that
+        Treatment of a value that is not in the list: an error, or zeros in all columns. With "zeros" a category that
         the table spells in another way matches no row; ``Schema.check`` shows it.
     missing : str, optional
         Category that replaces a missing value (None, NaN, NA, or the text "", "NA" or "NaN"), unless the list has that

@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[^\W\d][\w.]*")
 
 
 class Model(NamedTuple):
-    """What a formula says."""
+    """Model that a formula describes."""
 
     target: str | None
     terms: tuple[Term, ...]

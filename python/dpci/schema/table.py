@@ -68,8 +68,8 @@ class Schema:
     target : ClassTarget, CategoricalTarget or NumericTarget
         The column to be predicted: two classes, several, or a number.
     terms : tuple of Term
-        What the matrix is made of: powers, categories, splines and their products. Each column is in one of them. None
-        given: each column by itself.
+        Powers, categories, splines and their products, of which the matrix is made. Each column is in one of them.
+        None given: each column by itself.
     intercept : bool
         Whether the model has an intercept, which decides how terms are coded; without one, fits need
         ``fit_intercept=False``.
@@ -80,7 +80,7 @@ class Schema:
         ("symmetric") or from 0 to 1 ("unit"), and indicators are 0 and 1: a parameter is what the whole range of a
         number adds, or a category against the reference.
     name, title, source, licence : str
-        What the table is, who described it, and on what terms it may be used.
+        Name and title of the table, the author of its description, and the terms on which it may be used.
     persons : str
         The column of ids where a person may have several rows; "": every row is one record. It is not encoded.
 
@@ -179,12 +179,12 @@ class Schema:
 
     @property
     def row_scale(self) -> float:
-        """What indicators are divided by: sqrt(k), and a little more, or 1 for the encoding "full_range"."""
+        """Number by which indicators are divided: sqrt(k), and a little more, or 1 for the encoding "full_range"."""
         return math.sqrt(len(self._parts)) * ROUNDING_MARGIN if self.encoding == "unit_norm" else 1.0
 
     @property
     def divisors(self) -> NDArray[np.float64]:
-        """What each column of the matrix is divided by after the scale of its column of the table: (len(names),)."""
+        """Divisor of each column of the matrix after the scale of its column of the table: (len(names),)."""
         each = [self._divisor(part) * ROUNDING_MARGIN**part.n_splines for part in self._parts]
         return np.repeat(each, [part.width for part in self._parts])
 
@@ -324,7 +324,7 @@ class Schema:
 
     @functools.cached_property
     def _parts(self) -> tuple[Part, ...]:
-        """What each term, or each column without terms, becomes in the matrix."""
+        """Columns of the matrix for each term, or for each column without terms."""
         if not self.terms:
             return single_parts(self.columns)
         return coded_parts(self.terms, self.columns, intercept=self.intercept)

@@ -1,4 +1,4 @@
-"""What a model is made of: products of powers, categories and splines of the columns of a table."""
+"""Terms of a model: products of powers, categories and splines of the columns of a table."""
 
 import dataclasses
 import itertools

@@ -33,7 +33,7 @@ _ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS, *_COLUMNS)
 
 
 class Common(TypedDict):
-    """What both kinds of result hold."""
+    """Fields that both kinds of result have."""
 
     names: tuple[str, ...]
     target: NDArray[np.float64]

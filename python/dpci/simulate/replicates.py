@@ -85,7 +85,7 @@ class Phase:
     Parameters
     ----------
     name : str
-        What they are for.
+        Name of the phase.
     first : int
         Number of the first replicate: the randomness of a replicate depends on its number and the seed alone.
     count : int

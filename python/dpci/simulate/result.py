@@ -1,4 +1,4 @@
-"""What a study found: coverage and lengths, by parameter and on average. Never private."""
+"""Findings of a study: coverage and lengths, by parameter and on average. Never private."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +20,7 @@ _F64 = NDArray[np.float64]
 
 
 class _Study:
-    """What both kinds of study show: their columns by parameter as a table, a frame and plain values."""
+    """View of both kinds of study: their columns by parameter as a table, a frame and plain values."""
 
     private: ClassVar[bool] = False
     names: tuple[str, ...]

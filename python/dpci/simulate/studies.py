@@ -96,7 +96,7 @@ def coverage(
     Parameters
     ----------
     X, y
-        As for :func:`dpci.fit`. Sparse rows and rows that occur many times make a study fast.
+        See :func:`dpci.fit`. Sparse rows and rows that occur many times make a study fast.
     n_replicates : int
         Replicates with intervals.
     n_variability : int
@@ -131,7 +131,7 @@ def coverage(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
-        As :func:`dpci.fit`; also for a checkpoint that is damaged or belongs to another study.
+        See :func:`dpci.fit`; also for a checkpoint that is damaged or belongs to another study.
     DpciError
         If a required optional package is not installed.
 
@@ -235,13 +235,13 @@ def variability(
     Parameters
     ----------
     X, y
-        As for :func:`dpci.fit`.
+        See :func:`dpci.fit`.
     n_variability : int
         Replicates, at least 2.
     level : float
         Share of the replicates within a variability interval.
     seed, progress, configs, checkpoint, n_threads, parallel, **keywords
-        As for :func:`coverage`.
+        See :func:`coverage`.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def variability(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, DpciError
-        As for :func:`coverage`.
+        See :func:`coverage`.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""What the private estimators share: parameters become keywords of a fit, and a fit becomes fitted attributes."""
+"""Base of the private estimators: parameters become keywords of a fit, and a fit becomes fitted attributes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         **keywords
-            Those of the method of ``result_``, such as ``level`` and ``contrast``.
+            Keywords of the method of ``result_``, such as ``level`` and ``contrast``.
 
         Returns
         -------
@@ -225,7 +225,7 @@ class PrivateLinearEstimator(PrivateEstimator):
         ValueError
             For data that scikit-learn refuses.
         RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
-            As :func:`dpci.fit`. Nothing is released by any error.
+            See :func:`dpci.fit`. Nothing is released by any error.
 
         Warns
         -----
@@ -233,7 +233,7 @@ class PrivateLinearEstimator(PrivateEstimator):
             If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
             scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
         SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning, CommonLevelWarning
-            As :func:`dpci.fit`.
+            See :func:`dpci.fit`.
         """
         warn_of_fitting()
         check_unit_columns(None, X, persons=persons, weights=sample_weight)

@@ -1,4 +1,4 @@
-"""What private classifiers share: labels, their order and their types."""
+"""Labels of private classifiers, their order and their types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -41,7 +41,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
+        Treatment of rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
         data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,
@@ -212,7 +212,7 @@ class PrivateLinearSVC(PrivateClassifier):
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
+        Treatment of rows beyond their bounds: scale them into the bounds, which is part of the model, or refuse the
         data.
     classes : (negative, positive), optional
         The public classes in increasing order. None: (False, True) where ``y`` has a boolean data type; other labels,

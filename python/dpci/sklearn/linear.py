@@ -45,7 +45,7 @@ class Counts:
 
 
 class MomentEstimator(RegressorMixin, PrivateEstimator):
-    """What all estimators that are fitted from a released moment matrix have in common."""
+    """Base of all estimators that are fitted from a released moment matrix."""
 
     ledger: Ledger | None
     weight_bound: float | None
@@ -156,7 +156,7 @@ class PrivateLinearRegression(MomentEstimator):
         Intervals that do not assume errors of equal variance (HC0), for a tenth of the budget; needs the intercept.
         With persons or weights they are so in any case.
     on_violation : {"clip", "error"}
-        What to do with numbers beyond their bounds: move them to the bounds, which is part of the model, or refuse the
+        Treatment of numbers beyond their bounds: move them to the bounds, which is part of the model, or refuse the
         data.
     fit_intercept : bool
         Whether there is an intercept.
@@ -289,7 +289,7 @@ class PrivateLinearRegression(MomentEstimator):
         ValueError
             For data that scikit-learn refuses.
         RowNormViolation, BudgetExceeded, LedgerError, ReleaseFailed
-            As :func:`dpci.regression.release`. Nothing is released by any error.
+            See :func:`dpci.regression.release`. Nothing is released by any error.
 
         Warns
         -----

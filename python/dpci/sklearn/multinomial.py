@@ -50,7 +50,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the intercept. None: 1.
     on_violation : {"clip", "error"}
-        What to do with longer rows: scale them to the bound, which is part of the model, or refuse the data.
+        Treatment of longer rows: scale them to the bound, which is part of the model, or refuse the data.
     classes : sequence of labels, optional
         The public classes, 3 to 20 of them, the reference first. None: inferred from ``y``, with a
         ``PrivacyLeakWarning``; the reference is then the smallest label.
@@ -194,7 +194,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         ValueError
             For data that scikit-learn refuses.
         RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
-            As :func:`dpci.multinomial.fit`. Nothing is released by any error.
+            See :func:`dpci.multinomial.fit`. Nothing is released by any error.
 
         Warns
         -----

@@ -47,7 +47,7 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows beyond their bounds and counts above ``count_bound``: scale and lower them, which is part
+        Treatment of rows beyond their bounds and counts above ``count_bound``: scale and lower them, which is part
         of the model, or refuse the data.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.

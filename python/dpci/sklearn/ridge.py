@@ -54,7 +54,7 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
     on_violation : {"clip", "error"}
-        What to do with rows beyond their bounds and targets above ``target_bound``: scale them into the bounds, which
+        Treatment of rows beyond their bounds and targets above ``target_bound``: scale them into the bounds, which
         is part of the model, or refuse the data.
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.

@@ -160,7 +160,7 @@ class PrivateGridSearch(BaseEstimator):
         ValueError, TypeError
             For data, and for a grid, that scikit-learn refuses.
         RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
-            As :func:`dpci.tuning.tune`. Nothing is released by any error.
+            See :func:`dpci.tuning.tune`. Nothing is released by any error.
 
         Warns
         -----
@@ -226,7 +226,7 @@ class PrivateGridSearch(BaseEstimator):
         Parameters
         ----------
         **keywords
-            Those of :meth:`dpci.PrivateFit.conf_int`, such as ``level`` and ``contrast``.
+            Keywords of :meth:`dpci.PrivateFit.conf_int`, such as ``level`` and ``contrast``.
 
         Returns
         -------

@@ -181,7 +181,7 @@ class PublicScaler(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of str objects
-            As ``schema.names``.
+            Names of ``schema.names``.
         """
         return np.array(self._checked_schema().names, dtype=object)
 

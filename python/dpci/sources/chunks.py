@@ -234,7 +234,7 @@ class Chunks:
         beside : sequence of str
             Columns of persons and of weights, which ``fit(persons=, weights=)`` names.
         together : str, optional
-            As for :meth:`from_csv`.
+            See :meth:`from_csv`.
 
         Raises
         ------

@@ -95,11 +95,11 @@ def release_counts(
     sizes : mapping
         The true numbers, of persons where the records are persons.
     budget : Budget
-        What the counts spend.
+        Budget that the counts spend.
     least : float
         A public number: smaller counts are raised to it.
     n_threads, seed
-        As for a fit; the noise is independent of that of fits with this seed.
+        Threads and seed of a fit; the noise is independent of that of fits with this seed.
 
     Returns
     -------

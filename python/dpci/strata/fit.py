@@ -134,7 +134,7 @@ def fit_strata(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall
-        As :func:`dpci.fit`, with a note that names the stratum; also for a stratum without records.
+        Errors of :func:`dpci.fit`, with a note that names the stratum; also for a stratum without records.
     NotConverged
         If the minimiser of one stratum could not be certified. Nothing is released by any error.
     BudgetExceeded
@@ -145,7 +145,7 @@ def fit_strata(
     Warns
     -----
     MomentNoiseWarning, CurvatureWarning, CommonLevelWarning, SeededNoiseWarning
-        As :func:`dpci.fit`; each kind once, for the first stratum that it concerns.
+        Warnings of :func:`dpci.fit`; each kind once, for the first stratum that it concerns.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         Parameters
         ----------
         parameter, level
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         order : {"given", "estimate"}
             Strata in the given order, or with the largest estimate on top.
         ax : matplotlib.axes.Axes, optional
@@ -182,7 +182,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         Raises
         ------
         InvalidInput
-            As :meth:`conf_int`.
+            See :meth:`conf_int`.
         DpciError
             If matplotlib is not installed.
         """

@@ -87,7 +87,7 @@ def tune(
     y : array-like of shape (n_samples,), optional
         Targets, as for :func:`dpci.fit`.
     budget : PureDP, ZCDP or ApproxDP
-        What to spend, choice and fit together.
+        Budget to spend, choice and fit together.
     schema : dpci.schema.Schema, optional
         Public description of the table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is given, rows
         lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
@@ -137,9 +137,9 @@ def tune(
     RegularizationTooSmall
         If objective perturbation needs a larger ``l2_strength`` for a candidate, at its part of records and budget.
     RowNormViolation, NotConverged
-        As :func:`dpci.fit`. Nothing is released by any error.
+        See :func:`dpci.fit`. Nothing is released by any error.
     BudgetExceeded, LedgerError, ReleaseFailed
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

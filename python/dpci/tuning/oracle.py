@@ -48,13 +48,13 @@ def oracle_not_private(
     y : array-like of shape (n_samples,)
         Targets, as for :func:`dpci.fit`.
     budget : PureDP, ZCDP or ApproxDP
-        What each simulated model spends.
+        Budget that each simulated model spends.
     candidates : iterable of mappings
-        As for :func:`tune`, and checked likewise; no radius is needed, and models without one are not moved.
+        See :func:`tune`; checked likewise, but no radius is needed, and models without one are not moved.
     n_runs : int
         Simulated models per candidate.
     validation_loss : str or object of dpci.losses, optional
-        As for :func:`tune`.
+        See :func:`tune`.
     **keywords
         Keywords of :func:`dpci.fit` for all candidates; ``seed`` (0 if not given) makes the search repeatable.
 

@@ -1,4 +1,4 @@
-"""What a tuning returns: the chosen candidate, its fit, and what the choice spent; released and public values only."""
+"""Result of a tuning: the chosen candidate, its fit, and what the choice spent; released and public values only."""
 
 import dataclasses
 import json
@@ -63,7 +63,7 @@ class SelectedFit(Released[FitRecord]):
 
     @property
     def spent(self) -> Budget:
-        """What the whole tuning spent: a model that was selected costs no less than its selection."""
+        """Budget that the whole tuning spent: a model that was selected costs no less than its selection."""
         return self.budget
 
     @property
@@ -112,7 +112,7 @@ class TuneResult(Approvable):
         The fit at the chosen parameters, with the rest of the budget and fresh noise: a MultinomialFit for three or
         more classes. With ``selection_share=1`` the model that was chosen, which has no intervals.
     budget : PureDP, ZCDP or ApproxDP
-        What was asked for, choice and fit together.
+        Budget that was asked for, choice and fit together.
     """
 
     params: Mapping[str, Any]
@@ -136,7 +136,7 @@ class TuneResult(Approvable):
 
     @property
     def spent(self) -> Budget:
-        """What choice and fit spent together: the budget."""
+        """Budget that choice and fit spent together: the whole one."""
         return self.budget
 
     @property

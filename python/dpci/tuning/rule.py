@@ -34,7 +34,7 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     n_params : int
         Number of parameters d, the intercept included.
     budget : PureDP, ZCDP or ApproxDP
-        What the fit will spend.
+        Budget that the fit will spend.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def curve(
     Parameters
     ----------
     X, y
-        As for :func:`dpci.fit`. The rows are copied, and equal rows are merged if this at least halves their number.
+        See :func:`dpci.fit`. The rows are copied, and equal rows are merged if this at least halves their number.
     at : PureDP, ZCDP or ApproxDP
         The measuring budget. Other budgets differ from it in their first number, epsilon, or rho under zCDP, and have
         the same delta.
@@ -98,7 +98,7 @@ def curve(
     Raises
     ------
     InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged
-        As :func:`dpci.fit`.
+        See :func:`dpci.fit`.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""What a utility curve measures: the loss, the accuracy with its step made smooth, or the caller's own function."""
+"""Measures of a utility curve: the loss, the accuracy with its step made smooth, or the caller's own function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

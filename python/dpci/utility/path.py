@@ -1,4 +1,4 @@
-"""What changes with the budget along a utility curve: the noise scale, and the regularisation that Kifer et al. add."""
+"""Changes with the budget along a utility curve: the noise scale, and the regularisation that Kifer et al. add."""
 
 import math
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What a released model estimates: linear functions of a target, scaled or in the units of a table."""
+"""Targets that a released model estimates: linear functions of them, scaled or in the units of a table."""

@@ -23,7 +23,7 @@ from dpci.released.model import record_of
 
 
 class Coefficients(FitFacts):
-    """What released parameters estimate; k is the number of parameters."""
+    """Coefficients that released parameters estimate; k is the number of parameters."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Coefficients(FitFacts):
         Parameters
         ----------
         target : {"regularised", "unregularised"}
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class Coefficients(FitFacts):
         Parameters
         ----------
         level, simultaneous, target
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         contrast : array-like of shape (k,) or (m, k), or names, optional
             Linear combinations of the coefficients, as in :meth:`conf_int`: ``{"age": 10}`` is for ten years. None:
             each coefficient but the intercept.
@@ -109,9 +109,9 @@ class Coefficients(FitFacts):
         Parameters
         ----------
         level, simultaneous
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
         contrast : array-like of shape (k,) or (m, k), or names, optional
-            As in :meth:`odds_ratios`. None: each coefficient but the intercept.
+            See :meth:`odds_ratios`. None: each coefficient but the intercept.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class Coefficients(FitFacts):
             One value for each column of the schema, such as ``{"age": 40, "sex": "F"}``. The values must be public;
             means of the data are not.
         level, simultaneous, target
-            As in :meth:`conf_int`.
+            See :meth:`conf_int`.
 
         Raises
         ------

@@ -97,7 +97,7 @@ class TableUnits:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What each coefficient is per, or against: "per year", "against F"."""
+        """Unit or reference of each coefficient: "per year", "against F"."""
         return self._units
 
     @property

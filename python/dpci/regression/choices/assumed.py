@@ -1,4 +1,4 @@
-"""What a plan assumes of the data: second moments of columns and target, from public statements alone."""
+"""Assumptions of a plan about the data: second moments of columns and target, from public statements alone."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _ROWS = 20_000
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a plan of a linear regression assumes of the data; all of it is public.
+    """Assumptions of a plan of a linear regression about the data; all of them are public.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a plan expects a release to hold: the matrix of an earlier release, and residual moments."""
+"""Release that a plan expects: the matrix of an earlier release, and residual moments."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -37,7 +37,7 @@ REFINED_SHARE = 0.6
 
 
 class MatrixKeywords(CoreCounts):
-    """What a specification takes besides its budget and the regressions that are planned."""
+    """Keywords of a specification besides its budget and the regressions that are planned."""
 
     n_samples: int
     n_columns: int
@@ -64,7 +64,7 @@ def specified(
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixChoices:
-    """What the caller of :func:`dpci.regression.release` chooses."""
+    """Choices of the caller of :func:`dpci.regression.release`."""
 
     budget: GaussianBudget
     bounds: Bounds | None
@@ -131,7 +131,7 @@ class MatrixChoices:
 
     @property
     def charge(self) -> Budget:
-        """What a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
+        """Budget that a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
         return charge_of(self.budget)
 
     def place(self, n_columns: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -168,7 +168,7 @@ class MatrixChoices:
         Raises
         ------
         InvalidInput
-            As :meth:`planned`.
+            See :meth:`planned`.
         """
         return named_regressions("refine", self.refine, *self.names(names, n_columns))
 

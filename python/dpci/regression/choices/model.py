@@ -26,11 +26,11 @@ class Place(Protocol):
 
     @property
     def target(self) -> str:
-        """What the targets are called."""
+        """Name of the targets."""
 
     @property
     def middle(self) -> _F64:
-        """Of the bounds of each column."""
+        """Middle of the bounds of each column."""
 
     @property
     def scale(self) -> _F64:
@@ -42,7 +42,7 @@ class Place(Protocol):
 
     @property
     def target_middle(self) -> float:
-        """Of the bounds of the targets."""
+        """Middle of the bounds of the targets."""
 
     @property
     def target_weight(self) -> float:
