@@ -139,7 +139,7 @@ class Seal:
     distance: float
     """Greatest Euclidean distance of computed to ideal values."""
     std_dev: float
-    """Of the noise in one number."""
+    """Standard deviation of the noise in one number."""
     cost: dict[str, float]
     """Parameters of a budget."""
 
@@ -191,7 +191,7 @@ class RowDomain:
     """Bound on the Euclidean norm of a row."""
     is_ball: bool
     bounds: list[float]
-    """Of the blocks; empty for a ball."""
+    """Bounds of the blocks; empty for a ball."""
     members: list[int]
     """The block of each column; empty for a ball."""
     def with_constant(self, scale: float) -> RowDomain:
@@ -241,15 +241,15 @@ class Spec:
     l2_strength: float
     """With what the variant cms11 added to it."""
     slope_bound: float
-    """Of the loss on the domain."""
+    """Slope bound of the loss on the domain."""
     curvature_bound: float
     strong_convexity: float
-    """Of the objective, for every data set."""
+    """Strong convexity of the objective, for every data set."""
     divisor: float
-    """What divides sums over records that weigh at most 1: n_samples, or the total over the greatest weight."""
+    """Divisor of sums over records that weigh at most 1: n_samples, or the total over the greatest weight."""
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: float
-    """Of the coefficients: 1/rate or standard deviation."""
+    """Noise scale of the coefficients: 1/rate or standard deviation."""
     noise_scale_slope: float
     """Its derivative in epsilon, or in rho under zCDP; delta, l2_strength and the shares fixed."""
     coefficient_share: float
@@ -652,7 +652,7 @@ class MomentMatrixSpec:
     target_weight: float
     """By which targets are multiplied."""
     noise_std_dev: float
-    """Of an isometric coordinate of the noise in the matrix, the seal's included."""
+    """Standard deviation of an isometric coordinate of the noise in the matrix, the seal's included."""
 
     def planned(self, matrix: _F64, levels: list[list[float]] = ...) -> PlannedMatrixDict:
         """Steps and seals of a release if the matrix and the levels were these."""
@@ -864,7 +864,7 @@ class ReportDict(TypedDict):
     params: _F64
     gradient: _F64 | None
     hessian: _F64 | None
-    """Of the sum objective, (k, k)."""
+    """Hessian of the sum objective, (k, k)."""
     noise_scale: float
     """Standard deviation of the coefficients' noise."""
     steps: list[Step]
@@ -929,7 +929,7 @@ class RecordBounds:
     ) -> RecordBounds:
         """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
     hessian_radius: float | None
-    """What the greatest eigenvalue of the Hessian's noise is taken to be at most."""
+    """Assumed upper bound on the greatest eigenvalue of the Hessian's noise."""
     def evaluate(
         self,
         x: _Features,
@@ -996,14 +996,14 @@ class UtilityCenter:
 
     params: _F64
     hessian: _F64
-    """Of the regularised risk."""
+    """Hessian of the regularised risk."""
 
 @final
 class Utility:
     """A data set with the loss that is fitted to it; specs below bring noise scale and l2_strength of a budget."""
 
     total: float
-    """What all rows count together: the divisor of means."""
+    """Total count of the rows: the divisor of means."""
 
     def __new__(
         cls,
@@ -1071,11 +1071,11 @@ class TuningFacts(TypedDict):
     """Facts of a tuning after calibration; fields that a method does not have are None."""
 
     model_budget: dict[str, float]
-    """Of the model of a candidate, or of one run without its score."""
+    """Budget of the model of a candidate, or of one run without its score."""
     score_budget: dict[str, float]
-    """Of the exponential mechanism, or of the score of one run."""
+    """Budget of the exponential mechanism, or of the score of one run."""
     radii: list[float]
-    """Of the ball in which each candidate is scored."""
+    """Radius of the ball in which each candidate is scored."""
     score_noise: Literal["gumbel", "laplace", "gaussian"]
     score_scale: float
     score_sensitivity: float

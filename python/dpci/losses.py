@@ -331,13 +331,13 @@ NAMES = (*BUILT_IN, Custom.name)
 PARAMETERS = tuple(dict.fromkeys(part.name for kind in BUILT_IN.values() for part in fields(kind)))
 """Parameters by which two losses of one name differ."""
 LOG_ODDS = (Logistic.name, SoftLogistic.name)
-"""Those whose linear predictor is the logarithm of odds."""
+"""Losses whose linear predictor is the logarithm of odds."""
 COUNTS = (Poisson.name, NegativeBinomial.name)
-"""Those whose linear predictor is the logarithm of a mean."""
+"""Losses whose linear predictor is the logarithm of a mean."""
 PROBABILISTIC = (*LOG_ODDS, Probit.name, CLogLog.name)
-"""Those that model a probability."""
+"""Losses that model a probability."""
 LOCATIONS = (Squared.name, Huber.name, Quantile.name)
-"""Those whose linear predictor is in the units of the target."""
+"""Losses whose linear predictor is in the units of the target."""
 
 
 SEVERAL = "multinomial"

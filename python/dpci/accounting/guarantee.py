@@ -45,7 +45,7 @@ class Guarantee:
     profile: _core.ObjectiveProfile | None
     """How Gaussian objective perturbation composes; None for other mechanisms."""
     shift: float
-    """Of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
+    """Shift of Gaussian objective perturbation: LR/std_dev, with the slope bound L and the row bound R."""
     mu: float
     """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed; under GDP its mu."""
     seal: tuple[float, float, float] = (0.0, 0.0, 0.0)

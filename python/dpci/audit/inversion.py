@@ -87,7 +87,7 @@ class _Attribute(NamedTuple):
     columns: tuple[int, ...]
     levels: tuple[Hashable, ...]
     values: _F64
-    """Of shape (levels, columns)."""
+    """Values, of shape (levels, columns)."""
     prior: _F64
 
 

@@ -81,7 +81,7 @@ class BaselineRecord:
     persons: Persons | None = None
     """How much the rows of a person count, where the records are persons; None where they are rows."""
     weights: Weights | None = None
-    """What is public of the weights of records; None where each counts once."""
+    """Public bound and total of the weights of records; None where each counts once."""
 
     @property
     def table(self) -> None:

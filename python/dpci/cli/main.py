@@ -28,7 +28,7 @@ NOT_DELIVERED: Final = 74
 """EX_IOERR of sysexits.h."""
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
-"""What a shell reports of a program that SIGPIPE ends."""
+"""Exit code that a shell reports of a program that SIGPIPE ends."""
 _LONGEST: Final = 4_000
 _CODES: Final[dict[type, int]] = {
     BudgetExceeded: BUDGET_EXCEEDED,

@@ -28,7 +28,7 @@ from dpci.rows import Ball, RowDomain, core_rows
 _GREATEST_NORM = sys.float_info.max
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-"""What parts without persons and weights have beside their rows."""
+"""Values beside the rows of parts without persons and weights."""
 
 
 class Mergeable(Protocol):
@@ -192,7 +192,7 @@ class Description:
     tags: tuple[NDArray[np.uint64], ...] = ()
     """Hashes of the persons of each part."""
     kind: str | None = None
-    """What their ids are."""
+    """Kind of their ids."""
 
     @property
     def n_rows(self) -> int:

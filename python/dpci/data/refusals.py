@@ -9,11 +9,11 @@ class Refusal(NamedTuple):
     """A refusal that depends on data."""
 
     what: str
-    """What is refused."""
+    """Data that are refused."""
     when: str
     """Before the fit computes anything, during it, or at any time."""
     shows: str
-    """What the message shows of the data."""
+    """Part of the data that the message shows."""
     remains: bool = False
     """Whether it can still occur with ``on_violation="clip"``, explicit classes and finite, well-formed input."""
 

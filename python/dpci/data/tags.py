@@ -25,7 +25,7 @@ _OF_TYPES: Final[dict[type, tuple[str, Callable[[Any], bytes]]]] = {
     date: ("dates", lambda cell: cell.isoformat().encode()),
     UUID: ("UUIDs", lambda cell: cell.bytes),
 }
-"""What ids of a type are called, and bytes that are equal for equal ids."""
+"""Name of the ids of a type, and bytes that are equal for equal ids."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +37,7 @@ class PartPersons:
     tags: _U64
     """The keyed hash of each person's id, of 128 bits in two numbers."""
     kind: str | None
-    """What the ids are; None without rows. One person could have two ids of different kinds."""
+    """Kind of the ids; None without rows. One person could have two ids of different kinds."""
 
     @property
     def for_core(self) -> tuple[NDArray[np.int64], _U64]:

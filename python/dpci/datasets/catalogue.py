@@ -32,7 +32,7 @@ class PublicFile:
     """Below `DPCI_DATA` or the cache; a copy compressed by gzip has ``.gz`` appended."""
     url: str
     sha256: str
-    """Of the uncompressed content in its canonical form, or of the archive as published: see `sha256_of`."""
+    """Checksum of the uncompressed content in its canonical form, or of the archive as published: see `sha256_of`."""
     sha256_of: Literal["content", "archive"] = "content"
     """An archive is verified as it is, and its content is streamed: it would be too large to be held as text."""
     member: str | None = None

@@ -20,7 +20,7 @@ from dpci.errors import InvalidInput
 _GRID = 1.0 + np.exp2(np.arange(-4, 25) / 2.0)
 """Orders besides the main one. Part of the format of ledgers: a reserve written yesterday means the same tomorrow."""
 _SHARED = 0.9
-"""Of the delta that is left the reserve takes this share, and of the reserve the main order takes this share."""
+"""Share of the remaining delta that the reserve takes, and share of the reserve that the main order takes."""
 _ULPS = 16
 """Relative room for the rounding of one evaluation in f64, in units of 2**-52; each term of a sum adds one."""
 _LEAST_DELTA = 1e-290

@@ -11,7 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.ledger.composition import Reserve
 
 Unit: TypeAlias = Literal["row", "person"]
-"""What a release may protect: rows, or persons with all of their rows."""
+"""Unit that a release may protect: rows, or persons with all of their rows."""
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 _LONGEST_TEXT = 1000

@@ -57,7 +57,7 @@ class ReportRecord(Approvable):
     fit: FitRecord
     kind: str
     shares: tuple[float, ...] | None
-    """Of (coefficients, gradient, Hessian); None for a data-independent report."""
+    """Shares of (coefficients, gradient, Hessian); None for a data-independent report."""
     simultaneous: bool
     failure_probability: float
     bound: str

@@ -31,7 +31,7 @@ class GradientNoise:
     """The noise of a released gradient, the mean squared residual that comes with it, and what its cap may cut off."""
 
     std_dev: float
-    """Of each coordinate, the seal's included."""
+    """Standard deviation of the noise in each coordinate, the seal's included."""
     degrees: float
     """Shape of the gamma variable that makes it normal; infinite for normal noise."""
     square: float

@@ -59,15 +59,15 @@ class MomentRecord:
     matrix: _F64
     """Mean of zz', z = (scaled row, constant, weighted target), shape (k + 2, k + 2)."""
     residuals: tuple[ResidualMoments, ...]
-    """Of the residuals of planned regressions."""
+    """Moments of the residuals of planned regressions."""
     columns: tuple[str, ...]
-    """Of X, and behind them all targets but the last."""
+    """Names of the columns of X, and behind them of all targets but the last."""
     target: str
-    """What the last target is called: by the schema, the caller, or "y"; with underscores where a column is."""
+    """Name of the last target: by the schema, the caller, or "y"; with underscores where a column is."""
     named_columns: bool
     """Whether the names came with the caller's table."""
     middle: _F64
-    """Of the bounds of each column; 0 with a bound on the norm."""
+    """Middle of the bounds of each column; 0 with a bound on the norm."""
     scale: _F64
     """Half the width of the bounds of each column; 1 with a bound on the norm."""
     constant: float

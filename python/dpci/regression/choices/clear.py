@@ -101,7 +101,7 @@ class Case:
     columns: tuple[str, ...]
     n_samples: int
     budget: GaussianBudget
-    """Of the payment."""
+    """Budget of the payment."""
 
     @cached_property
     def spec(self) -> _core.MomentMatrixSpec:

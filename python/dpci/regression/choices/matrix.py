@@ -68,9 +68,9 @@ class MatrixChoices:
 
     budget: GaussianBudget
     bounds: Bounds | None
-    """Of the columns, by which they are moved and scaled; None: they are used as they are."""
+    """Bounds of the columns, by which they are moved and scaled; None: they are used as they are."""
     domain: RowDomain | None
-    """Of the rows before that; None: the columns have bounds alone."""
+    """Domain of the rows before that; None: the columns have bounds alone."""
     targets: Targets
     robust: tuple[Regression, ...] = ()
     """The regressions that are to have a robust covariance."""

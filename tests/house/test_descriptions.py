@@ -1,0 +1,92 @@
+"""The first word of a description is the noun of the thing, or a verb: never one that points at something else."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# "What is public of a fit", "Of the noise", "Those of a sample", "As for fit" say what the thing is only to a reader of the code.
+POINTS_ELSEWHERE = re.compile(r"[\W_]*(?:what|of|that|those|as)\b", re.IGNORECASE)
+# A block of documentation of Rust, or of comments on an attribute of Python: its first line, after the mark.
+FIRST_LINES = {
+    ".rs": re.compile(r"(?<!/)(//[/!])(?!/) ?(.*)"),
+    ".py": re.compile(r"\s*(#:) ?(.*)"),
+    ".pyi": re.compile(r"\s*(#:) ?(.*)"),
+}
+
+
+def commented(text, suffix):
+    """First lines of the blocks of comments that document something, each with its number."""
+    before = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = FIRST_LINES[suffix].match(line.lstrip() if suffix == ".rs" else line)
+        mark = found[1] if found else ""
+        if found and mark != before:
+            yield number, found[2]
+        before = mark
+
+
+def documented(text):
+    """First lines of docstrings, also of those below an attribute, and of the descriptions of their parameters."""
+    for node in ast.walk(ast.parse(text)):
+        for part in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
+            value = part.value if isinstance(part, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                lines = value.value.splitlines()
+                yield value.lineno, lines[0]
+                margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
+                for i, (name, first) in enumerate(zip(lines[1:], lines[2:], strict=False), 1):
+                    if re.match(rf" {{{margin}}}\S", name) and re.match(rf" {{{margin + 4}}}\S", first):
+                        yield value.lineno + i + 1, first.strip()
+
+
+def descriptions(path, text):
+    """First lines of all descriptions of a file, each with its number."""
+    yield from commented(text, path.suffix)
+    if path.suffix != ".rs":
+        yield from documented(text)
+
+
+def test_a_description_begins_with_what_the_thing_is():
+    files = [path for suffix in FIRST_LINES for path in (ROOT / "rust").rglob(f"*{suffix}")]
+    files += [path for suffix in FIRST_LINES for path in (ROOT / "python" / "dpci").rglob(f"*{suffix}")]
+    read = [(path, found) for path in sorted(files) for found in descriptions(path, path.read_text(encoding="utf-8"))]
+    assert len(read) > 7_000
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {first}" for path, (number, first) in read if POINTS_ELSEWHERE.match(first)
+    ]
+    assert found == []
+
+
+def test_the_reader_finds_every_kind_of_description():
+    rust = "//! What a file is for.\n//! And more.\n\n/// The law.\n/// Of the noise.\nfn f() {\n    /// As of g.\n    x: i32, // that\n"
+    assert [number for number, _ in descriptions(Path("f.rs"), rust)] == [1, 4, 7]
+    python = '''"""Of a module."""
+
+#: That of the noise.
+#: And more.
+RATE = 1
+
+
+class Law:
+    """A law.
+
+    Parameters
+    ----------
+    scale : float
+        What it is multiplied with.
+        As before.
+    """
+
+    scale: float
+    """Those of a law."""
+'''
+    found = [(number, first) for number, first in descriptions(Path("f.py"), python) if POINTS_ELSEWHERE.match(first)]
+    assert sorted(found) == [
+        (1, "Of a module."),
+        (3, "That of the noise."),
+        (14, "What it is multiplied with."),
+        (19, "Those of a law."),
+    ]
+    assert not POINTS_ELSEWHERE.match("Whatever; Offset; Assumptions; `of`")
