@@ -93,7 +93,7 @@ def functional_mechanism(
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows, weights, weight_bound, weight_total
-        As for :func:`dpci.fit`: the person of each row, or the weight of each record. The noise is that of rows,
+        See :func:`dpci.fit`: the person of each row, or the weight of each record. The noise is that of rows,
         because the terms of a record lie between those of its rows.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.

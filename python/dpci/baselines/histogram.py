@@ -77,7 +77,7 @@ def projected_histogram(
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows, weights, weight_bound
-        As for :func:`dpci.fit`: the person of each row, or the weight of each record; weights above the bound are
+        See :func:`dpci.fit`: the person of each row, or the weight of each record; weights above the bound are
         lowered to it. Each row counts in its cell by its share of a person, times its weight over ``weight_bound``.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.

@@ -56,7 +56,7 @@ def non_private(
     classes : (negative, positive), optional
         The classes.
     persons, contribution, max_rows, weights, weight_bound, weight_total
-        As for :func:`dpci.fit`, so that the same risk is minimised.
+        See :func:`dpci.fit`; the same risk is minimised.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
 

@@ -19,12 +19,12 @@ _F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Weights:
-    """What is public of the weights of records (docs/weights.md)."""
+    """Public bound and total of the weights of records (docs/weights.md)."""
 
     bound: float
     """The largest weight."""
     total: float | None = None
-    """What divides weighted sums; None: the number of records."""
+    """Divisor of weighted sums; None: the number of records."""
 
     def __str__(self) -> str:
         total = "" if self.total is None else f", sums divided by {self.total:g}"

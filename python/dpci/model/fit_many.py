@@ -74,7 +74,7 @@ def fit_many(
         Maps each key to the ids of its rows, as ``persons`` of :func:`dpci.fit`. The unit of privacy is then the person
         in every group, and a person may have rows in several groups unless they are ``disjoint``.
     contribution, max_rows
-        As for :func:`dpci.fit`, in every group.
+        See :func:`dpci.fit`; the same in every group.
     weights : mapping, optional
         Maps each key to the weights of its rows, as ``weights`` of :func:`dpci.fit`.
     weight_bound : float, optional

@@ -55,7 +55,7 @@ def plan(
     n_public, schema
         See :func:`fit`.
     contribution, max_rows, weight_bound, weight_total
-        As for :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
+        See :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
         samples are persons; ``weight_bound`` plans a fit with weights.
 
     Returns

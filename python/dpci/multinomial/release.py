@@ -103,10 +103,10 @@ def fit(
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows
-        As for :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count. The unit
+        See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count. The unit
         of privacy is then the person, and the covariance is cluster-robust (docs/persons.md).
     weights, weight_bound, weight_total
-        As for :func:`dpci.fit`: how much each row counts, with the public bound and total (docs/weights.md).
+        See :func:`dpci.fit`: how much each row counts, with the public bound and total (docs/weights.md).
     schema : dpci.schema.Schema, optional
         Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
         The table is encoded in the fit, and results are in its units.

@@ -116,7 +116,7 @@ def report(
     contribution : {"mean"}, optional
         How much the rows of a person count, as for :func:`dpci.fit`.
     max_rows : int, optional
-        As for :func:`dpci.fit`.
+        See :func:`dpci.fit`.
     weights : array-like of shape (n_samples,), optional
         How much each row counts, as for :func:`dpci.fit`.
     weight_bound : float, optional

@@ -105,10 +105,10 @@ def release(
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
     persons, contribution, max_rows
-        As in :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
+        See :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
         mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md).
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`: how much each row counts, with the public bound and total.
+        See :func:`dpci.fit`: how much each row counts, with the public bound and total.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional

@@ -178,7 +178,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
         persons, max_rows
-            As for :class:`PrivateLogisticRegression`: the person to whom each row belongs, and how many of the rows
+            See :class:`PrivateLogisticRegression`: the person to whom each row belongs, and how many of the rows
             of each count.
 
         Returns

@@ -145,7 +145,7 @@ class PrivateGridSearch(BaseEstimator):
         y : array-like of shape (n_samples,)
             Targets, as for the estimator.
         sample_weight, persons, max_rows
-            As for the estimator.
+            See the estimator.
 
         Returns
         -------

@@ -113,9 +113,9 @@ def fit_strata(
     neighbors : {"add_remove", "replace_one"}
         The relation for which all fits together are charged. Each fit by itself is for "add_remove".
     persons, contribution, max_rows
-        As in :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
+        See :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
     weights, weight_bound, weight_total
-        As in :func:`dpci.fit`; ``weight_total`` is that of each stratum.
+        See :func:`dpci.fit`; ``weight_total`` is that of each stratum.
     ledger : Ledger, optional
         Pays for all strata in one entry, before noise is drawn. It must have detailed errors, and the relation of
         ``neighbors``.

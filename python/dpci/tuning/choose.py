@@ -115,9 +115,9 @@ def tune(
     expected_runs : float, optional
         For "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
     persons, contribution, max_rows
-        As for :func:`dpci.fit`: choice and fit protect persons, and the validation loss is the mean over persons.
+        See :func:`dpci.fit`: choice and fit protect persons, and the validation loss is the mean over persons.
     weights, weight_bound, weight_total
-        As for :func:`dpci.fit`; the validation loss is weighted.
+        See :func:`dpci.fit`; the validation loss is weighted.
     ledger : Ledger, optional
         The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
     **keywords

@@ -79,9 +79,9 @@ def curve(
         residual of their gradient is subtracted, so that they minimise a convex model (section 5.1 of Li et al.). Only
         with one draw.
     persons, contribution, max_rows
-        As for :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count.
+        See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count.
     weights, weight_bound, weight_total
-        As for :func:`dpci.fit`: how much each row counts, with the public bound and total.
+        See :func:`dpci.fit`: how much each row counts, with the public bound and total.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     **keywords

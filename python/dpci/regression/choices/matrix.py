@@ -85,7 +85,7 @@ class MatrixChoices:
     persons: Persons | None = None
     """How much the rows of a person count, where the records are persons."""
     weights: Weights | None = None
-    """What is public of weights of records."""
+    """Public bound and total of the weights of records."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
