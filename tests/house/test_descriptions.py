@@ -2,11 +2,12 @@
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# "What is public of a fit", "Of the noise", "Those of a sample", "As for fit" say what the thing is only to a reader of the code.
+# "What is public of a fit", "Of the noise", "Those of a sample", "As for fit": the thing itself is named elsewhere.
 POINTS_ELSEWHERE = re.compile(r"[\W_]*(?:what|of|that|those|as)\b", re.IGNORECASE)
 # A block of documentation of Rust, or of comments on an attribute of Python: its first line, after the mark.
 FIRST_LINES = {
@@ -30,15 +31,14 @@ def commented(text, suffix):
 def documented(text):
     """First lines of docstrings, also of those below an attribute, and of the descriptions of their parameters."""
     for node in ast.walk(ast.parse(text)):
-        for part in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
-            value = part.value if isinstance(part, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                lines = value.value.splitlines()
-                yield value.lineno, lines[0]
-                margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
-                for i, (name, first) in enumerate(zip(lines[1:], lines[2:], strict=False), 1):
-                    if re.match(rf" {{{margin}}}\S", name) and re.match(rf" {{{margin + 4}}}\S", first):
-                        yield value.lineno + i + 1, first.strip()
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            lines = value.value.splitlines()
+            yield value.lineno, lines[0]
+            margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()), default=0)
+            for number, (name, first) in enumerate(pairwise(lines[1:]), value.lineno + 2):
+                if re.match(rf" {{{margin}}}\S", name) and re.match(rf" {{{margin + 4}}}\S", first):
+                    yield number, first.strip()
 
 
 def descriptions(path, text):
@@ -60,7 +60,7 @@ def test_a_description_begins_with_what_the_thing_is():
 
 
 def test_the_reader_finds_every_kind_of_description():
-    rust = "//! What a file is for.\n//! And more.\n\n/// The law.\n/// Of the noise.\nfn f() {\n    /// As of g.\n    x: i32, // that\n"
+    rust = "//! What it is.\n//! And more.\n\n/// The law.\n/// Of noise.\nfn f() {\n    /// As of g.\n    x: i32, // that\n"
     assert [number for number, _ in descriptions(Path("f.rs"), rust)] == [1, 4, 7]
     python = '''"""Of a module."""
 

@@ -24,7 +24,7 @@ class Persons:
     """The unit of privacy is a person, whose rows count at most 1 together (docs/persons.md)."""
 
     max_rows: int | None = None
-    """Number of a person's rows that count, each 1/max_rows; None: all of them, each by the reciprocal of their number."""
+    """Rows of a person that count, each 1/max_rows; None: all of them, each by the reciprocal of their number."""
 
     def __str__(self) -> str:
         if self.max_rows is None:
