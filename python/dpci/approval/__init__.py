@@ -1,1 +1,1 @@
-"""What whoever approves a release has to know of it, held against its schema and its ledger, as one document."""
+"""Facts that whoever approves a release has to know, held against its schema and its ledger, as one document."""

@@ -1,4 +1,4 @@
-"""What a release answers to the points of NIST SP 800-226, and the checklist that its approval is signed on."""
+"""Answers of a release to the points of NIST SP 800-226, and the checklist that its approval is signed on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

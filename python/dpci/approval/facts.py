@@ -22,14 +22,14 @@ from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 
 RIDGE = "regularisation (λ)"
-"""What shifts the estimates of most models."""
+"""Cause of a shift in the estimates of most models."""
 Numbers: TypeAlias = Literal["exact", "stand_in", "released"]
-"""What a number of records in a result is: the true one, a public one in its place, or a count with noise."""
+"""Kind of a number of records in a result: the true one, a public one in its place, or a count with noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """What an approver must know of a release, in sentences of plain text unless a field says Markdown."""
+    """Facts that an approver must know of a release, in sentences of plain text unless a field says Markdown."""
 
     claim: Claim
     version: str
@@ -47,15 +47,15 @@ class Approval:
     audits: tuple[str, ...]
     """Pages of the evidence with the audits of what the release consists of."""
     budget: GaussianBudget
-    """What is to be approved: of a part what the whole release was charged."""
+    """Budget to be approved: for a part the charge of the whole release."""
     own: GaussianBudget
-    """What this file spends: the same but for a part."""
+    """Budget that this file spends: the same but for a part."""
     whole: Whole | None
     """The release that the file is a part of."""
     guarantee: Guarantee | None
     """The guarantee of everything that was paid for; None where no more is known of it than its budget."""
     composition: tuple[str, ...]
-    """What the budget was spent on, and how it adds up."""
+    """Uses of the budget, and how they add up."""
     sealed: str
     """The released vectors, matrices and counts, in words."""
     numbers: tuple[tuple[str, int], ...]
@@ -68,24 +68,24 @@ class Approval:
     table: Schema | None
     public: tuple[PublicValue, ...]
     exact: tuple[str, ...]
-    """What is published exactly besides the number of records."""
+    """Values that are published exactly besides the number of records."""
     chosen: tuple[str, ...]
-    """What must not depend on the data."""
+    """Choices that must not depend on the data."""
     conditions: tuple[str, ...]
     custom_loss: bool
     classes_inferred: bool
     covers: tuple[str, ...]
     """Sentences on what the one budget covers."""
     target: str
-    """What is estimated."""
+    """Target of the estimates."""
     intervals: str | None
-    """What the intervals count; None where there are none."""
+    """Errors that the intervals count; None where there are none."""
     moved: tuple[str, ...]
-    """What shifts the estimates, besides noise."""
+    """Causes of shifts in the estimates, besides noise."""
     strata: Strata | None = None
     """The strata that the release, or the whole, is of."""
     from_data: tuple[str, ...] = ()
-    """What was chosen with the help of the data, and whether the budget covers it."""
+    """Choices made with the help of the data, and whether the budget covers it."""
     refusals: tuple[str, ...] = ()
     """Further items of the list "Decide first", in Markdown."""
     findings: tuple[Finding, ...] = ()
@@ -112,7 +112,7 @@ class Approval:
 
     @property
     def beyond(self) -> str:
-        """What happens to what is beyond the public bounds, in Markdown."""
+        """Treatment of values beyond the public bounds, in Markdown."""
         rule = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
             rules = (f"{names_text(names)}: {each}" for names, each in exceptions(self.table))
@@ -125,7 +125,7 @@ class Approval:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """What must not be in the data because the release fails at it, in Markdown."""
+        """Values that must not be in the data because the release fails at them, in Markdown."""
         if self.table is None:
             found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
         else:
@@ -139,12 +139,12 @@ class Approval:
 
     @property
     def all_chosen(self) -> str:
-        """What must not depend on the data, in words."""
+        """Choices that must not depend on the data, in words."""
         return ", ".join(self.chosen[:-1]) + f" and {self.chosen[-1]}"
 
     @property
     def any_chosen(self) -> str:
-        """What must not depend on the data, as alternatives."""
+        """Choices that must not depend on the data, as alternatives."""
         return ", ".join(self.chosen[:-1]) + f" or {self.chosen[-1]}"
 
     @property
@@ -176,14 +176,14 @@ def verified(
     Parameters
     ----------
     approval : Approval
-        That of a result that was read or made, so that its checksum holds.
+        Approval of a result that was read or made, so that its checksum holds.
     ledger, schema
-        As for :meth:`Approvable.officer_report`.
+        See :meth:`Approvable.officer_report`.
 
     Raises
     ------
     InvalidInput, LedgerError
-        As :meth:`Approvable.officer_report`.
+        See :meth:`Approvable.officer_report`.
     """
     claim = approval.claim
     spent = str(approval.own) if approval.whole is None else f"{approval.own}, of {approval.budget} by {approval.whole}"

@@ -15,7 +15,7 @@ class Finding(NamedTuple):
 AGREES = "Result: nothing differs"
 DAMAGED = "Result: the file does not match its hash: it was altered or damaged (exit code 2). Refuse."
 UNREAD = "Result: nothing was checked, for the reason in the message (exit code 2). Do not approve."
-"""What stands in the place of a conclusion."""
+"""Sentence in the place of a conclusion."""
 
 
 def conclusion(findings: Iterable[Finding]) -> str:

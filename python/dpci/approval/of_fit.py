@@ -1,4 +1,4 @@
-"""What an approver must know of a fit, and of the parts that other releases have in common with fits."""
+"""Approval of a fit, and of the parts that other releases have in common with fits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ _SOURCES = {
     "disjoint_groups": "dpci.fit_many, disjoint groups",
     "tuning": "dpci.tuning.tune",
 }
-"""What the ledger calls a release that a fit is a part of."""
+"""Name in the ledger of a release that a fit is a part of."""
 STRATA_PROOF = "docs/strata.md (Proof)"
 TUNING_PROOF = "docs/tuning.md (Appendix: proofs)"
 _PROOF_OF = {
