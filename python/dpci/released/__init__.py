@@ -1,1 +1,1 @@
-"""What a release leaves behind: released and public values, without data and without noise."""
+"""Released and public values that a release leaves behind, without data and without noise."""

@@ -18,7 +18,7 @@ from dpci.rows import Ball, Blocks
 # A regression from a moment matrix has its formula, loss and λ after the release, at no cost.
 CHOSEN_OF_MATRIX = ("budget", "bounds", "categories", "columns")
 CHOSEN = (*CHOSEN_OF_MATRIX, "classes", "formula", "loss", "mechanism", "λ", "radius", "split")
-"""What must not depend on the data, as pages and reports list it; a source is asked for each."""
+"""Choices that must not depend on the data, as pages and reports list it; a source is asked for each."""
 # Saved tunings hold this sentence, and their hashes with it.
 CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
@@ -59,7 +59,7 @@ class FitFacts(Released[FitRecord]):
 
     @property
     def spent(self) -> Budget:
-        """What the steps spent together, in the notion of the budget; never more than the budget."""
+        """Budget that the steps spent together, in the notion of the budget; never more than the budget."""
         record = self._record
         total = self.budget
         if record.notion == "approx":

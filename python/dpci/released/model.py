@@ -22,7 +22,7 @@ from dpci.sources.files import is_stream, read_batches
 
 
 class ModelRecord(Protocol):
-    """What a record has to know for its model to predict, and to say what it is."""
+    """Record of a model that can predict and describe itself."""
 
     @property
     def params(self) -> NDArray[np.float64]:

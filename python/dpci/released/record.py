@@ -1,4 +1,4 @@
-"""What one fit leaves behind: released and public values only, and their JSON form."""
+"""Record of one fit: released and public values only, and their JSON form."""
 
 import json
 from collections.abc import Iterable
@@ -47,9 +47,9 @@ class FitRecord:
     radius: float | None
     loss: dict[str, Any]
     slope_bound: float
-    """Of the loss on the domain."""
+    """Slope bound of the loss on the domain."""
     curvature_bound: float | None
-    """Of the loss on the domain; None for a loss with a kink."""
+    """Curvature bound of the loss on the domain; None for a loss with a kink."""
     mechanism: str
     variant: str
     project: bool
@@ -75,7 +75,7 @@ class FitRecord:
     persons: Persons | None = None
     """How much the rows of a person count, where the records are persons; None where they are rows."""
     weights: Weights | None = None
-    """What is public of the weights of records; None where each counts once."""
+    """Public bound and total of the weights of records; None where each counts once."""
     table: Schema | None = None
     """The public schema by which the table was encoded; None if the caller passed encoded rows."""
     paid: dict[str, Any] | None = None
@@ -109,12 +109,12 @@ class FitRecord:
 
     @property
     def divisor(self) -> float:
-        """What divides sums over records that weigh at most 1: their number, or the total weight over the largest."""
+        """Divisor of sums over records that weigh at most 1: their number, or the total weight over the largest."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the names of the parameters of each linear predictor begin with: of several classes "class:"."""
+        """Beginning of the names of the parameters of each linear predictor: of several classes "class:"."""
         if self.loss["name"] != SEVERAL:
             return ("",)
         return tuple(dict.fromkeys("".join(name.partition(":")[:2]) for name in self.names))
@@ -133,7 +133,7 @@ class FitRecord:
 
     @property
     def cost_unit(self) -> str:
-        """What the costs of the steps are counted in: "epsilon", "rho" or "mu_squared"."""
+        """Unit in which the costs of the steps are counted: "epsilon", "rho" or "mu_squared"."""
         return _core.cost_unit(core_budget(self.total_budget()), self.calibration, self.mechanism)
 
     def to_json(self) -> str:

@@ -27,7 +27,7 @@ _FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
 
 @dataclass(frozen=True)
 class Whole:
-    """What is public of a release that is more than one fit: the parts share one payment."""
+    """Public values of a release that is more than one fit: the parts share one payment."""
 
     kind: str
     """"strata", "counted_strata", "groups", "disjoint_groups" or "tuning"."""
@@ -36,9 +36,9 @@ class Whole:
     neighbors: str
     """The relation by which all parts together were charged."""
     budget: Budget
-    """What all parts together were charged."""
+    """Budget that all parts together were charged."""
     besides: Mapping[str, float] | None = None
-    """What counts or a choice spent besides the parts, by the names of a budget's numbers; None for other kinds."""
+    """Spends of counts or of a choice besides the parts, by the names of a budget's numbers; None for other kinds."""
 
     @property
     def of_strata(self) -> bool:
