@@ -1,4 +1,4 @@
-"""What a release tells someone who knows all other records, in sentences for pages and for approvers."""
+"""Statements of a release to someone who knows all other records, in sentences for pages and for approvers."""
 
 import math
 from decimal import ROUND_FLOOR, Context, Decimal

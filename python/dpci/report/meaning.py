@@ -1,4 +1,4 @@
-"""What a guarantee means for one person: the best guess of an attacker, and how far odds can change."""
+"""Meaning of a guarantee for one person: the best guess of an attacker, and how far odds can change."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Meaning:
     """Bounds that hold for every attacker who knows all other records (docs/inference_formulas.md)."""
 
     epsilon: float
-    """Of the budget; for a budget without one, a round place of its profile to look at."""
+    """ε of the budget; for a budget without one, a round place of its profile to look at."""
     delta: float
     """The profile at ``epsilon``."""
     distance: float

@@ -50,15 +50,15 @@ def forest_plot(
     Parameters
     ----------
     intervals : ConfidenceIntervals
-        What to draw; rows without an interval are left out.
+        Intervals to draw; rows without an interval are left out.
     private : bool
         Seeded results are marked in the title.
     order : {"given", "estimate"}
         Rows in the given order, or with the largest estimate on top.
     over : str
-        What estimates are over, for the label of the axis.
+        Population of the estimates, for the label of the axis.
     what : str
-        What is drawn, for the label of the axis.
+        Name of the estimates, for the label of the axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: a new figure.
 

@@ -17,7 +17,7 @@ UNITS: tuple[Units, ...] = ("table", "scaled")
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What is shown of a model.
+    """Parts of a model that are shown.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a guarantee rests on, as a section of a page."""
+"""Assumptions of a guarantee, as a section of a page."""
 
 from collections.abc import Sequence
 
