@@ -20,7 +20,7 @@ _WIDTH = 100
 # Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
 _LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
 ERROR_DIGITS = 2
-"""Of an error, or of the length of an interval, that the usual decimals would hide."""
+"""Digits of an error, or of the length of an interval, that the usual decimals would hide."""
 # Embeddings, overrides and isolates, and what ends them.
 _DIRECTION_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
