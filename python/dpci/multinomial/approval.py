@@ -1,4 +1,4 @@
-"""What an approver must know of a multinomial fit."""
+"""Approval of a multinomial fit."""
 
 from dataclasses import replace
 

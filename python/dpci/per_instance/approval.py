@@ -1,4 +1,4 @@
-"""What an approver must know of a model with bounds on the privacy loss of each record."""
+"""Approval of a model with bounds on the privacy loss of each record."""
 
 from collections.abc import Callable
 from dataclasses import replace

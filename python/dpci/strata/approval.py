@@ -1,4 +1,4 @@
-"""What an approver must know of the models of all strata."""
+"""Approval of the models of all strata."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

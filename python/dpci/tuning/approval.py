@@ -1,4 +1,4 @@
-"""What an approver must know of a tuning: the choice and the fit together."""
+"""Approval of a tuning: the choice and the fit together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What an approver must know of a moment matrix, and of a regression from one."""
+"""Approval of a moment matrix, and of a regression from one."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What was released and what it cost: a fact a line."""
+"""Released values and their cost: a fact a line."""
 
 from dpci.accounting.seals import describe_seals
 from dpci.base.tables import change_text

@@ -55,7 +55,7 @@ def unit_estimates(
     Raises
     ------
     InvalidInput
-        As :func:`units_of`.
+        See :func:`units_of`.
     """
     schema = record.table
     if schema is None or not isinstance(schema.target, NumericTarget):
