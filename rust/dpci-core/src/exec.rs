@@ -2,6 +2,9 @@
 //!
 //! Work is cut into chunks by its size alone and partial results are combined in chunk order. The pool lives as long as one
 //! call: a process-wide pool would hang in a forked child.
+//!
+//! Loops over rows look at the flag of cancellation at every block of 128 rows, Monte Carlo at every 4096 draws, and return
+//! `Interrupted`. A single factorisation or eigendecomposition is not interrupted.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,8 @@
 //! Runs core work without the interpreter lock, so that Ctrl-C and other Python threads stay responsive.
+//!
+//! The calling thread waits in steps of 50 ms, looks for signals, and sets the flag of cancellation. With fewer than 2¹⁶ numbers it
+//! does the work itself, because starting a thread would take as long, and looks for signals at its own checks of the flag. Requests to
+//! rows in parts are answered on the calling thread: exceptions come out unchanged, and contexts and thread-local things work.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;

@@ -2,6 +2,13 @@
 //!
 //! [`ErrorLaw`] turns the released matrices into the two parts of an error, its sampling variance and the multiplier of the
 //! noise; [`half_widths`], [`tails`] and [`monte_carlo()`] turn those into intervals and p-values.
+//!
+//! The matrices are taken as they are, or with the noise in them counted (`noise_aware`): the spectrum is estimated, and releases are
+//! simulated from a few draws that all fits share (`matrix_draws`). For losses that are not a likelihood, and for persons and weights, where
+//! the noise can hide the curvature, a posterior around the covariance of the gradients takes their place (`little_curvature`). Noise in
+//! the shape of blocks is not a normal mixture: `shaped` has the quantiles of each contrast from its exact cumulants, through a fitted table
+//! (`benches/shaped_quantiles.py` makes it). `monte_carlo` shares its draws among the contrasts and keeps only those that can be
+//! extreme for one of them. `newton_step` takes a target off its ridge.
 
 mod curvature_prior;
 mod directions;

@@ -3,7 +3,11 @@
 //! The environment variable `DPCI_SIMD` limits it: `scalar`, `v3` (AVX2) or `v4` (AVX-512), on other processors than x86-64
 //! `scalar` alone. It exists so that one machine can test the last bits of others. It is a limit, never a demand: a process
 //! runs what its processor has, whatever the variable says, and no result is refused for it. Hence tests must compare
-//! [`instruction_set`] with the level they asked for.
+//! [`instruction_set`] with the level they asked for. It is read once, when the extension is loaded.
+//!
+//! It does not limit faer (factorisations and products of matrices), which chooses by itself; only an emulator such as
+//! `qemu-x86_64 -cpu Nehalem` does. Which bits a seeded fit has may depend on the level, a guarantee never does: the certificate bounds
+//! the rounding of every order of sums.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,4 +1,10 @@
 //! Weighted Gram matrices `Σ wᵢ xᵢ xᵢᵀ` from packed blocks of rows: register tiles, lower triangle only.
+//!
+//! They are most of the time of a fit. A block of rows is copied to where cache lines begin, with scale and intercept applied, and
+//! once more times the weights, unless these are equal: then they multiply the sums of the block. Tiles of 6 columns times two registers
+//! of columns are accumulated in registers: twelve of sums, which keep two multiply-add units busy. The two matrices of the moments
+//! share one packed block. Sparse rows are packed like dense ones, or, where few entries are not zero, add the products of the pairs
+//! of their entries one by one.
 
 use pulp::{Simd, WithSimd};
 

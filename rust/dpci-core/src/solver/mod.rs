@@ -4,6 +4,18 @@
 //! every step rounded up; `ball.rs` has that of a minimiser over a ball. A point that misses the tolerance is never a result, because
 //! the privacy proofs speak of the exact minimiser: it is an error, or where rounding alone stands in the way a [`Stall`], from
 //! which a caller with more digits may go on.
+//!
+//! - *Damped Newton* with Cholesky, up to 32 parameters (1024 for rows in parts): value, gradient and Hessian come in one pass.
+//! - *Preconditioned L-BFGS* up to 400: the factor of one Hessian, from a sample of the rows where they are many, in the middle of the
+//!   two-loop recursion; renewed when progress is slow.
+//! - *L-BFGS* above that, with 20 remembered steps and a bracketing line search.
+//! - *Newton over a ball*, wherever there is a radius, up to 16,384 parameters, because it needs Hessians.
+//! - *The ellipsoid method*, for what `erm/guaranteed.rs` asks of it.
+//! - *Lockstep*, in studies: sixteen near problems from one start, with one shared factor and no line search.
+//!
+//! All but lockstep accept a step by Armijo's rule or, where values agree to rounding, by its derivative form: values alone cannot certify
+//! 10⁻⁹. The Newton decrement, the relative decrease and the duality gap are no stopping rules, because they bound the value, not the
+//! distance.
 
 mod ball;
 mod ellipsoid;
