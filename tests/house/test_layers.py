@@ -7,8 +7,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "rust" / "dpci-core" / "src"
 BINDINGS = ROOT / "rust" / "dpci-py" / "src"

@@ -18,13 +18,14 @@ FOR_USERS = [
     *sorted(page for folder in ("", "guides", "reference") for page in (DOCS / folder).glob("*.md")),
 ]
 APPENDICES = sorted((DOCS / "proofs").glob("*.md"))
-# Pages for those who check proofs or work on the code; other pages end with their proofs.
-EXEMPT = {"architecture.md", "bounds.md", "certificates.md", "inference_formulas.md"}
+# Pages for those who check proofs; other pages end with their proofs.
+EXEMPT = {"bounds.md", "certificates.md", "inference_formulas.md"}
 PROOFS = "\n## Appendix: proofs"
 # What has nothing to run: lists of pages, comparisons, and pages for those who check proofs or work on the code.
 NO_EXAMPLE = {
     *("README.md", "index.md", "command_line.md", "features.md", "trust.md", "performance.md", "fuzzing.md"),
-    *("dependencies.md", "noise.md", "specimen.md", "tables.md", "model_inversion.md", *EXEMPT),
+    *("dependencies.md", "noise.md", "specimen.md", "tables.md", "model_inversion.md"),
+    *("architecture.md", "decisions.md", *EXEMPT),
 }
 
 
@@ -47,7 +48,9 @@ def sentences(text):
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|#>]|\d+\.)\s?)", text):
         if not paragraph.lstrip().startswith(("|", "#")):
             # A closing quotation mark or bracket may follow the full stop.
-            yield from re.split(r"""(?<=[.!?:;])["')*]*\s+(?=["'(*]*[A-Zλερδ]|\*[a-z])""", " ".join(paragraph.split()))
+            yield from re.split(
+                r"""(?<=[.!?:;])["')*]*\s+(?=["'(*]*[A-Zλερδ]|\*[a-z0-9])""", " ".join(paragraph.split())
+            )
 
 
 def listed(text):

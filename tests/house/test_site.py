@@ -91,7 +91,6 @@ def test_no_page_is_longer_than_25000_characters():
     docs = ROOT / "docs"
     pages = [path for folder in ("", "guides", "reference") for path in (docs / folder).glob("*.md")]
     lengths = {path.relative_to(docs).as_posix(): len(path.read_text(encoding="utf-8")) for path in pages}
-    del lengths["architecture.md"]  # an appendix for developers, like the proofs
     assert len(lengths) > 50
     assert {name: length for name, length in lengths.items() if length > 25_000} == {}
 

@@ -36,7 +36,7 @@ _AT_ONCE = 2
 class Chunks:
     """Rows in parts, for data that do not fit into memory: ``dpci.fit(Chunks(source), ...)``.
 
-    Holds no rows; they are read again in every pass (docs/architecture.md, "Rows in parts"), and checked in every pass
+    Holds no rows; they are read again in every pass (docs/scale.md, "How a fit reads rows in parts"), and checked in every pass
     against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
     order of rows may differ.
 

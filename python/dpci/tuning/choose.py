@@ -1,4 +1,8 @@
-"""Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open."""
+"""Private choice of parameters: λ, radius, loss or mechanism, chosen without reading the data in the open.
+
+The data are read once: the choice and the fit that follows it take the same rows, and the public rule calibrates as
+soon as the numbers of rows and columns are known.
+"""
 
 import dataclasses
 from typing import Any, Literal, Unpack
