@@ -60,7 +60,9 @@ def test_a_description_begins_with_what_the_thing_is():
 
 
 def test_the_reader_finds_every_kind_of_description():
-    rust = "//! What it is.\n//! And more.\n\n/// The law.\n/// Of noise.\nfn f() {\n    /// As of g.\n    x: i32, // that\n"
+    rust = (
+        "//! What it is.\n//! And more.\n\n/// A law.\n/// Of noise.\nfn f() {\n    /// As g.\n    x: i32,\n}\n// that"
+    )
     assert [number for number, _ in descriptions(Path("f.rs"), rust)] == [1, 4, 7]
     python = '''"""Of a module."""
 
