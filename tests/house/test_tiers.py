@@ -37,3 +37,8 @@ def test_ci_runs_what_the_readme_names():
     assert "make test" in commands
     assert "| `make test` |" in readme
     assert "`make check-fast`" in readme
+    # Pull requests run the same script; hooks run tests that exist.
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert "- run: .ci/run\n" in workflow
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert [path for path in re.findall(r"tests/\S+\.py", hooks) if not (ROOT / path).exists()] == []
