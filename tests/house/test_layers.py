@@ -208,14 +208,3 @@ def test_files_say_what_they_are_for():
     files = sorted([*CORE.rglob("*.rs"), *BINDINGS.rglob("*.rs"), *PACKAGE.rglob("*.py")])
     assert len(files) > 400
     assert [str(path.relative_to(ROOT)) for path in files if not purpose(path)] == []
-
-
-def test_files_are_short():
-    patterns = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py", "examples/**/*.py")
-    files = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
-    n_lines = {}
-    for path in files:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-        n_lines[str(path.relative_to(ROOT))] = sum(not line.startswith(("//", "#")) for line in lines if line)
-    assert len(files) > 800
-    assert {path: n for path, n in n_lines.items() if n > 600} == {}
