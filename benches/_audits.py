@@ -1,4 +1,4 @@
-"""What audits of persons, strata and weights have in common: fits of one parameter, and lower bounds from releases."""
+"""Base of the audits of persons, strata and weights: fits of one parameter, and lower bounds from releases."""
 
 import sys
 from typing import Any
@@ -18,7 +18,7 @@ CONFIDENCE = 1.0 - 1e-6
 LOSS = dpci.losses.HuberHinge(0.5)
 """Its slope is the greatest one at all parameters that a release of so strong a ridge can have."""
 RIDGE = 20.0
-"""Of the sum of the losses."""
+"""Ridge of the sum of the losses."""
 _F64 = NDArray[np.float64]
 
 

@@ -1,4 +1,4 @@
-"""What a replicate of dpci costs and where the time goes, from differences between public calls."""
+"""Cost of a replicate of dpci, and where the time goes, from differences between public calls."""
 
 import threading
 from collections.abc import Callable, Mapping

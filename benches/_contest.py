@@ -94,7 +94,7 @@ def opponent(X: np.ndarray, y: np.ndarray, resampling: Resampling) -> Opponent:
 
 @dataclass(frozen=True)
 class Duel:
-    """What was timed in the same rounds: ours and the opponents' seconds a replicate by the number of threads."""
+    """Times of the same rounds: ours and the opponents' seconds a replicate by the number of threads."""
 
     ours: dict[int, Cost]
     theirs: dict[Resampling, dict[int, float]]

@@ -201,7 +201,7 @@ def part_seconds(line: Line, model: Costs) -> float:
 
 
 def dask_parts(dask: list[Line], model: Costs) -> list[str]:
-    """What partitions cost in the runs on Dask, which is more than in the series of small ones."""
+    """Cost of partitions in the runs on Dask, which is more than in the series of small ones."""
     return [
         f"{line['n']:.0e} rows, {where(line)}: {1e3 * part_seconds(line, model):.0f} ms a partition and pass, if all "
         f"that the sums do not explain is put down to partitions; making the rows alone "
@@ -211,7 +211,7 @@ def dask_parts(dask: list[Line], model: Costs) -> list[str]:
 
 
 def overhead_lines(overheads: dict[int, float]) -> list[str]:
-    """What a part costs whatever its rows."""
+    """Cost of a part whatever its rows."""
     return [
         f"A part costs {1e3 * each:.2f} ms of wall time in every pass "
         f"({f'Dask, {workers} workers' if workers else 'chunks'}), whatever its rows."

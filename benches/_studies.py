@@ -1,4 +1,4 @@
-"""What the reports of interval quality are made of: data sets, settings, studies, rules, the report in Markdown."""
+"""Parts of the reports of interval quality: data sets, settings, studies, rules, the report in Markdown."""
 
 from __future__ import annotations
 

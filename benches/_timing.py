@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, pinning to cores, the machine and who else is using it, a table."""
+"""Base of the benchmarks: timing, pinning to cores, the machine and who else is using it, a table."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What can be known of single coefficients whose Hessian the noise hides: bounds on better intervals. Not private.
+"""Limits of knowledge about single coefficients whose Hessian the noise hides: bounds on better intervals. Not private.
 
 Errors and released matrices follow the linear law with the true matrices, so that coverage is exact but for the draws
 of the matrices. "Equal lengths": one length for all coefficients but the intercept, chosen with the truth. "True
@@ -34,7 +34,7 @@ class Truth:
     l2_strength: float
     n: int
     variance: float
-    """Of a coordinate of the noise of the coefficients."""
+    """Variance of a coordinate of the noise of the coefficients."""
     noise: float
     pure: bool
     errors: _F64
@@ -143,7 +143,7 @@ def of_spectrum(truth: Truth) -> _F64:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the Hessian's data part given its releases, one chain for each.
+    """Posterior of the Hessian's data part given its releases, one chain for each.
 
     In units of the noise the data part has the row m of the intercept, its entry h, and the Schur complement
     `B W W' B / freedom` with normal W: a Wishart law around `B²`. The logarithms of its diagonal are normal with

@@ -179,7 +179,7 @@ DIMENSION_SETTINGS = tuple(
 
 @dataclass(frozen=True)
 class Point:
-    """What one setting gives on one data set."""
+    """Results of one setting on one data set."""
 
     rows: Rows
     setting: Setting

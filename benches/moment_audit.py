@@ -81,7 +81,7 @@ class Case:
 
     @property
     def regressors(self) -> list[int]:
-        """Of the regression whose residuals are released, the constant among them."""
+        """Regressors of the regression whose residuals are released, the constant among them."""
         return [0, 1, 2] if self.rows == "ball" else [0, 2]
 
     @cached_property
@@ -107,12 +107,12 @@ class Case:
         return [with_record[0], (np.zeros((N - 1, 2)), zeros)]
 
     def owned(self, _side: Side) -> dict[str, NDArray[np.int64]]:
-        """What a release of these rows takes besides: the person of each, if the records are persons."""
+        """Keywords of a release of these rows: the person of each, if the records are persons."""
         return {}
 
     @cached_property
     def scales(self) -> list[float]:
-        """Of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
+        """Scales of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
         scales = []
         for side in self.sides:
             found = _core.release_moment_matrix(self.spec, *side, clip=False, n_threads=1, seed=0, **self.owned(side))

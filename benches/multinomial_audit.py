@@ -75,7 +75,7 @@ class Case:
 
     @property
     def copies(self) -> int:
-        """As many rows the record has."""
+        """Number of rows of the record."""
         return 1 if self.unit == "row" else N_ROWS
 
     def specification(self, budget: dpci.PureDP | dpci.ApproxDP) -> _core.Spec:

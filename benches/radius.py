@@ -1,4 +1,4 @@
-"""What a radius for the parameters saves where noise dominates: lengths and coverage of intervals, in Markdown."""
+"""Savings by a radius for the parameters where noise dominates: lengths and coverage of intervals, in Markdown."""
 
 import argparse
 import datetime as dt
@@ -58,7 +58,7 @@ def sample(rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the fits of a cell gave."""
+    """Results of the fits of a cell."""
 
     scale: float
     length: float

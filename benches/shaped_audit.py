@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 N, L2_STRENGTH, CLAIM, DELTA = 400, 0.05, 2.0, 0.02
 BOUNDS = {"pure": (1.0, 2.0), "zcdp": (1.0, 2.0), "approx": (0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0)}
-"""Of the columns, each a block. A record that is replaced changes all of them but the last."""
+"""Bounds of the columns, each a block. A record that is replaced changes all of them but the last."""
 CONFIDENCE = 1.0 - 1e-6
 
 

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 DEGREE = 5
 SCALES = (1.0, 5.0, 40.0)
-"""Of the cumulants of order 4, 6 and 8, which enter as asinh(cumulant / scale)."""
+"""Scales of the cumulants of order 4, 6 and 8, which enter as asinh(cumulant / scale)."""
 Z = np.append(0.125, np.arange(1, 17) * 0.25)
 """Normal scores of the quantiles."""
 TARGET = Path(__file__).parent.parent / "rust/dpci-core/src/interval/shaped/table.rs"

@@ -29,7 +29,7 @@ LEAST_PVALUE = 1e-300
 
 @dataclass(frozen=True)
 class Numbers:
-    """What both print about a model, the intercept last."""
+    """Numbers that both print about a model, the intercept last."""
 
     params: _F64
     std_errors: _F64

@@ -259,7 +259,7 @@ def numbers() -> Iterator[Case]:
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured: shares of all coefficients of all fits, or of those that are given."""
+    """Measured values: shares of all coefficients of all fits, or of those that are given."""
 
     l2_strength: float
     fits: int

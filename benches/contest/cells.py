@@ -1,4 +1,4 @@
-"""What is contested: the problems, who takes part in each, and with what tolerances."""
+"""Cells of the contest: the problems, who takes part in each, and with what tolerances."""
 
 from contestant import Entry
 from problem import Terms

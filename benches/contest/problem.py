@@ -13,7 +13,7 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Terms:
-    """What is solved on the rows: mean loss + (l2_strength / 2) ||params||², the last column being the constant if any.
+    """Problem on the rows: mean loss + (l2_strength / 2) ||params||², the last column being the constant if any.
 
     ``task`` is "erm" (the minimiser), "errors" (with standard errors) or "private" (released at ``epsilon``).
     ``row_norm`` is the public bound on the rows, the constant included; ``radius`` one on the parameters.

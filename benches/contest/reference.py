@@ -43,7 +43,7 @@ def gram(X: np.ndarray | sparse.csr_array, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Reference:
-    """What is true of a problem: minimiser, bound on its own error, sandwich standard errors, test rows."""
+    """Truth about a problem: minimiser, bound on its own error, sandwich standard errors, test rows."""
 
     params: np.ndarray
     certificate: float

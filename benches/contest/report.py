@@ -149,7 +149,7 @@ diffprivlib: noisy moments without a penalty (it has none), entries and targets 
 
 
 def heading(records: Sequence[Line], software: dict[str, str], busy_above: float, *, quick: bool) -> list[str]:
-    """What was run where and when, and whether it counts."""
+    """Runs with their place and time, and whether it counts."""
     lines = ["# Evidence: dpci and five other libraries on the same problems", ""]
     lines += ["Written by `python benches/contest/run.py --write`;"]
     lines += ["[performance.md](../performance.md#other-libraries) has the rules.", ""]

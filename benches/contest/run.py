@@ -140,7 +140,7 @@ def releases(contestant: Contestant) -> None:
 
 
 def line(contestant: Contestant, exact: Reference) -> dict[str, Any]:
-    """What the report says of a contestant."""
+    """Line of the report for a contestant."""
     said: dict[str, Any] = {"library": contestant.entry.library, "solver": contestant.entry.solver}
     said |= {"tolerance": contestant.tolerance, "failure": contestant.failure, "kept": contestant.kept}
     said["missed"] = contestant.missed
@@ -219,7 +219,7 @@ def contest(
 
 
 def digest() -> str:
-    """Of what the results depend on: the scripts, the pins, the compiled module."""
+    """Checksum of what the results depend on: the scripts, the pins, the compiled module."""
     files = [*sorted(HERE.glob("*.py")), *sorted(HERE.glob("*.txt")), Path(_core.__file__)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 

@@ -43,7 +43,7 @@ class Place:
 
 @dataclass
 class Outcome:
-    """What became of one mutant."""
+    """Outcome of one mutant."""
 
     area: str
     site: object

@@ -195,7 +195,7 @@ def keep(run, outcomes):
 
 
 def kept(run):
-    """What became of the mutants of all areas with this seed, at whatever commit each was last run."""
+    """Outcomes of the mutants of all areas with this seed, at whatever commit each was last run."""
     saved = [json.loads(path.read_text()) for path in KEPT.glob("*.json")]
     saved = [one for one in saved if all(one["run"][name] == run[name] for name in ("seed", "number"))]
     by_area = {one["outcomes"][0]["area"]: one for one in saved}

@@ -100,7 +100,7 @@ def write_switched(chosen: dict[str, list[rust_sites.Site]]) -> None:
 
 
 def cargo(*arguments: str, **environment: str) -> list[dict]:
-    """What Cargo says about a build, as it says it to programs."""
+    """Messages of Cargo about a build, as it says it to programs."""
     command = ["cargo", arguments[0], "--offline", "--message-format=json", *arguments[1:]]
     shared = {"CARGO_TARGET_DIR": str(TARGET), **environment}
     ran = subprocess.run(

@@ -64,7 +64,7 @@ def scale_by_the_data(
     layout : Layout
         Names and kinds of these columns.
     n, d, seed
-        As for :func:`load_with_data_dependent_scaling`.
+        See :func:`load_with_data_dependent_scaling`.
     stacklevel : int
         Level at which the warning points: 1 is this function, 2 its caller.
 

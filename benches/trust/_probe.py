@@ -1,4 +1,4 @@
-"""What the checks of all systems share: one line of output a finding, and attacks that need only a function to call.
+"""Base of the checks of all systems: one line of output a finding, and attacks that need only a function to call.
 
 Imported in every system's own environment, so it uses the standard library, NumPy and SciPy only.
 """

@@ -88,7 +88,7 @@ def repeated_noise() -> None:
 
 
 def solver_error(n_fits: int = 10) -> None:
-    """What is released is proved to lie within a public distance of the minimiser; else nothing is released."""
+    """The released value is proved to lie within a public distance of the minimiser; else nothing is released."""
     generator = np.random.default_rng(1)
     for n in (1_000, 10_000, 100_000):
         X = generator.normal(size=(n, 10))

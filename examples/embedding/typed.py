@@ -1,4 +1,4 @@
-"""What another library calls, with the types that it may count on: checked by mypy and by pyright, both strict."""
+"""Calls of another library, with the types that it may count on: checked by mypy and by pyright, both strict."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-//! What each fuzz target does with its input: whatever the bytes say, the core answers with a sound value or an error.
+//! Targets of fuzzing: whatever the bytes say, the core answers with a sound value or an error.
 
 pub mod fit;
 pub mod intervals;

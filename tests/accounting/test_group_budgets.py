@@ -1,4 +1,4 @@
-"""What a budget for one change guarantees for several: against the definitions, step by step."""
+"""Guarantees of a budget for one change, for several of them: against the definitions, step by step."""
 
 import math
 from fractions import Fraction

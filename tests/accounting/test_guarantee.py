@@ -52,7 +52,7 @@ def test_a_needless_release_counts_in_the_guarantee(keywords):
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.01, 0.5, 3.0, 40.0, 800.0])
 def test_pure_renyi_curve(epsilon):
-    """That of randomised response, to 50 digits, from above; never more than epsilon."""
+    """Curve of randomised response, to 50 digits, from above; never more than epsilon."""
     guarantee = dpci.plan(
         n_samples=10, n_features=1, budget=dpci.PureDP(epsilon), l2_strength=1e9, mechanism="output"
     ).guarantee

@@ -30,7 +30,7 @@ def fit(**keywords):
 
 
 def rho(cost):
-    """What discrete Gaussian noise may cost in zero-concentrated privacy."""
+    """Cost of discrete Gaussian noise in zero-concentrated privacy."""
     return cost["rho"] if "rho" in cost else _core.approx_to_zcdp(**cost, calibration="tight")
 
 

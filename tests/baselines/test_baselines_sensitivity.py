@@ -14,7 +14,7 @@ PURE, ZCDP = dpci.PureDP(1.0), dpci.ZCDP(0.5)
 
 
 def sensitivity(d, loss, *, budget=PURE, neighbors="replace_one", calibration="tight"):
-    """What the mechanism says it was calibrated to, in units of R² and RB."""
+    """Sensitivity to which the mechanism says it was calibrated, in units of R² and RB."""
     rows = np.zeros((4, d))
     y = np.array([-1.0, 1.0, -1.0, 1.0])
     n_public = 4 if neighbors == "add_remove" else None

@@ -124,7 +124,7 @@ def test_approximate(name, relation):
 
 
 def test_bounds_are_those_of_the_ball():
-    """Of the logistic loss on a small ball: slope below 1 and curvature 1/4 at most; nothing larger is used."""
+    """Bounds of the logistic loss on a small ball: slope below 1 and curvature 1/4 at most; nothing larger is used."""
     loss = LOSSES["logistic"]
     spec = make_spec(loss, "replace_one", radius=0.1, l2_strength=1.0, epsilon=1.0)
     assert spec.slope_bound == pytest.approx(1.0 / (1.0 + np.exp(-0.1)), rel=1e-12)

@@ -23,7 +23,7 @@ ALL_LOSSES = LOSSES | {
 
 
 def sensitivity(name, n, dim, l2_strength, radius):
-    """What a fit calibrates its noise to."""
+    """Sensitivity to which a fit calibrates its noise."""
     spec = _core.Spec(
         n_samples=n,
         n_columns=dim,

@@ -1,4 +1,4 @@
-"""What a fit adds to the exact values, and how much: laws of the noise, and scales recomputed from the formulas.
+"""Noise that a fit adds to the exact values: laws of the noise, and scales recomputed from the formulas.
 
 Seeds were fixed once, before the first run. A statistical check fails by chance with probability 1e-6.
 """
@@ -302,7 +302,7 @@ def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibrat
 
 
 def pure_cost(budget, share, *, paper):
-    """What objective perturbation may spend as pure DP; under zCDP rho = epsilon tanh(epsilon / 2) or epsilon^2 / 2."""
+    """Pure budget of objective perturbation; under zCDP rho = epsilon tanh(epsilon / 2) or epsilon^2 / 2."""
     budget = unsealed(budget)
     if budget.notion == "pure":
         return budget.epsilon * share

@@ -123,7 +123,7 @@ def random_records(rng, loss, n, dim=DIM):
 
 
 def nothing(records):
-    """What stands for a removed record: it adds nothing to any sum."""
+    """Stand-in for a removed record: it adds nothing to any sum."""
     return Records(np.zeros_like(records.x), records.y)
 
 
@@ -149,7 +149,7 @@ def frobenius(matrices):
 
 
 def nuclear(matrices):
-    """Of differences of two terms a xxᵀ: at most two eigenvalues, by their sum and the sum of their squares."""
+    """Nuclear norms of differences of two terms a xxᵀ: two eigenvalues, by their sum and the sum of their squares."""
     trace = np.trace(matrices, axis1=1, axis2=2)
     return np.maximum(np.abs(trace), np.sqrt(np.maximum(2.0 * frobenius(matrices) ** 2 - trace**2, 0.0)))
 
@@ -246,7 +246,7 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
 
 
 def minimiser(loss, x, y, n_public, l2_strength, tolerance=1e-9):
-    """Of the sum of losses plus n_public * l2_strength / 2 times the square: what a fit minimises under add/remove."""
+    """Minimiser of a fit under add/remove: of the sum of losses plus n_public * l2_strength / 2 times the square."""
     return _core.minimize_erm(
         x, y, loss=loss, l2_strength=n_public * l2_strength / len(y), intercept=None, linear_term=None, start=None,
         solver="newton", tolerance=tolerance, max_iterations=500, n_threads=1,

@@ -24,7 +24,7 @@ SCHEMA = Schema(
 
 
 class Tensor:
-    """What implements DLPack and nothing else; ``device`` as in dlpack.h."""
+    """Object that implements DLPack and nothing else; ``device`` as in dlpack.h."""
 
     def __init__(self, array, device=(1, 0)):
         self._array, self._device = array, device

@@ -56,7 +56,7 @@ NEVER_PRIVATE = {
 
 
 def outcome(call):
-    """What a call returns, and the texts of its warnings about privacy, which all point to this file."""
+    """Result of a call, and the texts of its warnings about privacy, which all point to this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = call()

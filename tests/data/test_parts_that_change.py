@@ -44,7 +44,7 @@ CHANGES = {
     "two targets swapped": lambda x, y, k: (x, y[np.r_[1, 0, 2 : len(y)]] if k % 2 else y),
     "rows against targets": lambda x, y, k: (np.roll(x, k, axis=0), y),
 }
-"""What pass k makes of rows and targets."""
+"""Rows and targets in pass k."""
 
 
 def changing(targets, change, passes=None):

@@ -1,4 +1,4 @@
-"""What the wheel links and requires: permissive licences, known sources, no unsafe code of our own; all offline."""
+"""Parts that the wheel links and requires: permissive licences, known sources, no unsafe code of ours; all offline."""
 
 import importlib.util
 import json
@@ -126,7 +126,7 @@ def test_no_unsafe_code_of_our_own():
 
 
 def test_advisories_are_read(tmp_path):
-    """Of a made-up database: ranges, lists of versions, and what no longer holds."""
+    """A made-up database: ranges, lists of versions, and what no longer holds."""
     pytest.importorskip("yaml")
     spec = importlib.util.spec_from_file_location("check_advisories", ROOT / "benches" / "check_advisories.py")
     script = importlib.util.module_from_spec(spec)

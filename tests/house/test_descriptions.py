@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = ("rust", "python/dpci", "tests", "benches", "examples", "fuzz")
 
 # "What is public of a fit", "Of the noise", "Those of a sample", "As for fit": the thing itself is named elsewhere.
 POINTS_ELSEWHERE = re.compile(r"[\W_]*(?:what|of|that|those|as)\b", re.IGNORECASE)
@@ -49,8 +50,7 @@ def descriptions(path, text):
 
 
 def test_a_description_begins_with_what_the_thing_is():
-    files = [path for suffix in FIRST_LINES for path in (ROOT / "rust").rglob(f"*{suffix}")]
-    files += [path for suffix in FIRST_LINES for path in (ROOT / "python" / "dpci").rglob(f"*{suffix}")]
+    files = [path for folder in FOLDERS for suffix in FIRST_LINES for path in (ROOT / folder).rglob(f"*{suffix}")]
     read = [(path, found) for path in sorted(files) for found in descriptions(path, path.read_text(encoding="utf-8"))]
     assert len(read) > 7_000
     found = [
@@ -66,8 +66,8 @@ def test_the_reader_finds_every_kind_of_description():
     assert [number for number, _ in descriptions(Path("f.rs"), rust)] == [1, 4, 7]
     python = '''"""Of a module."""
 
-#: That of the noise.
-#: And more.
+@: That of the noise.
+@: And more.
 RATE = 1
 
 
@@ -83,7 +83,7 @@ class Law:
 
     scale: float
     """Those of a law."""
-'''
+'''.replace("@", "#")
     found = [(number, first) for number, first in descriptions(Path("f.py"), python) if POINTS_ELSEWHERE.match(first)]
     assert sorted(found) == [
         (1, "Of a module."),

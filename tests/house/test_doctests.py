@@ -48,7 +48,7 @@ def test_examples_run(name):
 
 
 def test_every_example_is_found():
-    """Those of methods would not be: a public class says that it is of another file than they are."""
+    """Examples of methods would be left out: a public class says that it is of another file than they are."""
     pytest.importorskip("sklearn")
     pytest.importorskip("typer")
     written = set()

@@ -103,7 +103,7 @@ with joblib.parallel_config("loky", n_jobs=2):
 
 @pytest.mark.slow
 def test_a_killed_worker_is_an_error_and_the_study_goes_on(tmp_path):
-    """What was complete is kept, and the study that goes on gives the same bits."""
+    """Replicates that were complete are kept, and the study that goes on gives the same bits."""
     path = tmp_path / "study.npz"
     command = [sys.executable, "-c", KILLED, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -73,7 +73,7 @@ def test_the_command_line_needs_no_slow_part_either():
 
 
 def test_importing_dpci_loads_few_modules(after_import):
-    """Of the standard library and of SciPy, besides what NumPy and scipy.special load anyway."""
+    """Modules of the standard library and of SciPy, besides what NumPy and scipy.special load anyway."""
     assert len({name for name in after_import if not name.startswith("dpci")}) <= 25
 
 

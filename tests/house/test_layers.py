@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "dpci"
 
 
 def layers():
-    """What each module of the core may import besides `error` and itself, from the table of docs/architecture.md.
+    """Imports of each module of the core besides `error` and itself, from the table of docs/architecture.md.
 
     Its cells name modules, or "all above" and those that are left out.
     """

@@ -22,7 +22,7 @@ def named(words):
 
 
 def parts(node):
-    """What stands side by side in a literal, a call or a union."""
+    """Names that stand side by side in a literal, a call or a union."""
     if isinstance(node, ast.BinOp):
         return [*parts(node.left), *parts(node.right)]
     if isinstance(node, ast.Dict):

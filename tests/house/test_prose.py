@@ -1,4 +1,4 @@
-"""What a reader meets is plain: no word of the list in pages, docstrings and messages, no overlong sentence on a page.
+"""Plain words for readers: no word of the list in pages, docstrings and messages, no overlong sentence on a page.
 
 The package vale of the Python index downloads a program, and proselint takes code and formulas for prose. Hence these
 two rules, which need the standard library only.

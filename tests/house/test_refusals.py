@@ -198,7 +198,7 @@ SITES = {
 
 
 def raises(tree):
-    """Of each function, how many exceptions it raises, those passed on not counted."""
+    """Number of exceptions that each function raises, those passed on not counted."""
     found = {}
 
     def visit(node, name):

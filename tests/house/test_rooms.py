@@ -256,7 +256,7 @@ def whole(each):
 
 
 def core_names(text):
-    """What a file takes of the core: attributes of ``_core``, and names that it imports from there."""
+    """Names of the core that a file takes: attributes of ``_core``, and names that it imports from there."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "_core":
             yield node.attr

@@ -1,4 +1,4 @@
-"""What is released or kept differs between data sets in sealed numbers, in what follows from them, and in nothing else.
+"""Released and kept values differ between data sets in sealed numbers, in what follows from them, and in nothing else.
 
 Very different data with equal public inputs are behind each object here, which is taken apart value by value. What may
 differ is listed by its path; all else must be the same to the bit.
@@ -94,14 +94,14 @@ def fit(X, y, **keywords):
 
 
 def released(release, **sizes):
-    """What a release makes of each table, and that it says the same of all."""
+    """Releases of each table, and the check that it says the same of all."""
     found = [quietly(lambda rows=rows: release(*rows)) for rows in tables(**sizes).values()]
     assert {tuple(told) for _, told in found} == {tuple(found[0][1])}
     return [value for value, _ in found]
 
 
 def of_each_size(release):
-    """What a release makes of the tables in several sizes, of which only the public one may be told."""
+    """Releases of the tables in several sizes, of which only the public one may be told."""
     return [value for n in (N, N - 1, N // 2) for value in released(release, n=n)]
 
 

@@ -1,4 +1,4 @@
-"""What releases tell of persons and of weights: sealed numbers alone, whatever ids, numbers of rows and weights are."""
+"""Releases tell of persons and weights in sealed numbers alone, whatever ids, numbers of rows and weights are."""
 
 import pickle
 import re

@@ -25,7 +25,7 @@ def said(result):
 
 @pytest.mark.parametrize("loss", FLAT, ids=repr)
 def test_nearly_balanced_classes_are_warned_of_with_the_size(loss):
-    """As many positives as negatives up to chance push the intercept to where the curvature begins."""
+    """Equal numbers of positives and negatives up to chance push the intercept to where the curvature begins."""
     with pytest.warns(dpci.CurvatureWarning, match="standard errors of their predictors .* may be too short") as caught:
         result = dpci.fit(*classes(1012), loss=loss, **LOUD)
     (warning,) = [w for w in caught if w.category is dpci.CurvatureWarning]

@@ -40,7 +40,7 @@ def result(rows, request):
 
 
 class Law:
-    """What `statistic_tail` reads of a law."""
+    """Fields of a law that `statistic_tail` reads."""
 
     def __init__(self, law, dim):
         self.law, self.dim, self.shape = law, dim, np.inf

@@ -1,4 +1,4 @@
-"""What a ledger adds up: exact decimals, an independent accountant, and adaptive adversaries, summed exactly."""
+"""Sums of a ledger: exact decimals, an independent accountant, and adaptive adversaries, summed exactly."""
 
 import math
 from fractions import Fraction

@@ -38,7 +38,7 @@ def path(tmp_path):
 
 
 def in_child(work):
-    """What ``work`` returned or raised in a forked child, as text."""
+    """Text of what ``work`` returned or raised in a forked child, as text."""
     source, target = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""What a ledger takes in: no spend for refused rows, none in place of another, each counted once and rounded up."""
+"""Entries of a ledger: no spend for refused rows, none in place of another, each counted once and rounded up."""
 
 import sqlite3
 from fractions import Fraction

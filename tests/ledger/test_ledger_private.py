@@ -126,7 +126,7 @@ def relation_of(relation):
 
 
 def failure(call):
-    """What whoever sees errors sees, down to the lines of the traceback, and warnings."""
+    """Text for whoever sees errors, down to the lines of the traceback, and warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -241,7 +241,7 @@ def test_interrupts_pass_and_stay_paid(monkeypatch):
 
 
 class Panic(BaseException):
-    """As of libraries whose panics are no ``Exception``."""
+    """Panic of libraries whose panics are no ``Exception``."""
 
 
 class Panicking:

@@ -1,4 +1,4 @@
-"""That no release can forget to pay: read off the source, and from the object that sees to it."""
+"""No release can forget to pay: read off the source, and from the object that sees to it."""
 
 import ast
 import re

@@ -101,7 +101,7 @@ def test_curvatures_that_vanish_beside_the_ridge_have_no_hessian_to_release(loss
 
 
 def test_a_subnormal_curvature_is_refused():
-    """Of 8 records as of 200: the sum of the losses would overflow for some number of them."""
+    """Refused with 8 records as with 200: the sum of the losses would overflow for some number of them."""
     loss = dpci.losses.HuberHinge(1e308)
     assert 0.0 < loss.to_core().sup_curvature(0.1) < np.finfo(float).tiny
     for n_samples in (8, 200):

@@ -73,7 +73,7 @@ def test_the_limit_is_statsmodels(name, mechanism):
 
 
 def test_the_standard_errors_are_those_of_statsmodels():
-    """Of a canonical link, whose expected Hessian is the observed one, and next to no ridge."""
+    """Standard errors of a canonical link, whose expected Hessian is the observed one, and next to no ridge."""
     loss, _, y, endog, family = TWINS["binomial_counts"]
     found = dpci.fit(X, y, loss=loss, **LIMIT | {"l2_strength": 1e-8})
     twin = sm.GLM(endog, Z, family=family).fit(cov_type="HC0", tol=1e-14)

@@ -21,7 +21,7 @@ REAL = np.clip(0.4 * U + 0.2 * rng.standard_t(3, N), -1.0, 1.0)
 
 
 def margin(slope, curvature):
-    """Of a loss of the margin, from derivatives in it."""
+    """Slope and curvature of a loss of the margin, from derivatives in it."""
     return lambda u, y: (y * slope(y * u), curvature(y * u))
 
 

@@ -1,4 +1,4 @@
-"""What a result tells: predictions, intervals, contrasts, summaries, plots, and the same after a round trip."""
+"""Content of a result: predictions, intervals, contrasts, summaries, plots, and the same after a round trip."""
 
 import copy
 import json

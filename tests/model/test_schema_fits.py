@@ -96,7 +96,7 @@ def test_a_model_predicts_for_files(result, tmp_path, monkeypatch):
 
 
 def test_numbers_are_predicted_in_the_unit_of_the_target(tmp_path):
-    """Of both ways to fit a squared loss, from tables and from files, with their intervals."""
+    """Predictions of both ways to fit a squared loss, from tables and from files, with their intervals."""
     table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
     table.to_csv(tmp_path / "people.csv", index=False)
     schema = dataclasses.replace(SCHEMA, target=NumericTarget(column="score", lower=0.0, upper=200.0))
@@ -190,7 +190,7 @@ def test_tables_that_do_not_fit():
 
 
 def test_private_errors_cover_the_encoding():
-    """What is wrong in a value is found after the budget is spent, and is not told."""
+    """Mistakes in a value are found after the budget is spent, and is not told."""
     ledger = dpci.Ledger(dpci.PureDP(5.0), errors="private")
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "on_violation": "clip", "ledger": ledger}
     wrong = TABLE.assign(age=["?", *TABLE.age[1:]])

@@ -162,7 +162,7 @@ def test_releases_of_all_kinds_at_once_are_those_of_one_thread():
 
 
 def test_one_result_answers_many_threads():
-    """What a result computes once, it may be asked for by many threads first."""
+    """Many threads may be the first to ask for what a result computes once."""
     saved = dpci.fit(X, Y, **SEEDED).to_json()
 
     def asked(result):

@@ -1,4 +1,4 @@
-"""What the notes on intervals say of single parameters: noise leaves it open, by released values alone."""
+"""Notes on intervals of single parameters: noise leaves it open, by released values alone."""
 
 import numpy as np
 import pytest

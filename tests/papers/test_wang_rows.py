@@ -1,4 +1,4 @@
-"""What was published, transcribed; the cells of the tables and figures; where their rows come from."""
+"""Published numbers, transcribed; the cells of the tables and figures; where their rows come from."""
 
 import hashlib
 from pathlib import Path

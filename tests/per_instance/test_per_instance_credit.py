@@ -33,7 +33,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def found(data):
-    """What reports of some keywords find, means over draws; no bound may be below the truth of any record."""
+    """Findings of reports with some keywords, means over draws; no bound may be below the truth of any record."""
 
     def draw(seed, keywords):
         public = {"l2_strength": 0.01, "n_public": 30_000, "classes": (-1, 1), "seed": seed, "fit_intercept": True}

@@ -26,7 +26,7 @@ def report(**keywords):
 
 
 def asked(rule):
-    """What a call is told besides the rows."""
+    """Arguments of a call besides the rows."""
     return {"persons": IDS, **{name: values for name, values in RULES[rule].items() if name == "weights"}}
 
 

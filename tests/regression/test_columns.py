@@ -64,7 +64,7 @@ def test_without_noise_they_are_those_of_the_sample(relation):
     ids=str,
 )
 def test_noise_is_counted(budget, relation):
-    """Of one data set the noise alone moves the estimates: at an n so great that the sampling is a small part."""
+    """The noise alone moves the estimates of one data set: at an n so great that the sampling is a small part."""
     columns = ["x0", "y"]
     names = ("means", "variances", "correlations")
     found, stated = ({name: [] for name in names} for _ in range(2))
@@ -87,7 +87,7 @@ def test_noise_is_counted(budget, relation):
 
 @pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": N}], ids=["replace", "add"])
 def test_gradients_in_the_matrix_are_those_of_finite_differences(relation):
-    """What noise does to a variance and to a correlation: the eigenvalues of their gradients, all but two of them 0."""
+    """Effect of noise on a variance and on a correlation: the eigenvalues of their gradients, all but two of them 0."""
     record = released(**relation)._record
 
     def slope(value):

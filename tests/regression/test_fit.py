@@ -156,7 +156,7 @@ def test_add_remove_with_another_public_number():
 @pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5)], ids=str)
 @pytest.mark.parametrize("robust", [False, True])
 def test_standard_errors_are_the_spread_of_releases(budget, robust):
-    """Of the same data: the noise alone, whose part of the variance each fit states."""
+    """Releases of the same data: the noise alone, whose part of the variance each fit states."""
     rng = np.random.default_rng(3)
     rows = rng.uniform(0, 1, (5000, 2))
     y = rows @ [1.0, -1.0] + 0.3 * rng.normal(size=5000)

@@ -24,7 +24,7 @@ def small(text):
 
 
 def faults(text):
-    """What in the text of an SVG is not of the style."""
+    """Parts of the text of an SVG that are not of the style."""
     width = re.search(r'<svg [^>]*?width="([\d.]+)pt"', text)
     title = re.search(r"<dc:title>([^<]+)</dc:title>", text)
     found = []

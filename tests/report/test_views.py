@@ -1,4 +1,4 @@
-"""What a summary, a page and a plot show: units, targets and simultaneous intervals."""
+"""Views of a summary, a page and a plot: units, targets and simultaneous intervals."""
 
 from dataclasses import replace
 

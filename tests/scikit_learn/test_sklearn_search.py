@@ -36,7 +36,7 @@ LEAK = "scikit-learn's model selection scores records without noise"
 
 
 def leaks_of(call):
-    """What a call returns, and its warnings of model selection, which all point to this file."""
+    """Result of a call, and its warnings of model selection, which all point to this file."""
     value, caught = warnings_of(call)
     leaks = [warning for warning in caught if LEAK in str(warning.message)]
     assert {warning.category for warning in leaks} <= {dpci.PrivacyLeakWarning}

@@ -36,7 +36,7 @@ SEARCH = PrivateGridSearch(WEIGHTED, {"l2_strength": [0.1, 0.2]}, validation_rad
 
 
 def leaks_of(call):
-    """What a call returns, and the first words of its warnings, which all point to this file."""
+    """Result of a call, and the first words of its warnings, which all point to this file."""
     value, caught = warnings_of(call)
     assert {warning.category for warning in caught} <= {dpci.PrivacyLeakWarning}
     assert {warning.filename for warning in caught} <= {__file__}

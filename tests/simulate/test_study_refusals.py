@@ -1,4 +1,4 @@
-"""What a study refuses, and in which words: numbers, configurations, rows, missing packages; and its progress bar."""
+"""Refusals of a study, and their words: numbers, configurations, rows, missing packages; and its progress bar."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a study shares: minimisers of the same risk alone, and whole groups of replicates; bounds of rows."""
+"""Work that a study shares: minimisers of the same risk alone, and whole groups of replicates; bounds of rows."""
 
 import numpy as np
 import pytest

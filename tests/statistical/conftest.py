@@ -1,4 +1,4 @@
-"""What the statistical tests share: one false-positive rate, and the variance-gamma law in closed quadrature.
+"""Base of the statistical tests: one false-positive rate, and the variance-gamma law in closed quadrature.
 
 Seeds were fixed once, before the first run. Each call of ``accept`` fails by chance with probability 1e-6.
 """

@@ -26,7 +26,7 @@ CASES = {
 
 
 class Runs(NamedTuple):
-    """What was released run by run, the exact values behind it, and the standard deviations of the three noises."""
+    """Values released run by run, the exact values behind it, and the standard deviations of the three noises."""
 
     params: np.ndarray
     gradient: np.ndarray

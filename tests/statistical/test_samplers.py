@@ -194,7 +194,7 @@ def test_matrix_laplace_has_the_spectrum_of_a_difference_of_wisharts(matrices, a
 
 
 def test_paper_noise_is_a_symmetrised_spherical_laplace_matrix(accept, variance_gamma_cdf):
-    """What is released, before the regulariser is added, less its exact value at the released parameters."""
+    """Released value, before the regulariser is added, less its exact value at the released parameters."""
     dim, n_runs = 3, 40_000
     X = np.array([[0.6, -0.3, 0.1], [0.0, 0.5, -0.8]])
     y = np.array([1.0, -1.0])

@@ -25,7 +25,7 @@ def epsilon_of(first, second, delta=0.0):
 
 
 def statements(budget):
-    """What a budget promises: name, inversion, quantity, delta and value, the sharpest first."""
+    """Promises of a budget: name, inversion, quantity, delta and value, the sharpest first."""
     if budget.notion == "zcdp":
         implied = budget.to_approx(DELTA).epsilon
         return [

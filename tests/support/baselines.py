@@ -7,7 +7,7 @@ import numpy as np
 import dpci
 
 WEIGHTS = {"squared": (1.0, 2.0), "logistic": (0.125, 0.5)}
-"""Of (xθ)² and of y·xθ in the polynomial of a loss: q and k below."""
+"""Coefficients of (xθ)² and of y·xθ in the polynomial of a loss: q and k below."""
 
 N, D = 400, 3
 BUDGET = dpci.PureDP(1.0)

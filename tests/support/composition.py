@@ -7,7 +7,7 @@ from dp_accounting.rdp import RdpAccountant
 
 
 def composed_delta(ratios, epsilons):
-    """Of Gaussian mechanisms with these ratios of sensitivity to noise, by their privacy loss distributions."""
+    """Delta of Gaussian mechanisms with these ratios of sensitivity to noise, by their privacy loss distributions."""
     composed = pld.identity(value_discretization_interval=1e-3)
     for ratio in ratios:
         if ratio > 0.0:

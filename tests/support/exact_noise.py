@@ -120,7 +120,7 @@ LAWS = {
 
 
 def distances(name, dim, n, seed, scale=0.7):
-    """Of n draws: distance to the ideal one over the bound, and over its share for that size; (n, 2)."""
+    """Distances of n draws: distance to the ideal one over the bound, and over its share for that size; (n, 2)."""
     draws, bound = _core.Testing.bounded_noise(name, n, dim, scale, seed)
     width = draws.shape[1]
     words = Words(_core.Testing.simulation_bits(n * (40 + 20 * width), seed))

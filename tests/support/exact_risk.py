@@ -134,7 +134,7 @@ class ExactRisk:
         return gradient, hessian
 
     def multiplier(self, point, gradient):
-        """That of the sphere; 0 where the point lies inside or is not pressed against it."""
+        """Multiplier of the sphere; 0 where the point lies inside or is not pressed against it."""
         if self.radius is None or length(point) < self.radius * (1 - mpmath.mpf(10) ** -30):
             return mpmath.mpf(0)
         return max(-mpmath.fdot(gradient, point) / self.radius**2, mpmath.mpf(0))

@@ -1,4 +1,4 @@
-"""What is fuzzed: all public functions, classes and methods, found by walking the package, with legal arguments."""
+"""Targets of fuzzing: all public functions, classes and methods, found by walking the package, with legal arguments."""
 
 import functools
 import inspect
@@ -36,7 +36,7 @@ CURVE = (
 
 
 class Left:
-    """What is left out, each with its reason."""
+    """Targets that are left out, each with its reason."""
 
     # Downloads, or reads files of the user's machine; their readers are fuzzed through the command line.
     FUNCTIONS = frozenset({

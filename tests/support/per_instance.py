@@ -42,7 +42,7 @@ def noise_and_hessian(name, X, y, params, ridge):
 
 
 def log_density(name, X, y, params, ridge, std_dev):
-    """Of the parameters, by change of variables from the noise."""
+    """Log-density of the parameters, by change of variables from the noise."""
     noise, hessian = noise_and_hessian(name, X, y, params, ridge)
     return stats.norm.logpdf(noise, scale=std_dev).sum() + np.linalg.slogdet(hessian)[1]
 

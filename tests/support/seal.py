@@ -1,4 +1,4 @@
-"""What the seal leaves of a budget, exactly as the core splits it: tests compute costs, rates and scales from that."""
+"""Rest of a budget beside the seal, exactly as the core splits it: tests compute costs, rates and scales from that."""
 
 import functools
 import math
@@ -38,6 +38,6 @@ def ratios(seals):
 
 
 def total(seals):
-    """What seals spent together, by parameter of the budget; ``seals`` as objects or as mappings."""
+    """Total spend of seals, by parameter of the budget; ``seals`` as objects or as mappings."""
     costs = [seal["cost"] if isinstance(seal, dict) else seal.cost for seal in seals]
     return {name: math.fsum(cost[name] for cost in costs) for name in costs[0]} if costs else {}

@@ -22,7 +22,7 @@ def make_targets(X, seed=12):
 
 
 def warnings_of(call):
-    """What a call returns, and the warnings of dpci that it gave."""
+    """Result of a call, and the warnings of dpci that it gave."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = call()

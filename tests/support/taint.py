@@ -1,4 +1,4 @@
-"""What a released object is made of, value by value, and very different data behind equal public facts."""
+"""Parts of a released object, value by value, and very different data behind equal public facts."""
 
 import dataclasses
 import json
@@ -97,7 +97,7 @@ def _without_checksums(value):
 
 
 def state(model):
-    """What a fitted estimator holds, its results as their records."""
+    """Content of a fitted estimator, its results as their records."""
     kept = dict(vars(model))
     for name in ("result_", "best_estimator_"):
         if name in kept:

@@ -144,7 +144,7 @@ class TwoCandidates:
         )
 
     def minimiser(self, number, y):
-        """Of a candidate without noise."""
+        """Minimiser of a candidate without noise."""
         return (1.0, -1.0)[number] * y * self.shifts[number]
 
     def law(self, y):

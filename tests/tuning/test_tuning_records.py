@@ -1,4 +1,4 @@
-"""What a tuning leaves behind: the winner without intervals, records of the guarantee, files and pickles."""
+"""Results of a tuning: the winner without intervals, records of the guarantee, files and pickles."""
 
 import json
 import math

@@ -66,7 +66,7 @@ def model_again(minimiser, scale, radius, n, draw):
 
 
 def loss_at(models):
-    """Of a row 1 of class 1, whose linear predictors are the parameters."""
+    """Loss of a row 1 of class 1, whose linear predictors are the parameters."""
     return np.log1p(np.exp(models).sum(axis=-1)) - models[..., 0]
 
 

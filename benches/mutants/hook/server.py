@@ -27,7 +27,7 @@ PRELOADED = [
 
 
 class Watch:
-    """What happens to the tests of a run."""
+    """Outcome of the tests of a run."""
 
     def __init__(self):
         self.failed, self.seen, self.begun = None, {}, 0.0

@@ -1,4 +1,4 @@
-"""What the experiments of Li et al. measure: real losses of private models, and losses predicted from one of them."""
+"""Measures of the experiments of Li et al.: real losses of private models, and losses predicted from one of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -120,7 +120,7 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
     number : {1, 2, 3, 4}
         Number of a figure of Wang, Kifer & Lee (2019).
     calibration, sources, run
-        As for :func:`run_table`.
+        See :func:`run_table`.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def run_figure(number: int, calibration: Calibration, sources: Sources, run: Run
     Raises
     ------
     InvalidInput, DatasetUnavailable
-        As for :func:`run_table`.
+        See :func:`run_table`.
     """
     _check("figure", number, FIGURES)
     _check("calibration", calibration, ("paper", "tight"))

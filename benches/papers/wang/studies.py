@@ -76,7 +76,7 @@ class Run:
     Parameters
     ----------
     n_replicates, n_variability, seed, n_threads, progress
-        As for :func:`dpci.simulate.coverage`.
+        See :func:`dpci.simulate.coverage`.
     checkpoint : Path, optional
         Folder with one file for each call, from which a killed run continues.
     announce : callable
@@ -99,7 +99,7 @@ class Run:
         Raises
         ------
         InvalidInput, DatasetUnavailable
-            As for :func:`dpci.simulate.coverage` and :meth:`papers.sources.Sources.rows`; also for a user's
+            See :func:`dpci.simulate.coverage` and :meth:`papers.sources.Sources.rows`; also for a user's
             file with too few rows, or a checkpoint that is not a folder.
 
         Warns

@@ -36,9 +36,9 @@ _AT_ONCE = 2
 class Chunks:
     """Rows in parts, for data that do not fit into memory: ``dpci.fit(Chunks(source), ...)``.
 
-    Holds no rows; they are read again in every pass (docs/scale.md, "How a fit reads rows in parts"), and checked in every pass
-    against the public bounds. A pass that finds other rows than the first one is an error, and nothing is released. The
-    order of rows may differ.
+    Holds no rows; they are read again in every pass (docs/scale.md, "How a fit reads rows in parts"), and checked in
+    every pass against the public bounds. A pass that finds other rows than the first one is an error, and nothing is
+    released. The order of rows may differ.
 
     One chunk is in memory at a time. With two threads or more there are up to three: the thread that called ``fit``
     reads all chunks and sums over some of them, and another thread sums over the others.
