@@ -188,14 +188,6 @@ def test_bindings_decide_nothing():
     assert decisions("if n > 3 { f() } if name == other { g() }") == ["n > 3 "]
 
 
-@pytest.mark.parametrize("module", ["spec", "mechanism"])
-def test_the_page_names_every_file_of(module):
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    text = page.split(f"\nIn `{module}`: ")[1].split("\n\n")[0]
-    files = [path for path in (CORE / module).rglob("*.rs") if "tests" not in path.parts and path.name not in {"mod.rs", "testing.rs"}]
-    assert sorted(path.name for path in files if f"`{path.name}`" not in text) == []
-
-
 def purpose(path):
     """Whether a file of the package opens with the sentence that states its purpose."""
     text = path.read_text(encoding="utf-8")
