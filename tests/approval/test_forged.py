@@ -103,6 +103,17 @@ def test_numbers_that_decide_the_noise_of_a_matrix_are_calibrated_again(kind):
         assert is_found(type(result), changed(values, place, other)), (place, other)
 
 
+@pytest.mark.parametrize(("kind", "part"), [("robust", "residuals"), ("refined", "refined")])
+def test_residuals_are_taken_at_the_coefficients_of_the_matrix(kind, part):
+    # A refined regression steps from there, so that another point gives other coefficients.
+    result, _ = made(kind, "zcdp", "replace_one")
+    if not isinstance(result, dpci.regression.MomentMatrix):
+        result = dpci.regression.MomentMatrix.of(result)
+    values = json.loads(result.to_json())
+    for i, value in enumerate(values[part][0]["point"]):
+        assert is_found(type(result), changed(values, (part, 0, "point", i), value + 0.001)), i
+
+
 def test_the_noise_of_reports_and_of_selected_models_is_calibrated_again():
     for case, scale in ((("report", "approx", "add_remove"), ("result", "steps", 0, "scale")),
                         (("best", "pure", "replace_one"), ("model", "steps", 0, "scale"))):  # fmt: skip

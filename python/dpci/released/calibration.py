@@ -17,7 +17,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 
 # Elementary functions of another machine may round otherwise.
-_TOLERANCE = 1e-6
+TOLERANCE = 1e-6
 # The best weights of a joint release are found by a search, which may end elsewhere there.
 _OF_SEARCH = 1e-4
 # Where the public grid ends on which the core checks declarations.
@@ -132,7 +132,7 @@ def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Ite
             return
         yield from differences(
             {f"{name} of the step {own.step!r}": (getattr(own, name), getattr(other, name)) for name in _OF_STEP},
-            tolerance=_OF_SEARCH if own.step == "moments" else _TOLERANCE,
+            tolerance=_OF_SEARCH if own.step == "moments" else TOLERANCE,
         )
 
 
@@ -173,7 +173,7 @@ def _costs(found: Iterable[Seal], expected: dict[str, Seal]) -> Iterator[str]:
 
 
 def differences(
-    values: Mapping[str, tuple[float | None, float | None]], *, tolerance: float = _TOLERANCE
+    values: Mapping[str, tuple[float | None, float | None]], *, tolerance: float = TOLERANCE
 ) -> Iterator[str]:
     """Yield which of some numbers, each as it is and as it must be, differ."""
     for name, (own, other) in values.items():

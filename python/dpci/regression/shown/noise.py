@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.seals import seals_from
@@ -12,8 +13,10 @@ from dpci.regression.choices.bounds import Bounds, domain_of
 from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of
 from dpci.regression.record import MomentRecord
-from dpci.released.calibration import differences, differences_of_seals, differences_of_steps
+from dpci.released.calibration import TOLERANCE, differences, differences_of_seals, differences_of_steps
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
+
+_F64 = NDArray[np.float64]
 
 
 def other_noise(record: MomentRecord) -> str | None:
@@ -42,14 +45,27 @@ def other_noise(record: MomentRecord) -> str | None:
         "constant": (record.constant, spec.intercept),
         "target_weight": (record.target_weight, spec.target_weight),
     }
+    points = [one.point for one in (*record.residuals, *record.refined)]
+    following = [*planned["points"], *(point for point, _, _ in planned["refined"])]
     differ = (
         *differences(placed),
         *_other_places(record, spec),
         *(text for gradient in gradients for text in differences(gradient)),
+        *_other_points(points, following),
         *differences_of_steps(record.steps, steps_from(planned["steps"])),
         *differences_of_seals(record.seals, seals_from(planned["seals"])),
     )
     return next(iter(differ), None)
+
+
+def _other_points(points: list[_F64], following: list[_F64]) -> Iterator[str]:
+    """Yield where residuals were not taken at the coefficients that follow from the matrix."""
+    for own, other in zip(points, following, strict=True):
+        # Rounding moves all coefficients together where columns are nearly collinear.
+        room = TOLERANCE * float(np.linalg.norm(other))
+        wrong = np.flatnonzero(~(np.abs(own - other) <= room))
+        if len(wrong):
+            yield f"point[{wrong[0]}]={other[wrong[0]]:.9g}, got {own[wrong[0]]:.9g}"
 
 
 def _other_places(record: MomentRecord, spec: _core.MomentMatrixSpec) -> Iterator[str]:
