@@ -278,13 +278,14 @@ def is_noted(made: Cell, result: Any) -> bool:
 
 def extra_of(made: Cell, weights: Numbers | None, sizes: Numbers | None) -> dict[str, Any]:
     """Keywords of a fit to records with these weights, or to persons of these sizes."""
+    public = {"n_public": made.n} if made.keywords["neighbors"] == "add_remove" else {}
     if sizes is not None:
         ids = np.repeat(np.arange(made.n), sizes.astype(int))
-        return {"persons": ids, "contribution": "mean", "max_rows": 4, "n_public": made.n}
+        return {"persons": ids, "contribution": "mean"} | public
     if weights is not None:
         total = made.n * float(np.mean(made.weights))
-        return {"weights": weights, "weight_bound": 1.0, "weight_total": total}
-    return {"n_public": made.n} if made.keywords["neighbors"] == "add_remove" else {}
+        return {"weights": weights, "weight_bound": 1.0, "weight_total": total} | public
+    return public
 
 
 def bootstrap(made: Cell, fits: int, first: int) -> dict[str, Any]:
@@ -310,15 +311,16 @@ def repeated(made: Cell, fits: int, first: int) -> dict[str, Any]:
             break
         try:
             covers, length, names = fit(made, run)
-        except dpci.DpciError as error:
-            covers, length, names = None, None, {type(error).__name__}
-        spoken.update(names)
+        except dpci.DpciError:
+            covers, length, names = None, None, set()
         if covers is None:
             refused += 1
         else:
+            spoken.update(names)
             covered.append(covers)
             lengths.append(length)
-    row: dict[str, Any] = {"refused": refused, "warnings": {name: count / fits for name, count in spoken.items()}}
+    shown = {name: count / len(covered) for name, count in spoken.items()}
+    row: dict[str, Any] = {"refused": refused, "warnings": shown}
     if len(covered) >= fits // 10:
         share = np.mean(covered, axis=0)
         row |= {"mean": float(share.mean()), "worst": float(share.min()), "length": float(np.median(lengths))}
@@ -345,9 +347,15 @@ def study(number: int, fits: int = FITS, first: int = 0, *, noise: bool = True) 
     return row
 
 
+def final_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The repetition of a cell, if enough of its fits have intervals; otherwise the cell."""
+    again = row.get("again") or {}
+    return again if "mean" in again else row
+
+
 def verdict(row: dict[str, Any]) -> str:
     """ "holds", "warned", "noted" or "silent"."""
-    final = row.get("again") or row
+    final = final_of(row)
     if final.get("mean", 1.0) >= MEAN and final.get("worst", 1.0) >= WORST:
         return "holds"
     said = [name for name, share in final["warnings"].items() if share >= SPOKEN]
@@ -380,7 +388,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield f"\n## Cells below {MEAN} on average or {WORST} in one parameter\n"
     found = []
     for row in low:
-        final = row.get("again") or row
+        final = final_of(row)
         said = ", ".join(f"{name} {share:.0%}" for name, share in final["warnings"].items()) or "none"
         quiet = [f"{(row.get('without noise') or {}).get(key, math.nan):.3f}" for key in ("mean", "worst")]
         shown = [f"{row['l2'] or 0:.3g}", f"{final['mean']:.3f}", f"{final['worst']:.3f}", *quiet, said, verdict(row)]

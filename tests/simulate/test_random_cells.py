@@ -1,0 +1,68 @@
+"""The study of random cells: no unit of privacy is left out, and its verdicts are those of fits with intervals."""
+
+import importlib
+import itertools
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpci
+
+
+@pytest.fixture(scope="module")
+def study():
+    folder = str(Path(__file__).parents[2] / "benches")
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module("random_cells")
+    finally:
+        sys.path.remove(folder)
+
+
+CASES = itertools.product(("rows", "persons", "weights"), ("replace_one", "add_remove"), ("fit", "moments"))
+
+
+@pytest.mark.parametrize(("unit", "neighbors", "kind"), list(CASES))
+def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, kind):
+    # A cell whose fit is refused is left out: a keyword too many once left out all cells of a unit.
+    rng, n = np.random.default_rng(0), 400
+    counts = rng.choice([1, 2, 4], n) if unit == "persons" else None
+    X = rng.uniform(-1.0, 1.0, (n if counts is None else int(counts.sum()), 2))
+    y = np.where(rng.random(len(X)) < 0.5, 1.0, -1.0)
+    keywords = {"budget": dpci.PureDP(8.0), "neighbors": neighbors}
+    if kind == "moments":
+        keywords |= {"bounds": (-1.0, 1.0), "robust": True}
+    else:
+        keywords |= {"loss": "logistic", "row_norm": 1.5, "on_violation": "clip", "l2_strength": 0.1}
+    weights = rng.choice([0.5, 1.0], n) if unit == "weights" else None
+    made = study.Cell(0, "", X, y, counts, weights, n, keywords, np.zeros(3))
+    covers, length, _ = study.fit(made, 0)
+    assert covers.shape == (3,)
+    assert (length > 0.0).all()
+    if kind == "fit":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert "mean" in study.bootstrap(made, 2, 0)
+
+
+def test_a_refused_fit_is_no_warning(study, monkeypatch):
+    def fit(_, run):
+        if run % 4:
+            raise dpci.InvalidInput("too much noise")
+        return np.array([False]), np.array([1.0]), set()
+
+    monkeypatch.setattr(study, "fit", fit)
+    row = study.repeated(None, 40, 0)
+    assert row["refused"] == 30
+    assert study.verdict(row) == "silent"
+
+
+def test_a_repetition_without_intervals_is_no_verdict(study):
+    low = {"mean": 0.5, "worst": 0.4, "warnings": {}}
+    assert study.verdict(low | {"again": {"refused": 1000, "warnings": {}}}) == "silent"
+    assert study.verdict(low | {"again": {"mean": 0.95, "worst": 0.94, "warnings": {}}}) == "holds"
+    assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.5, study.NOTE: 1.0}}) == "warned"
+    assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.4, study.NOTE: 1.0}}) == "noted"
