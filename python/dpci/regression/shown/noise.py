@@ -45,7 +45,7 @@ def other_noise(record: MomentRecord) -> str | None:
         "constant": (record.constant, spec.intercept),
         "target_weight": (record.target_weight, spec.target_weight),
     }
-    points = [one.point for one in (*record.residuals, *record.refined)]
+    points = [*(one.point for one in record.residuals), *(one.point for one in record.refined)]
     following = [*planned["points"], *(point for point, _, _ in planned["refined"])]
     differ = (
         *differences(placed),
