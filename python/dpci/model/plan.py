@@ -169,7 +169,10 @@ class Plan:
             return []
         purpose = "for predictions"
         if self.target == "unregularised":
-            purpose = "for intervals without the ridge: a greater one is further from the target, a smaller one has more noise"
+            purpose = (
+                "for intervals without the ridge: a greater one is further from the target, a smaller one has more "
+                "noise"
+            )
         return [("recommended lambda", f"{self.recommended_l2_strength:.4g} {purpose}")]
 
     def _interval_facts(self) -> list[tuple[str, str]]:
