@@ -193,8 +193,17 @@ def test_intervals_count_what_a_cap_may_cut_off():
     one, step = fit._record.refined[0], fit._record.steps[1]
     seen = 2.878161739095483 * step.scale
     assert fit._solution.gradient.seen == pytest.approx(seen, rel=1e-12)
-    expected = (0.5 * seen * one.cap) ** 2 * N / fit.residual_variance * fit._solution.classical
-    np.testing.assert_allclose(fit._solution.cut_off, expected, rtol=1e-9)
+    # The greatest influence of a row of the box, by all its corners, in units of the columns.
+    half = 0.5 * np.ptp(np.array(COMMON["bounds"]), axis=0)
+    middle = np.mean(COMMON["bounds"], axis=0)
+    record = fit._record
+    z = np.array([*itertools.product(*[(-1.0, 1.0)] * D)])
+    corners = np.column_stack([z, np.full(len(z), record.constant)])
+    hessian = record.matrix[:-1, :-1]
+    of_scaled = np.linalg.solve(hessian, corners.T) / np.append(half, 1.0 / record.constant)[:, None]
+    of_scaled[-1] -= middle @ of_scaled[:-1]
+    expected = seen * one.cap / 3.0 * np.abs(of_scaled).max(axis=1)
+    np.testing.assert_allclose(fit._solution.cut_off(np.eye(D + 1)), expected, rtol=1e-9)
     parts = fit._estimates().parts()
     assert np.diag(fit.cov) == pytest.approx(parts.variance, rel=1e-9)
     assert f"residual cap      {one.cap:.4g}; up to about {np.ceil(seen * N):.0f} outliers" in fit.summary()
@@ -202,7 +211,7 @@ def test_intervals_count_what_a_cap_may_cut_off():
     far = released(dpci.ZCDP(5.0), y=np.where(np.arange(N) % 2 == 0, BOUND, -BOUND))
     assert far._record.refined[0].cap == pytest.approx(residuals_of(far._record, far._record.refined[0])[1])
     assert "which clips none" in far.fit().summary()
-    assert not far.fit()._solution.cut_off.any()
+    assert not far.fit()._solution.cut_off(np.eye(D + 1)).any()
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

@@ -1,6 +1,7 @@
 """One regression among the columns of a released moment matrix: its equations, and when they are refused."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,8 +76,8 @@ class Solution:
     """Variance of that estimate over its square, from the number of records and the noise; 0 if it is robust."""
     classical: _F64
     """Sampling covariance under equal variances."""
-    cut_off: _F64
-    """Mean square of the bias that the cap on the residuals of a gradient may cause."""
+    cut_off: Callable[[_F64], _F64]
+    """Greatest bias of contrasts, one a row, that the cap on the residuals of a gradient may cause."""
     residual_noise: float
     """With a robust covariance: standard deviation of a sampling variance over its ``gain``."""
     residual_variance: float
@@ -105,8 +106,7 @@ class Solution:
         noises = [Noise(half * (cross + length), half * (cross - length), self.degrees)]
         if self.gradient is not None:
             noises.append(Noise(self.gradient.std_dev * root, np.zeros_like(root), self.gradient.degrees))
-            cut_off = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.cut_off, rows), 0.0))
-            noises.append(Noise(cut_off, np.zeros_like(root), math.inf))
+            noises.append(Noise(self.cut_off(rows), np.zeros_like(root), math.inf))
         return ErrorParts(
             sampling=sampling,
             sampling_variance=spread + self.relative * sampling**2,
@@ -128,8 +128,14 @@ class Solution:
         """Return the covariance of the errors of all coefficients, sampling and noise together."""
         noise = 0.5 * self.matrix_noise**2 * (self.gain * self.error_norm2 + np.outer(self.cross, self.cross))
         if self.gradient is not None:
-            noise += self.gradient.std_dev**2 * self.gain + self.cut_off
+            noise += self.gradient.std_dev**2 * self.gain + self._joint_cut_off()
         return np.asarray(self._joint_sampling() + noise)
+
+    def _joint_cut_off(self) -> _F64:
+        """Return the mean squares of that bias: of each coefficient its own, joint as under equal variances."""
+        root = np.sqrt(np.diagonal(self.classical))
+        scaled = self.cut_off(np.eye(len(root))) / np.where(root > 0.0, root, 1.0)
+        return np.asarray(scaled[:, None] * self.classical * scaled)
 
     def _joint_sampling(self) -> _F64:
         """Return the sampling covariance; what noise hides of a robust one is that under equal variances.
@@ -211,6 +217,9 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     else:
         sampling, residual_noise = None, 0.0
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
+    cut_off = 0.0 if gradient is None else gradient.cut_off
+    hessian = rows @ record.matrix @ rows.T + 0.5 * strength * np.eye(len(rows))
+    influence = back @ np.linalg.solve(hessian, rows)
     return Solution(
         params=back @ found["params"] + shift,
         gain=back @ found["gain"] @ back.T,
@@ -218,7 +227,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         error_norm2=found["error_norm2"],
         sampling=classical if sampling is None else sampling,
         classical=classical,
-        cut_off=back @ ((0.0 if gradient is None else gradient.cut_off**2) * found["classical"]) @ back.T,
+        cut_off=lambda contrasts: cut_off * greatest_influence(record, contrasts @ influence),
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),
@@ -227,6 +236,20 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         gradient=gradient,
         l2_strength=strength,
     )
+
+
+def greatest_influence(record: MomentRecord, weights: _F64) -> _F64:
+    """Return the greatest product, in size, of each row of weights (m, k + 2) with a row that the bounds allow."""
+    k = len(record.columns)
+    of_features, size = np.abs(weights[:, :k]), np.abs(weights[:, k]) * record.constant
+    if record.row_norm is not None:
+        return np.asarray(record.row_norm * np.linalg.norm(of_features, axis=1) + size)
+    if record.blocks is None:
+        return np.asarray(of_features.sum(axis=1) + size)
+    members = np.array(record.blocks.members)
+    bounds = np.array(record.blocks.block_bounds) if np.all(record.scale == 1.0) else np.ones(members.max() + 1)
+    lengths = [np.linalg.norm(of_features[:, members == block], axis=1) for block in range(len(bounds))]
+    return np.asarray(bounds @ np.array(lengths) + size)
 
 
 def _start(record: MomentRecord, model: Model, rows: _F64) -> tuple[tuple[_F64, _F64] | None, GradientNoise | None]:

@@ -191,7 +191,8 @@ def cap_line(record: MomentRecord, solution: Solution, unit: float) -> list[tupl
     if gradient.cut_off == 0.0:
         return [("residual cap", f"{cap:.4g}, which clips none")]
     few = math.ceil(gradient.seen * record.divisor)
-    return [("residual cap", f"{cap:.4g}; up to about {few:,} outliers of one size may go unseen")]
+    unseen = f"up to about {few:,} outliers of one size, or the longer tail of a rare group, may go unseen"
+    return [("residual cap", f"{cap:.4g}; {unseen}")]
 
 
 def covariance_kind(record: MomentRecord, model: Model) -> str:

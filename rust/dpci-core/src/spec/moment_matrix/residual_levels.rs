@@ -12,6 +12,10 @@ use crate::{Error, Result};
 /// Residuals count up to this many times the highest level at which records are seen.
 const MARGIN: f64 = 2.0;
 
+/// Mean excess over the cap of tails that fall as fast as t^(-5/2), over the cap times the threshold: .31, and room for the noise in the share
+/// (docs/proofs/linear_regression.md, "Refined coefficients").
+const UNSEEN: f64 = 1.0 / 3.0;
+
 /// Noise alone shows records at an empty level with this probability. The cap is then too large, which only adds noise.
 const FALSELY_SEEN: f64 = 2e-3;
 
@@ -57,12 +61,12 @@ impl LevelCap {
         Ok(Self { cap, threshold })
     }
 
-    /// Share of errors cut off at the cap for which intervals account, each by the cap itself: half of what is not seen.
+    /// Share of errors cut off at the cap for which intervals account, each by the cap itself: a third of what is not seen.
     /// A tail that falls like `r^{-5/2}` or faster has no more (`docs/proofs/linear_regression.md`, "What the cap cuts off").
     #[must_use]
     pub fn unseen(&self) -> f64 {
         if self.cap < 1.0 {
-            0.5 * self.threshold
+            UNSEEN * self.threshold
         } else {
             0.0
         }
@@ -128,7 +132,7 @@ mod tests {
         shares[6] = 0.029;
         shares[5] = 0.028;
         assert!((cap(&shares).cap - 0.25).abs() < 1e-15);
-        assert!((cap(&shares).unseen() - 0.014_390_8).abs() < 1e-7);
+        assert!((cap(&shares).unseen() - 0.009_593_9).abs() < 1e-7);
         shares[1] = 0.04;
         assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
         // P(X > t) = e^{-t}/2 for the Laplace law.
