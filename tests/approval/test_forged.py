@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.base.tables import format_facts
 from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
 from dpci.schema import NumericColumn, Schema
+from dpci.shown.document import Document, Facts
+from dpci.shown.text import as_text
 from support.approved import COLUMNS, OF_CLASSES, REAL, TABLE, WEIGHTS, X, Y, made
 from support.approved import KINDS as KINDS_OF_ALL
 from support.forged import changed, failures, is_found
@@ -227,7 +228,7 @@ def test_no_name_of_a_file_changes_a_terminal(tmp_path, capsys):
         shown = "".join(capsys.readouterr())
         assert "\x1b" not in shown
         assert not re.search("^ok           forged", shown, re.MULTILINE)
-    assert "\x1b" not in format_facts([("by\x1b[2J", "a\x1b[2J")])
+    assert "\x1b" not in as_text(Document(parts=[Facts([("by\x1b[2J", "a\x1b[2J")])]))
     values["notion"] = "\x1b[2J" + "x" * 100_000
     path.write_text(rewritten(values), encoding="utf-8")
     assert main(["verify", str(path)]) == 2

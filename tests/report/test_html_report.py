@@ -11,9 +11,9 @@ import pytest
 
 import dpci
 from dpci.base.tables import format_bound, number_format
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.report.html.elements import tag
-from dpci.report.html.forest import axis_ticks, forest_figure
+from dpci.shown.document import Forest
+from dpci.shown.elements import tag
+from dpci.shown.forest import axis_ticks, forest_figure
 from support.fits import SETTINGS, make_rows
 from support.saved import rewritten
 
@@ -115,7 +115,7 @@ def test_names_in_other_scripts_and_of_other_kinds():
 @pytest.mark.parametrize(("unit", "written"), [(1.0, ["-1", "0", "1", "2", "3"]), (1e-7, ["0", "2e-07"])])
 def test_long_numbers_of_an_axis_stand_apart(unit, written):
     lower, upper = np.array([-0.9]) * unit, np.array([2.5]) * unit
-    figure = forest_figure(ConfidenceIntervals(("x",), upper / 2, lower, upper, 0.95, "exact"))
+    figure = forest_figure(Forest(("x",), upper / 2, lower, upper, 0.95))
     assert re.findall(r"<text[^>]*>([^<]*)</text>", figure) == written
     # Every line of the grid is drawn.
     assert figure.count('class="grid"') == 4
@@ -125,7 +125,7 @@ def test_a_long_plot_shows_its_axis_all_along():
     for n, axes in ((25, 1), (26, 2), (500, 20)):
         estimate = np.arange(float(n))
         names = tuple(f"x{i}" for i in range(n))
-        figure = forest_figure(ConfidenceIntervals(names, estimate, estimate - 1, estimate + 1, 0.95, "exact"))
+        figure = forest_figure(Forest(names, estimate, estimate - 1, estimate + 1, 0.95))
         assert figure.count('class="cell axis"') == axes
         assert figure.endswith("</figcaption></figure>")
         # The last row is an axis.
@@ -247,7 +247,7 @@ def test_saved_numbers_of_any_size_have_a_page(scale):
     assert not re.search(r"inf%|nan%", text)
     assert len(text) < 14_500
     ends = np.array([[1e308], [-math.inf], [math.inf]])
-    figure = forest_figure(ConfidenceIntervals(("x",), *ends, 0.95, "exact"))
+    figure = forest_figure(Forest(("x",), *ends, 0.95))
     assert not re.search(r"inf%|nan%", figure)
 
 
@@ -322,7 +322,7 @@ def test_the_best_guess_is_bounded_by_the_profile(budget):
 @pytest.mark.parametrize("bounds", [(-1e-300, 1e-300), (-1e308, 1e308), (0.0, 0.0), (3.2, 7.9), (-0.5, -0.1)])
 def test_the_axis_has_round_numbers_around_all(bounds):
     lower, upper = np.array([bounds[0]]), np.array([bounds[1]])
-    ticks = axis_ticks(ConfidenceIntervals(("x",), lower, lower, upper, 0.95, "exact"))
+    ticks = axis_ticks(Forest(("x",), lower, lower, upper, 0.95))
     assert np.isfinite(ticks).all() or abs(bounds[0]) > 1e307
     assert ticks[0] <= min(0.0, bounds[0])
     assert ticks[-1] >= max(0.0, bounds[1])

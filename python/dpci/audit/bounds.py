@@ -9,9 +9,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_facts, format_percent
+from dpci.base.tables import format_percent
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget
 from dpci.errors import InvalidInput
+from dpci.shown.document import NOT_PRIVATE, Document, Facts
+from dpci.shown.text import as_text
 
 _F64: TypeAlias = NDArray[np.float64]
 
@@ -186,8 +188,8 @@ class LowerBound:
             ("on that data set", f"{self.hits:,} of {self.n_measured:,} runs, probability >= {self.least:.6g}"),
             ("on the other", f"{self.others:,} of {self.n_measured:,} runs, probability <= {self.greatest:.6g}"),
         ]
-        lines = format_facts([(name, value) for name, value in facts if value is not None])
-        return f"Audit. NOT PRIVATE\n\n{lines}"
+        given = Facts([(name, value) for name, value in facts if value is not None])
+        return as_text(Document(title=f"Audit. {NOT_PRIVATE}", parts=[given]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and texts, for :func:`json.dumps`."""

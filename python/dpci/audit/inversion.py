@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import format_facts
 from dpci.base.validation import broken, check_not_negative, check_positive
 from dpci.data.arrays import Table, as_matrix, as_vector, check_finite
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.shown.document import NOT_PRIVATE, Document, Facts
+from dpci.shown.text import as_text
 
 __all__ = ["ModelInversion", "Regression", "model_inversion"]
 
@@ -75,7 +76,7 @@ class ModelInversion:
             ("accuracy", f"{self.accuracy:.4f} (standard error {self.standard_error:.4f})"),
             ("mode of the prior", f"{self.prior_accuracy:.4f} (standard error {self.prior_standard_error:.4f})"),
         ]
-        return f"Model inversion. NOT PRIVATE\n\n{format_facts(facts)}"
+        return as_text(Document(title=f"Model inversion. {NOT_PRIVATE}", parts=[Facts(facts)]))
 
     def __repr__(self) -> str:
         return self.summary()

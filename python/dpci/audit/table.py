@@ -4,8 +4,10 @@ import json
 from dataclasses import dataclass
 
 from dpci.audit.bounds import LowerBound
-from dpci.base.tables import format_percent, format_table
+from dpci.base.tables import format_percent
 from dpci.budgets import ZCDP, Budget
+from dpci.shown.document import NOT_PRIVATE, Document, Table
+from dpci.shown.text import as_text
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -50,8 +52,8 @@ class AuditReport:
         """Aligned table."""
         header = ("mechanism", "statement", "claim", "lower bound", "verdict")
         confidence = ", ".join(sorted({format_percent(bound.confidence) for bound in self.bounds}))
-        head = f"Audit: {self.n_runs:,} runs on each data set, confidence {confidence}, seed {self.seed}. NOT PRIVATE"
-        return f"{head}\n\n{format_table(header, self.rows())}"
+        head = f"Audit: {self.n_runs:,} runs on each data set, confidence {confidence}, seed {self.seed}. {NOT_PRIVATE}"
+        return as_text(Document(title=head, parts=[Table(header, self.rows())]))
 
     def to_json(self) -> str:
         """Return all bounds as JSON."""

@@ -1,7 +1,6 @@
-"""Tables: plain text with aligned columns, and pandas frames."""
+"""Cells of tables as text, and pandas frames."""
 
 import math
-import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_WIDTH = 100
 # Sizes that four decimals show well, and the most decimals that are easier to read than powers of ten.
 _LEAST, _GREATEST, _MOST_DECIMALS = 1e-3, 1e12, 10
 ERROR_DIGITS = 2
@@ -42,18 +40,6 @@ def _hides(character: str) -> bool:
         unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}
         or unicodedata.bidirectional(character) in _DIRECTION_CONTROLS
     )
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table whose first column is aligned left and the others right, with a rule under the header."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(header), "  ".join("-" * width for width in widths), *(line(row) for row in rows)])
 
 
 def format_percent(level: float) -> str:
@@ -102,17 +88,6 @@ def new_frame(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) 
     with optional("pandas", extra="pandas", what="to_frame"):
         import pandas as pd  # noqa: PLC0415  # optional
     return pd.DataFrame(columns, index=pd.Index(names, name="name"))
-
-
-def format_facts(facts: Sequence[tuple[str, str]]) -> str:
-    """Return "name  value" lines with the values aligned, long ones in several lines."""
-    width = max(len(name) for name, _ in facts)
-    room = max(_WIDTH - width - 2, 20)
-    lines = []
-    for name, value in facts:
-        first, *rest = textwrap.wrap(value, room, break_on_hyphens=False) or [""]
-        lines += [f"{name.ljust(width)}  {first}".rstrip(), *(" " * (width + 2) + line for line in rest)]
-    return "\n".join(map(printable, lines))
 
 
 def change_text(neighbors: str, unit: str) -> str:

@@ -1,19 +1,20 @@
 """The result of a baseline: parameters and predictions as those of a fit, without intervals, and what it cost."""
 
-import textwrap
 from typing import Any, NoReturn
 
 import numpy as np
 
 from dpci.accounting.guarantee import Guarantee, seal_totals
 from dpci.accounting.seals import describe_seals, seal_facts
-from dpci.base.tables import change_text, format_facts, format_table, number_format, positive_class
+from dpci.base.tables import change_text, number_format, positive_class
 from dpci.baselines.record import NON_PRIVATE, BaselineRecord
 from dpci.budgets import ApproxDP, Budget
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.released.model import Released
+from dpci.shown.document import NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table, seeded, short_form
+from dpci.shown.text import as_text
 
 __all__ = ["BaselineFit"]
 
@@ -111,12 +112,10 @@ class BaselineFit(Released[BaselineRecord]):
         """Table of the parameters, and the facts that a reader needs to judge them."""
         shown = number_format(np.abs(self.params).max(), self.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(self.names, self.params, strict=True)]
-        note = textwrap.fill(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.", 100)
-        parts = [format_table(["name", "estimate"], rows), format_facts(self._public_facts()), note]
-        if not self.private:
-            banner = f"NOT PRIVATE ({'no noise' if self.budget is None else 'seeded'})"
-            parts = [banner, *parts, banner]
-        return "\n\n".join(parts)
+        note = Paragraph(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.")
+        parts = [Table(["name", "estimate"], rows), Facts(self._public_facts()), note]
+        banner = NO_NOISE if self.budget is None else seeded(private=self.private)
+        return as_text(Document(parts=parts, banner=banner))
 
     def to_json(self) -> str:
         """Return the whole result as JSON, floats exactly."""
@@ -137,10 +136,9 @@ class BaselineFit(Released[BaselineRecord]):
         return BaselineFit.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        cost = (
-            "NOT PRIVATE" if self.budget is None else f"{self.spent}{'' if self.private else ', NOT PRIVATE (seeded)'}"
-        )
-        return f"<BaselineFit: {len(self.names)} parameters, {_TITLES[self.method]}, {cost}>"
+        cost = NOT_PRIVATE if self.budget is None else str(self.spent)
+        facts = (f"{len(self.names)} parameters", _TITLES[self.method], cost)
+        return short_form(self, *facts, private=self.private or self.budget is None)
 
     def _public_facts(self) -> list[tuple[str, str]]:
         record = self._record

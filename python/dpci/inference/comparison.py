@@ -11,7 +11,6 @@ from dpci.base.tables import (
     ERROR_DIGITS,
     format_percent,
     format_pvalue,
-    format_table,
     new_frame,
     number_format,
     printable,
@@ -28,6 +27,8 @@ from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
+from dpci.shown.document import Document, Paragraph, Table, seeded
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,14 +112,14 @@ class Comparison:
         rows = [list(row) for row in zip(self.names, *shown, strict=True)]
         units = " in the units of the table" if self.in_units else ""
         data = (
-            "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values\n"
+            "Data: may be shared. The dependence of the sampling errors is unknown, so std errors, p-values "
             "and intervals are upper bounds."
             if self.shared_data
             else "Data: two independent samples."
         )
         title = f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}"
-        parts = [title, format_table(header, rows), data, *self._target_notes()]
-        return "\n\n".join(parts if self.private else ["NOT PRIVATE (seeded)", *parts])
+        parts = [Table(header, rows, title), *map(Paragraph, [data, *self._target_notes()])]
+        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
 
     def _target_notes(self) -> list[str]:
         if self.target == "unregularised":
@@ -128,7 +129,7 @@ class Comparison:
                 *(f"No difference of {printable(name)}: {reason}." for name, reason in refused if reason),
             ]
         ridge = (
-            "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private).\n"
+            "Add/remove: the ridge of a target is lambda * n_public / (number of records, which is private). "
             "A difference may come from these numbers."
         )
         return [ridge] if self.private_n_samples else []

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dpci.base.tables import ERROR_DIGITS, format_percent, format_table, new_frame, number_format
+from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
+from dpci.shown.document import Table
+from dpci.shown.text import table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +91,7 @@ class ConfidenceIntervals:
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
         title = f"{format_percent(self.level)} {kind}{f', {self.units}' if self.units else ''}"
-        table = format_table([title, "estimate", "lower", "upper"], rows)
+        table = table_text(Table([title, "estimate", "lower", "upper"], rows))
         refused = [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
         return "\n".join([table, *refused])
 

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from dpci.base.tables import ERROR_DIGITS, format_facts, format_pvalue, format_table, number_format
+from dpci.base.tables import ERROR_DIGITS, format_pvalue, number_format
 from dpci.data.arrays import as_numbers, check_finite
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.quadratic_tail import chi2_sum_tail
+from dpci.shown.document import Document, Facts, Table, seeded
+from dpci.shown.text import as_text
 
 __all__ = ["WaldTest"]
 
@@ -92,9 +94,9 @@ class WaldTest:
             *self._statistic_lines(),
             *self._pvalue_lines(),
         ]
-        banner = [] if self.private else ["NOT PRIVATE (seeded)"]
         title = f"hypothesis{f', {self.units}' if self.units else ''}"
-        return "\n\n".join([*banner, format_table([title, "estimate"], rows), format_facts(facts)])
+        parts = [Table([title, "estimate"], rows), Facts(facts)]
+        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
 
     def _statistic_lines(self) -> list[tuple[str, str]]:
         shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"

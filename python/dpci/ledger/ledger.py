@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from dpci.base.tables import change_text, format_table
+from dpci.base.tables import change_text
 from dpci.base.validation import broken, check_choice
 from dpci.budgets import Budget, Neighbors, check_budget, numbers_text, remaining_text
 from dpci.errors import BudgetExceeded, LedgerError
@@ -16,6 +16,8 @@ from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
 from dpci.ledger.places import check_path, shown_path
 from dpci.ledger.store import FileStore, MemoryStore, Store
+from dpci.shown.document import Table
+from dpci.shown.text import table_text
 
 __all__ = ["Ledger"]
 
@@ -321,7 +323,8 @@ class Ledger:
         rows = [
             [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
         ]
-        table = format_table(["number", "time", "source", "budget", "label"], rows) if rows else "no entries"
+        header = ["number", "time", "source", "budget", "label"]
+        table = table_text(Table(header, rows)) if rows else "no entries"
         hashes = "".join(f"\nmodel of entry {number}: {digest}" for number, digest in self._store.models().items())
         return "\n".join(head) + "\n\n" + table + (f"\n{hashes}" if hashes else "")
 

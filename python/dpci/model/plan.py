@@ -8,7 +8,7 @@ from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import Seal, describe_seals, seals_from
 from dpci.accounting.steps import Step, steps_from
-from dpci.base.tables import format_bound, format_facts, format_table
+from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import GaussianBudget, core_budget
 from dpci.data.persons import Persons, unit_in_words
@@ -34,6 +34,8 @@ from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, RowDomain, same_blocks
 from dpci.schema.table import Schema
+from dpci.shown.document import Document, Facts, Table
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from dpci.regression.matrix import MomentMatrix
@@ -155,8 +157,8 @@ class Plan:
             ("rounding seal", describe_seals(self.seals)),
             *self._interval_facts(),
         ]
-        table = format_table(["step", "noise", unit, "sensitivity", "scale"], rows)
-        return "\n\n".join([self.title, table, format_facts(facts)])
+        table = Table(["step", "noise", unit, "sensitivity", "scale"], rows)
+        return as_text(Document(title=self.title, parts=[table, Facts(facts)]))
 
     def __repr__(self) -> str:
         return self.summary()
@@ -169,10 +171,8 @@ class Plan:
             return []
         purpose = "for predictions"
         if self.target == "unregularised":
-            purpose = (
-                "for intervals without the ridge: a greater one is further from the target, a smaller one has more "
-                "noise"
-            )
+            further = "a greater one is further from the target, a smaller one has more noise"
+            purpose = f"for intervals without the ridge: {further}"
         return [("recommended lambda", f"{self.recommended_l2_strength:.4g} {purpose}")]
 
     def _interval_facts(self) -> list[tuple[str, str]]:

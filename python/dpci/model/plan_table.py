@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dpci.base.tables import format_table
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
@@ -15,6 +14,8 @@ from dpci.model.result import PrivateFit
 from dpci.model.tables import n_planned_columns
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
 from dpci.schema.table import Schema
+from dpci.shown.document import Document, Facts, Table
+from dpci.shown.text import as_text
 
 __all__ = ["PlanEntry", "PlanTable", "plan_table"]
 
@@ -71,10 +72,10 @@ class PlanTable:
         if any(entry.plan is not None and entry.plan.interval_length is not None for entry in self.entries):
             header.append("expected length")
             lines = [[*line, _expected(entry)] for line, entry in zip(lines, self.entries, strict=True)]
-        legend = [f"{_name(domain, domains)}: {domain}" for domain in domains]
+        legend = [(_name(domain, domains), str(domain)) for domain in domains]
         refusals = dict.fromkeys(entry.refusal for entry in self.entries if entry.refusal is not None)
-        refused = [f"refused: {reason}" for reason in refusals]
-        return "\n\n".join([self.title, format_table(header, lines), "\n".join([*legend, *refused])])
+        refused = [("refused", reason) for reason in refusals]
+        return as_text(Document(title=self.title, parts=[Table(header, lines), Facts([*legend, *refused])]))
 
     def __repr__(self) -> str:
         return self.summary()

@@ -1,7 +1,6 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
@@ -13,8 +12,10 @@ from dpci.losses import describe
 from dpci.released.saved import read_record
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of
-from dpci.report.summary import summary_text
+from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
+from dpci.shown.document import short_form
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,8 @@ class PrivateFit(Approvable, Inference):
             "table": in the units of the table if the fit had a schema, with the scaled parameters in a column of their
             own.
         """
-        return summary_text(self, View(level=level, target=target, simultaneous=simultaneous, units=units))
+        view = View(level=level, target=target, simultaneous=simultaneous, units=units)
+        return as_text(summary_of(self, view))
 
     def plot(
         self,
@@ -146,13 +148,12 @@ class PrivateFit(Approvable, Inference):
         OSError
             If the file cannot be written.
         """
-        from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
 
+        check_title(title)
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        page = html_report(self, view, title=title)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return write_html(page_of(self, view, title=title), path)
 
     def _approval(self) -> "Approval":
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above
@@ -183,5 +184,5 @@ class PrivateFit(Approvable, Inference):
         return PrivateFit.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<PrivateFit: {len(self.names)} parameters, {self.mechanism} perturbation, {self.spent}{seeded}>"
+        facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", str(self.spent))
+        return short_form(self, *facts, private=self.private)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,15 +26,17 @@ from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
 from dpci.released.model import features_of
 from dpci.report.plot import Order
+from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
+from dpci.shown.document import Document, Section, short_form
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpci.approval.facts import Approval
-    from dpci.report.html.elements import Html
 
 
 class MultinomialFit(Approvable):
@@ -225,8 +228,7 @@ class MultinomialFit(Approvable):
         units
             See :meth:`dpci.PrivateFit.summary`.
         """
-        shown = self._fit.summary(level=level, simultaneous=simultaneous, units=units)
-        return f"Multinomial logistic regression: {self._odds}\n\n{shown}"
+        return as_text(summary_of_classes(self, View(level=level, simultaneous=simultaneous, units=units)))
 
     def plot(
         self,
@@ -271,11 +273,11 @@ class MultinomialFit(Approvable):
         title : str, optional
             Heading of the page; None: the classes, and which is the reference.
         """
+        from dpci.shown.html import check_title, write_html  # noqa: PLC0415  # most programs write no page
+
+        check_title(title)
         view = View(level=level, simultaneous=simultaneous, units=units)
-        page = page_of(self, view, title=title)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return write_html(page_of_classes(self, view, title=title), path)
 
     def _approval(self) -> "Approval":
         from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # as above
@@ -306,13 +308,8 @@ class MultinomialFit(Approvable):
         return MultinomialFit.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<MultinomialFit: {len(self.classes)} classes, {len(self.names)} parameters, {self.spent}{seeded}>"
-
-    @property
-    def _odds(self) -> str:
-        """Meaning of the parameters."""
-        return f"log odds of {', '.join(map(repr, self.classes[1:]))} against {self.classes[0]!r}"
+        facts = (f"{len(self.classes)} classes", f"{len(self.names)} parameters", str(self.spent))
+        return short_form(self, *facts, private=self.private)
 
     def _blocks(self) -> NDArray[np.float64]:
         """Parameters by class, a view of those that are read-only."""
@@ -324,20 +321,23 @@ def fit_of(result: MultinomialFit) -> PrivateFit:
     return result._fit  # noqa: SLF001  # of this module's own class
 
 
-def page_of(
-    result: PrivateFit | MultinomialFit,
-    view: View,
-    *,
-    title: str | None,
-    digest: str | None = None,
-    before: "Sequence[Html]" = (),
-) -> str:
-    """Return a page on a fit, as :func:`dpci.report.html.page.html_report` does; for the rooms that show it."""
-    from dpci.report.html.page import html_report  # noqa: PLC0415  # most programs write no page
+def summary_of_classes(result: MultinomialFit, view: View) -> Document:
+    """Return the summary: that of the fit of all parameters, below what they are."""
+    return replace(summary_of(fit_of(result), view), title=f"Multinomial logistic regression: {log_odds(result)}")
 
-    if isinstance(result, PrivateFit):
-        return html_report(result, view, title=title, digest=digest, before=before)
+
+def page_of_classes(
+    result: MultinomialFit, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Section] = ()
+) -> Document:
+    """Return the page: that of the fit of all parameters, with a heading that says what they are."""
+    from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+
     kind = "A private model" if result.private else "A model with seeded noise"
     outcome = "" if result.schema is None else f" of {result.schema.target.column}"
-    heading = f"{kind}{outcome}: {result._odds}" if title is None else title  # noqa: SLF001  # of this module's class
-    return html_report(fit_of(result), view, title=heading, digest=digest or result.digest, before=before)
+    heading = f"{kind}{outcome}: {log_odds(result)}" if title is None else title
+    return page_of(fit_of(result), view, title=heading, digest=digest or result.digest, before=before)
+
+
+def log_odds(result: MultinomialFit) -> str:
+    """Return what the parameters are."""
+    return f"log odds of {', '.join(map(repr, result.classes[1:]))} against {result.classes[0]!r}"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.tables import change_text, format_facts, format_table
+from dpci.base.tables import change_text
 from dpci.base.validation import broken, check_threads
 from dpci.budgets import Budget
 from dpci.data.arrays import Table, as_features, check_columns
@@ -25,6 +25,9 @@ from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord, SavedReport
 from dpci.per_instance.records import Beside, Encoded, RecordLosses
 from dpci.report.style import facts_of_release
+from dpci.shown.document import Document, Facts, Paragraph, seeded, short_form
+from dpci.shown.document import Table as Steps
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -207,13 +210,13 @@ class Report(SavedReport):
             ridge = n * fit.l2_strength
             facts.append(("Hessian", f"{self.bound}, noise radius {self.hessian_radius:.4g}, ridge {ridge:.4g}"))
         parts = [
-            format_table(["release", unit, "sensitivity", "std dev"], rows),
-            format_facts(facts),
-            "The report may be published. Its values at private records must be protected like these records.",
+            Steps(["release", unit, "sensitivity", "std dev"], rows),
+            Facts(facts),
+            Paragraph(
+                "The report may be published. Its values at private records must be protected like these records."
+            ),
         ]
-        if not self.private:
-            parts = ["NOT PRIVATE (seeded)", *parts, "NOT PRIVATE (seeded)"]
-        return "\n\n".join(parts)
+        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
 
     def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None, **beside: Unpack[Beside]) -> "Axes":
         """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.
@@ -318,8 +321,8 @@ class Report(SavedReport):
         return partial(Report.from_json, loss=custom), (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<Report: {self.kind}, {len(self._record.fit.names)} parameters, {self.budget}{seeded}>"
+        facts = (self.kind, f"{len(self._record.fit.names)} parameters", str(self.budget))
+        return short_form(self, *facts, private=self.private)
 
 
 def ex_post_losses_not_private(

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from dpci.report.plot import new_axes
 from dpci.report.style import BLUE, LETTERS, ORANGE, VERMILION, caption
+from dpci.shown.document import NOT_PRIVATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _N_BINS = 60
-_NOT_PRIVATE = "NOT PRIVATE: computed from the records"
+_NOT_PRIVATE = f"{NOT_PRIVATE}: computed from the records"
 
 
 def draw_histogram(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_facts, printable
+from dpci.base.tables import printable
 from dpci.base.validation import broken, check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -16,7 +16,9 @@ from dpci.regression.columns import Columns
 from dpci.regression.equations import attempt, check_covariance, default_covariance, solve
 from dpci.regression.record import MomentRecord, ReleaseFacts
 from dpci.regression.result import LinearFit, record_of
-from dpci.regression.shown.lines import release_lines
+from dpci.regression.shown.show import summary_of_release
+from dpci.shown.document import short_form
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from dpci.approval.facts import Approval
@@ -245,9 +247,7 @@ class MomentMatrix(ReleaseFacts):
 
     def summary(self) -> str:
         """Return a text that states the release and its cost."""
-        record = self._record
-        banner = [] if record.private else ["NOT PRIVATE (seeded)"]
-        return "\n\n".join([*banner, format_facts(release_lines(record)), *banner])
+        return as_text(summary_of_release(self._record))
 
     def _approval(self) -> "Approval":
         from dpci.regression.shown.approval import approval_of_matrix  # noqa: PLC0415  # most programs write no document
@@ -278,9 +278,8 @@ class MomentMatrix(ReleaseFacts):
         return MomentMatrix.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        targets = printable(", ".join(self.targets))
-        return f"<MomentMatrix: {len(self.columns)} columns and {targets}, {self.spent}{seeded}>"
+        facts = (f"{len(self.columns)} columns and {printable(', '.join(self.targets))}", str(self.spent))
+        return short_form(self, *facts, private=self.private)
 
 
 def whole_regression(

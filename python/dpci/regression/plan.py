@@ -14,7 +14,6 @@ from dpci import _core
 from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import Seal, describe_seals
 from dpci.accounting.steps import Step
-from dpci.base.tables import format_facts, format_table
 from dpci.budgets import GaussianBudget
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
@@ -31,6 +30,8 @@ from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.rows import RowDomain
+from dpci.shown.document import Document, Facts, Paragraph, Table
+from dpci.shown.text import as_text
 
 __all__ = ["MomentPlan"]
 
@@ -166,14 +167,14 @@ class MomentPlan:
             *self._least(),
             ("assumed", self._assumed()),
         ]
-        return "\n\n".join([self.title, self._precision(), format_facts(facts)])
+        return as_text(Document(title=self.title, parts=[self._precision(), Facts(facts)]))
 
     def __repr__(self) -> str:
         return self.summary()
 
-    def _precision(self) -> str:
+    def _precision(self) -> Table | Paragraph:
         if self.std_errors is None or self.half_widths is None or self.noise_shares is None:
-            return f"no standard errors: {self.refusal}"
+            return Paragraph(f"no standard errors: {self.refusal}")
         with_unit = any(self.units)
         header = ["name", *(["unit"] if with_unit else []), "std error", "95% half width", "noise"]
         columns = zip(self.names, self.units, self.std_errors, self.half_widths, self.noise_shares, strict=True)
@@ -181,7 +182,7 @@ class MomentPlan:
             [name, *([unit] if with_unit else []), f"{error:.4g}", f"{half:.4g}", f"{share:.0%}"]
             for name, unit, error, half, share in columns
         ]
-        return format_table(header, rows)
+        return Table(header, rows)
 
     def _step(self, step: Step) -> str:
         unit = self.cost_unit.replace("_", " ")

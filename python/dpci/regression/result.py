@@ -1,7 +1,6 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
 import json
-import textwrap
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import format_facts, format_percent, format_table, new_frame, printable
+from dpci.base.tables import new_frame, printable
 from dpci.base.validation import check_choice, check_flag
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
@@ -22,15 +21,13 @@ from dpci.regression.choices.model import PRIVATE, Model, check_ridge
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts
-from dpci.regression.shown.lines import release_lines
 from dpci.regression.shown.show import (
-    coefficient_table,
     drawn,
     drawn_label,
-    fact_lines,
     in_target_units,
-    note_of,
-    regression_page,
+    page_of_regression,
+    summary_of_regression,
+    summary_of_release,
     units_of,
 )
 from dpci.released.model import encoded_table
@@ -39,6 +36,8 @@ from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
+from dpci.shown.document import short_form
+from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +50,6 @@ _F64 = NDArray[np.float64]
 
 SCHEMA = "dpci.LinearFit"
 SCHEMA_VERSION = 1
-
-_WIDTH = 100
 
 
 class LinearFit(ReleaseFacts):
@@ -261,23 +258,17 @@ class LinearFit(ReleaseFacts):
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> str:
         """Return the result as one self-contained HTML page, as :meth:`dpci.PrivateFit.to_html` does."""
-        page = regression_page(self, *self._parts(), level=level, title=title)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        from dpci.shown.html import check_title, write_html  # noqa: PLC0415  # most programs write no page
+
+        check_title(title)
+        page = page_of_regression(self, *self._parts(), level=level, title=title, digest=self.digest)
+        return write_html(page, path)
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""
         if self.interval_refusal is not None:
-            banner = [] if self.private else ["NOT PRIVATE (seeded)"]
-            refusal = textwrap.fill(f"no coefficients: {self.interval_refusal}", _WIDTH)
-            return "\n\n".join([*banner, refusal, format_facts(release_lines(self._record)), *banner])
-        header, table = coefficient_table(*self._parts(), level)
-        banner = [] if self.private else ["NOT PRIVATE (seeded)"]
-        title = f"{format_percent(level)} confidence intervals"
-        note = textwrap.fill(note_of(self._record, self._model), _WIDTH)
-        body = [f"{title}\n{format_table(header, table)}", format_facts(fact_lines(*self._parts())), note]
-        return "\n\n".join([*banner, *body, *banner])
+            return as_text(summary_of_release(self._record, self.interval_refusal))
+        return as_text(summary_of_regression(*self._parts(), level))
 
     def summary_frame(self, *, level: float = 0.95) -> Any:  # noqa: ANN401  # pandas is optional
         """Return estimate, std_error, pvalue, lower and upper as a pandas frame indexed by name; needs pandas."""
@@ -342,8 +333,8 @@ class LinearFit(ReleaseFacts):
         return LinearFit.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<LinearFit: {printable(self.target)} on {len(self.names)} regressors, {self.spent}{seeded}>"
+        facts = (f"{printable(self.target)} on {len(self.names)} regressors", str(self.spent))
+        return short_form(self, *facts, private=self.private)
 
     def _parts(self) -> tuple[MomentRecord, Model, Solution]:
         return self._record, self._model, solution_of(self)

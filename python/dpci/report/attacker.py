@@ -2,14 +2,88 @@
 
 import math
 from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Protocol
 
+import numpy as np
+
+from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound
 from dpci.budgets import ApproxDP, GaussianBudget, PureDP, for_changes
-from dpci.report.meaning import SMALL_DELTA, Meaning, meaning_of_budget, own_epsilon
+from dpci.data.persons import Persons
+from dpci.released.whole import Whole
+from dpci.report.meaning import SMALL_DELTA, Meaning, meaning_of, meaning_of_budget, own_epsilon
+from dpci.shown.document import Bullets, Paragraph, Section, Table
 
 # Odds beyond this say no more to a reader.
 _GREAT = 17.0
+# Shares of the budget's own epsilon at which the guarantee is shown.
+_SHARES = (0.25, 0.5, 1.0, 2.0)
 _AMONG = ((100, "hundred"), (10**3, "thousand"), (10**6, "million"), (10**9, "billion"), (10**12, "trillion"))
+
+
+class Protected(Protocol):
+    """What a record says of the change of data that a release protects."""
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+
+    @property
+    def persons(self) -> Persons | None:
+        """How much the rows of a person count; None where records are protected."""
+
+
+def attacker_section(record: Protected, guarantee: Guarantee, whole: Whole | None = None) -> Section:
+    """Return what someone can learn about one record or person from a release, or from the whole it is a part of."""
+    unit = "record" if record.persons is None else "person"
+    heading = f"What someone can learn about one {unit}"
+    if whole is not None:
+        together = Paragraph(f"This is what {whole} reveal together.")
+        learns = _attack(whole.neighbors, unit, meaning_of_budget(whole.budget), whole.budget)
+        return Section("attacker", heading, [together, learns])
+    meaning = meaning_of(guarantee)
+    learns = _attack(record.neighbors, unit, meaning, guarantee.budget)
+    # The curve of pure DP is 0 from its own ε on; deltas at less would be read as chances of disclosure.
+    profile = [] if isinstance(guarantee.budget, PureDP) else [_profile(guarantee, meaning)]
+    return Section("attacker", heading, [learns, *profile])
+
+
+def _profile(guarantee: Guarantee, meaning: Meaning) -> Table:
+    points = [meaning.epsilon * share for share in _SHARES]
+    # No profile exceeds the total variation distance.
+    deltas = np.minimum(guarantee.delta(points), meaning.distance).tolist()
+    # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
+    rows = [
+        [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
+    ]
+    caption = (
+        "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once. A "
+        "greater δ at a smaller ε is the same guarantee, and not an additional chance of disclosure"
+    )
+    return Table(["ε", "e^ε, rounded up", "δ"], rows, caption)
+
+
+def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget) -> Bullets:
+    """Say what the guarantee means."""
+    says = what_it_says(neighbors, unit, budget)
+    group = "A person with m records has weaker protection: m records change together."
+    if isinstance(budget, PureDP):
+        group = "A person with m records has the weaker guarantee of m times the ε."
+    population = (
+        "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
+        "even about a person who is not in the data."
+    )
+    pair = implied(budget)
+    found = [
+        None if pair is None else f"The budget {budget} implies {pair}.",
+        best_guess(neighbors, unit, meaning),
+        odds(neighbors, unit, meaning),
+        says,
+        group if unit == "record" else None,
+        population,
+        "Other releases from the same records add to the budget spent here.",
+    ]
+    return Bullets([sentence for sentence in found if sentence is not None])
 
 
 def best_guess(neighbors: str, unit: str, meaning: Meaning) -> str:

@@ -17,6 +17,7 @@ from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.report.style import BLUE, LETTERS, VERMILION, WIDTH, caption
+from dpci.shown.document import SEEDED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +87,7 @@ def forest_plot(
     label_numbers(ax, f"{printable(what)}{over} with {kind}{format_percent(intervals.level)} interval", [lower, upper])
     caption(ax, "filled points: the interval excludes 0")
     if not private:
-        ax.set_title("NOT PRIVATE (seeded)", color=VERMILION, fontsize=LETTERS)
+        ax.set_title(SEEDED, color=VERMILION, fontsize=LETTERS)
     return ax
 
 

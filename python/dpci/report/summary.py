@@ -1,7 +1,6 @@
 """The summary of a fit: a table of estimates, followed by the facts that a reader needs to judge them."""
 
 import math
-import textwrap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +10,6 @@ from dpci.accounting.seals import describe_seals
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
-    format_facts,
-    format_table,
     number_format,
     positive_class,
     printable,
@@ -28,37 +25,51 @@ from dpci.released.model import record_of
 from dpci.released.record import FitRecord
 from dpci.released.sources import shown_classes
 from dpci.report.view import View
+from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
 
-_WIDTH = 100
+INTERVALS_FIRST = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
+"""Columns of a table of estimates, in the order in which a narrow screen shows them."""
 _UNKNOWN = "unknown"
 _COUNTED = "Intervals of single parameters account for it."
 _TESTS = "A joint test of several parameters may reject too often: wald_test tests them one at a time by default."
 
 
-def summary_text(result: Inference, view: View) -> str:
+def summary_of(result: Inference, view: View) -> Document:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
-    parts = [_table(result, view), format_facts(fact_lines(result)), *_notes(result, view)]
-    if not result.private:
-        banner = "NOT PRIVATE (seeded)"
-        parts = [banner, *parts, banner]
-    return "\n\n".join(parts)
+    parts = [estimates_table(result, view), Facts(fact_lines(result)), *map(Paragraph, _notes(result, view))]
+    return Document(parts=parts, banner=seeded(private=result.private))
 
 
-def _table(result: Inference, view: View) -> str:
+def estimates_table(result: Inference, view: View) -> Table:
+    """Return the table of estimates: in the units of the table, where it has some.
+
+    The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
+    """
     if result.interval_refusal is not None:
-        return format_table(*bare_table(result, view))
-    return f"{view.title(result)}\n{format_table(*estimate_table(result, view))}"
+        return _bare_table(result, view)
+    coefficients = _Columns(result, view)
+    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
+    rows = coefficients.rows()
+    if is_likelihood(record_of(result)):
+        header.append("ridge")
+        rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
+    if view.in_units(result):
+        units, shown = result.in_units().units, number_format(result.std_errors, result.params, digits=ERROR_DIGITS)
+        scaled = _beside(coefficients.found[0], [f"{value:{shown}}" for value in result.params], result)
+        rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=True)]
+        header = [header[0], "unit", *header[1:], "scaled"]
+    return Table(header, rows, view.title(result), first=INTERVALS_FIRST)
 
 
-def bare_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
-    """Return the same of a fit without intervals: estimates alone."""
+def _bare_table(result: Inference, view: View) -> Table:
+    """Return the table of a fit without intervals: estimates alone."""
     shown = number_format(np.abs(result.params).max(), result.params)
     scaled = [f"{value:{shown}}" for value in result.params]
     if not view.in_units(result):
-        return ["name", "estimate"], [[*row] for row in zip(result.names, scaled, strict=True)]
+        return Table(["name", "estimate"], list(zip(result.names, scaled, strict=True)))
     found = result.in_units()
     columns = (found.names, found.units, estimates_as_text(found.params), _beside(found.names, scaled, result))
-    return ["name", "unit", "estimate", "scaled"], [[*row] for row in zip(*columns, strict=True)]
+    return Table(["name", "unit", "estimate", "scaled"], list(zip(*columns, strict=True)))
 
 
 def _beside(names: tuple[str, ...], scaled: list[str], result: Inference) -> list[str]:
@@ -70,25 +81,6 @@ def _beside(names: tuple[str, ...], scaled: list[str], result: Inference) -> lis
     width, wanted = len(scaled) // n, len(names) // n
     blocks = [scaled[i * width : (i + 1) * width] for i in range(n)]
     return [value for block in blocks for value in [*block, ""][:wanted]]
-
-
-def estimate_table(result: Inference, view: View) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the table of estimates as text: in the units of the table, where it has some.
-
-    The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
-    """
-    coefficients = _Columns(result, view)
-    header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
-    rows = coefficients.rows()
-    if is_likelihood(record_of(result)):
-        header.append("ridge")
-        rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
-    if not view.in_units(result):
-        return header, rows
-    units, shown = result.in_units().units, number_format(result.std_errors, result.params, digits=ERROR_DIGITS)
-    scaled = _beside(coefficients.found[0], [f"{value:{shown}}" for value in result.params], result)
-    rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=True)]
-    return [header[0], "unit", *header[1:], "scaled"], rows
 
 
 class _Columns:
@@ -264,4 +256,4 @@ def _notes(result: Inference, view: View) -> list[str]:
             + "".join(f", {name}={loss[name]:g}" for name in ("predictor_bound", "strong_convexity") if loss[name])
             + "."
         )
-    return [textwrap.fill(note, _WIDTH) for note in notes if note is not None]
+    return [note for note in notes if note is not None]

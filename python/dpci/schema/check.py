@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_table, printable
+from dpci.base.tables import printable
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
 from dpci.schema.cells import as_cells, check_length, column_of, label_of, missing_cells, names_of
@@ -22,6 +22,8 @@ from dpci.schema.columns import (
     Target,
 )
 from dpci.schema.design import Part
+from dpci.shown.document import NOT_PRIVATE, Table
+from dpci.shown.text import table_text
 
 __all__ = ["Finding", "SchemaCheck"]
 
@@ -74,7 +76,7 @@ class SchemaCheck:
         return self.n_rows == 0 or any(finding.refused for finding in self.findings)
 
     def __repr__(self) -> str:
-        title = f"NOT PRIVATE: {self.n_rows:,} rows; only for the holder of the data"
+        title = f"{NOT_PRIVATE}: {self.n_rows:,} rows; only for the holder of the data"
         if self.n_rows == 0:
             return f"{title}\na fit would be refused: the table must have at least one row"
         if not self.findings:
@@ -83,7 +85,7 @@ class SchemaCheck:
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        return "\n".join([title, format_table(["column", "what", "rows", "examples"], rows), outcome])
+        return "\n".join([title, table_text(Table(["column", "what", "rows", "examples"], rows)), outcome])
 
 
 def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from dpci.base.tables import format_percent
 from dpci.report.plot import label_numbers, name_rows, new_axes
 from dpci.report.style import BLUE, LETTERS, ORANGE, VERMILION, caption, symbols
+from dpci.shown.document import NOT_PRIVATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,7 @@ def plot_coverage(names: tuple[str, ...], columns: dict[str, _F64], averages: Av
     samples = "sample" if averages.n_replicates == 1 else "samples"
     caption(ax, f"{averages.n_replicates:,} {samples} of n = {averages.n_samples:,}", symbols(averages.budget))
     # Above the legend, which narrow axes have no room beside.
-    ax.set_title("NOT PRIVATE", color=VERMILION, loc="left", pad=_ABOVE_LEGEND, fontsize=LETTERS)
+    ax.set_title(NOT_PRIVATE, color=VERMILION, loc="left", pad=_ABOVE_LEGEND, fontsize=LETTERS)
     return ax
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import format_facts, format_table, new_frame
+from dpci.base.tables import new_frame
 from dpci.budgets import Budget
+from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table
+from dpci.shown.text import as_text
 from dpci.simulate.plot import Averages, plot_coverage
 
 if TYPE_CHECKING:
@@ -53,14 +55,9 @@ class _Study:
             for name, value in self._facts().items()
             if value is not None
         ]
-        return "\n\n".join(
-            [
-                format_table(["", *(name.replace("_", " ") for name in columns)], rows),
-                format_facts(facts),
-                *self._notes(),
-                "NOT PRIVATE: the target of a study is computed from the data.",
-            ]
-        )
+        table = Table(["", *(name.replace("_", " ") for name in columns)], rows)
+        notes = map(Paragraph, [*self._notes(), f"{NOT_PRIVATE}: the target of a study is computed from the data."])
+        return as_text(Document(parts=[table, Facts(facts), *notes]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

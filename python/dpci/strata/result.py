@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +11,10 @@ from dpci.approval.approvable import Approvable
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
-    format_facts,
     format_percent,
-    format_table,
     number_format,
-    printable,
 )
-from dpci.base.validation import broken, check_choice, check_fraction
+from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import Comparison, compare
@@ -29,11 +25,11 @@ from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.rules import check_text, read_saved, saved_text
 from dpci.released.whole import cost_of_strata, counted_strata
-from dpci.report.html.elements import Html, data_table, section, tag
-from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import SHARED, common_sections, document, provenance
+from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of, symbols
+from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded, short_form
+from dpci.shown.text import as_text
 from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, whole_of
 
 if TYPE_CHECKING:
@@ -160,12 +156,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         names = self.parameters if parameter is None else (self.parameters[self._index(parameter)],)
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
-        tables = [
-            f"{printable(f'{name}: {what} by {self.by}')}\n{format_table(self._header, self._rows(name, level))}"
-            for name in names
-        ]
-        text = "\n\n".join([*tables, format_facts(self._facts())])
-        return text if self.private else f"NOT PRIVATE (seeded)\n\n{text}\n\nNOT PRIVATE (seeded)"
+        tables = [Table(self._header, self._rows(name, level), f"{name}: {what} by {self.by}") for name in names]
+        return as_text(Document(parts=[*tables, Facts(self._facts())], banner=seeded(private=self.private)))
 
     def plot(self, parameter: str, *, level: float = 0.95, order: Order = "given", ax: "Axes | None" = None) -> "Axes":
         """Forest plot of one parameter, a row for each stratum; needs matplotlib.
@@ -213,29 +205,33 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         OSError
             If the file cannot be written.
         """
-        if title is not None and not isinstance(title, str):
-            raise broken("title", "a string or None", title)
-        content: list[Html] = [tag("p", _lead(self), class_="lead")]
-        scale = scale_of(self._first.loss["name"])
+        from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
+        from dpci.report.sections import SHARED, forest_of, provenance, release_section  # noqa: PLC0415
+        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
+
+        check_title(title)
+        record = record_of(self._first)
+        scale = scale_of(record.loss["name"])
+        parameters = []
         for i, name in enumerate(self.parameters):
-            figures = [] if self.interval_refusal else [forest_figure(self.conf_int(name, level=level), scale)]
-            table = data_table(f"{name}, {self._unit(name)}, by {self.by}", self._header, self._rows(name, level))
-            content.append(section(f"parameter-{i}", name, *figures, table))
-        facts = data_table("What all models have in common", ["what", "value"], [[*fact] for fact in self._facts()])
-        content += [
-            section("budget", "The release and its budget", facts),
-            *common_sections(self._first, self._target()),
-            provenance(record_of(self._first), self.digest),
+            figures = [] if self.interval_refusal else [forest_of(self.conf_int(name, level=level), scale)]
+            table = Table(self._header, self._rows(name, level), f"{name}, {self._unit(name)}, by {self.by}")
+            parameters.append(Section(f"parameter-{i}", name, [*figures, table]))
+        models = counted_strata(len(self))
+        lead = f"Models of {models}, with noise as for {self.budget} each."
+        if self.private:
+            lead = f"Models of {models} under differential privacy, {self.charged} in total. {SHARED}"
+        parts = [
+            Paragraph(lead, "lead"),
+            *parameters,
+            release_section(self._facts(), "What all models have in common"),
+            *([attacker_section(record, self._first.guarantee, record.whole)] if self.private else []),
+            *caveats(self._first, [self._target()]),
+            provenance(record, self.digest),
         ]
-        page = document(
-            f"Private models by {self.by}" if title is None else title,
-            content,
-            private=self.private,
-            version=str(self._first.privacy["version"]),
-        )
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        heading = f"Private models by {self.by}" if title is None else title
+        banner = seeded(private=self.private)
+        return write_html(Document(title=heading, parts=parts, banner=banner, version=record.version), path)
 
     def _approval(self) -> "Approval":
         from dpci.strata.approval import approval_of_strata  # noqa: PLC0415  # most programs write no document
@@ -306,8 +302,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         return StrataFit.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<StrataFit: {counted_strata(len(self))} of {self.by!r}, {self.charged} in total{seeded}>"
+        facts = (f"{counted_strata(len(self))} of {self.by!r}", f"{self.charged} in total")
+        return short_form(self, *facts, private=self.private)
 
     def _check(self) -> None:
         """Refuse models that are no strata of one table, and a charge that is not theirs."""
@@ -392,9 +388,3 @@ def _common(fit: PrivateFit) -> dict[str, Any]:
     """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
     own = {"checksum", *_OWN, *(["l2_strength"] if record_of(fit).variant == "cms11" else [])}
     return {name: value for name, value in json.loads(fit.to_json()).items() if name not in own}
-
-
-def _lead(result: StrataFit) -> str:
-    if not result.private:
-        return f"Models of {counted_strata(len(result))}, with noise as for {result.budget} each."
-    return f"Models of {counted_strata(len(result))} under differential privacy, {result.charged} in total. {SHARED}"

@@ -2,11 +2,9 @@
 
 import dataclasses
 import json
-import textwrap
 from collections.abc import Mapping
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -15,20 +13,23 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_facts
 from dpci.approval.approvable import Approvable
-from dpci.base.tables import format_facts, number_format
+from dpci.base.tables import number_format
 from dpci.base.validation import broken
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial import record as multinomial_record
-from dpci.multinomial.result import MultinomialFit, fit_of, page_of
+from dpci.multinomial.result import MultinomialFit, fit_of, page_of_classes, summary_of_classes
 from dpci.released.facts import conditions, constants
 from dpci.released.model import Released, record_of
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
+from dpci.report.summary import summary_of
 from dpci.report.view import View
+from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
+from dpci.shown.text import as_text
 from dpci.tuning.candidates import FREE, params_text, plain_params
 from dpci.tuning.selection import Method, Selection
 
@@ -82,10 +83,7 @@ class SelectedFit(Released[FitRecord]):
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as that of a fit
         """Return a table of the parameters."""
-        shown = number_format(np.abs(self.params).max(), self.params)
-        rows = [(name, f"{value:{shown}}") for name, value in zip(self.names, self.params, strict=True)]
-        banner = "" if self.private else "NOT PRIVATE (seeded)\n\n"
-        return f"{banner}{format_facts(rows)}\n\n{textwrap.fill(f'No intervals: {_NOT_FRESH}.', 100)}"
+        return as_text(_summary_of(self, View()))
 
     def __getstate__(self) -> str:
         return self._record.to_json()
@@ -94,8 +92,8 @@ class SelectedFit(Released[FitRecord]):
         self._record = read_record(record, selected=True)
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<SelectedFit: {len(self.names)} parameters, {self.mechanism} perturbation, no intervals{seeded}>"
+        facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", "no intervals")
+        return short_form(self, *facts, private=self.private)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,7 +177,8 @@ class TuneResult(Approvable):
 
     def summary(self, *, level: float = 0.95) -> str:
         """Return what was chosen and how, and the summary of the fit."""
-        return f"{format_facts(self._facts())}\n\n{self.result.summary(level=level)}"
+        fit = _summary_of(self.result, View(level=level))
+        return as_text(dataclasses.replace(fit, parts=[Facts(self._facts()), *fit.parts]))
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return what was chosen, how, and at what cost."""
@@ -216,18 +215,22 @@ class TuneResult(Approvable):
         OSError
             If the file cannot be written.
         """
-        from dpci.report.html.elements import data_table, section  # noqa: PLC0415  # most programs write no page
+        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
 
+        check_title(title)
         if isinstance(self.result, SelectedFit):
             raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
-        rows = [[*fact] for fact in self._facts()]
+        facts = self._facts()
         if self.selection is not None:
-            rows[1:1] = [["candidates", "; ".join(map(params_text, self.selection.candidates))]]
-        choice = section("choice", "The choice", data_table("How the settings were chosen", ["what", "value"], rows))
-        page = page_of(self.result, View(level=level), title=title, digest=self.digest, before=[choice])
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+            facts[1:1] = [("candidates", "; ".join(map(params_text, self.selection.candidates)))]
+        choice = Section("choice", "The choice", [Facts(facts, "How the settings were chosen")])
+        view, digest = View(level=level), self.digest
+        if isinstance(self.result, MultinomialFit):
+            page = page_of_classes(self.result, view, title=title, digest=digest, before=[choice])
+        else:
+            page = page_of(self.result, view, title=title, digest=digest, before=[choice])
+        return write_html(page, path)
 
     def _approval(self) -> "Approval":
         from dpci.multinomial.approval import with_classes  # noqa: PLC0415  # most programs write no document
@@ -295,8 +298,18 @@ class TuneResult(Approvable):
         vars(self).update(vars(TuneResult.from_json(state["saved"])) | {"params": params})
 
     def __repr__(self) -> str:
-        seeded = "" if self.private else ", NOT PRIVATE (seeded)"
-        return f"<TuneResult: {plain_params(self.params)} by {self.method}, {self.spent}{seeded}>"
+        return short_form(self, f"{plain_params(self.params)} by {self.method}", str(self.spent), private=self.private)
+
+
+def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> Document:
+    """Return the summary of a model that was tuned."""
+    if isinstance(fit, PrivateFit):
+        return summary_of(fit, view)
+    if isinstance(fit, MultinomialFit):
+        return summary_of_classes(fit, view)
+    shown = number_format(np.abs(fit.params).max(), fit.params)
+    facts = Facts([(name, f"{value:{shown}}") for name, value in zip(fit.names, fit.params, strict=True)])
+    return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
 
 
 def _record_of(fit: PrivateFit | MultinomialFit | SelectedFit) -> FitRecord:

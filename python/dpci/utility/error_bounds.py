@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, TypeAlias, Unpack
 import numpy as np
 from scipy.special import chdtri, gammainccinv
 
-from dpci.base.tables import format_facts
 from dpci.base.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 from dpci.errors import InvalidInput
 from dpci.model.keywords import (
@@ -19,6 +18,8 @@ from dpci.model.keywords import (
     check_n_planned,
 )
 from dpci.model.settings import ModelKeywords, Settings
+from dpci.shown.document import Document, Facts
+from dpci.shown.text import as_text
 
 Risk: TypeAlias = Literal["training", "empirical", "regularized", "population"]
 
@@ -92,7 +93,8 @@ class ErrorBound:
             *(("assumes", text) for text in self.assumes),
         ]
         where = "of all" if self.radius is None else f"on the ball of radius {self.radius:g}"
-        return f"Bound on the {_WHAT[self.of]} above its least value {where}\n\n{format_facts(facts)}"
+        title = f"Bound on the {_WHAT[self.of]} above its least value {where}"
+        return as_text(Document(title=title, parts=[Facts(facts)]))
 
     def __repr__(self) -> str:
         return self.summary()

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpci.report.plot import new_axes
 from dpci.report.style import BLUE, GREEN, GREY, LETTERS, ORANGE, VERMILION, caption, log_numbers, symbols
+from dpci.shown.document import NOT_PRIVATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,7 @@ def plot_curve(measured: Measured, columns: dict[str, _F64], ax: "Axes | None") 
             if 0.0 < _WIDE * low < high:
                 below.set_yscale("log")
             below.legend(frameon=False)
-    ax.set_title("NOT PRIVATE", color=VERMILION, fontsize=LETTERS)
+    ax.set_title(NOT_PRIVATE, color=VERMILION, fontsize=LETTERS)
     ax.legend(frameon=False)
     below.set_xlabel(symbols(measured.number))
     caption(below, f"measured at {symbols(measured.budget)}")

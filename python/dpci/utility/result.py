@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.optional import optional
-from dpci.base.tables import format_facts, format_table
 from dpci.base.validation import broken, check_choice, check_positive, check_real, check_reals
 from dpci.budgets import Budget
 from dpci.data.arrays import as_numbers, read_only
 from dpci.errors import InvalidInput
+from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table, short_form
+from dpci.shown.text import as_text
 from dpci.utility.expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
 from dpci.utility.interpolation import tabulate
 from dpci.utility.metrics import CallerMetric, RowMetric
@@ -289,8 +290,9 @@ class UtilityCurve:
             ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
             *((name, str(rule)) for name in ("persons", "weights") if (rule := getattr(self.path.settings, name))),
         ]
-        table = format_table([name.replace("_", " ") for name in columns], rows)
-        return f"{table}\n\n{format_facts(facts)}\n\nNOT PRIVATE: a utility curve is computed from the data."
+        table = Table([name.replace("_", " ") for name in columns], rows)
+        note = Paragraph(f"{NOT_PRIVATE}: a utility curve is computed from the data.")
+        return as_text(Document(parts=[table, Facts(facts), note]))
 
     def plot(self, ax: "Axes | None" = None, eps: ArrayLike | None = None) -> "Axes":
         """Draw the predicted utility, its mean and spread over the noise, and the worst-case bound of a loss.
@@ -315,7 +317,7 @@ class UtilityCurve:
         return plot_curve(measured, self.columns(eps), ax)
 
     def __repr__(self) -> str:
-        return f"<UtilityCurve: {self.metric} {self.utility:.6g} at {self.at}, NOT PRIVATE>"
+        return short_form(self, f"{self.metric} {self.utility:.6g} at {self.at}", NOT_PRIVATE, private=True)
 
     @cached_property
     def _utilities(self) -> _F64:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, format_table, new_frame, number_format
+from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, new_frame, number_format
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
@@ -17,6 +17,8 @@ from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.shown.document import Table
+from dpci.shown.text import table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,15 +168,15 @@ class TableUnits:
     def __repr__(self) -> str:
         if self._interval_refusal is not None:
             bare = zip(self._names, self._units, estimates_as_text(self.params), strict=True)
-            table = format_table(["name", "unit", "estimate"], [[*row] for row in bare])
-            return f"estimates in the units of the table\n{table}\nno intervals: {self._interval_refusal}"
+            table = Table(["name", "unit", "estimate"], list(bare), "estimates in the units of the table")
+            return f"{table_text(table)}\nno intervals: {self._interval_refusal}"
         intervals = self.conf_int()
         columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
         heads = zip(self._names, self._units, strict=True)
         rows = [[*head, *row_of_text(*row)] for head, row in zip(heads, columns, strict=True)]
         header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
         title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
-        return f"{title}\n{format_table(header, rows)}"
+        return table_text(Table(header, rows, title))
 
 
 def estimates_as_text(values: _F64) -> list[str]:

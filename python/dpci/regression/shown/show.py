@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, number_format
-from dpci.base.validation import broken, check_fraction
+from dpci.accounting.seals import describe_seals
+from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, format_pvalue, number_format
+from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import TableUnits
@@ -15,20 +16,13 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
-from dpci.regression.shown.lines import release_lines
 from dpci.released.facts import CHOSEN_OF_MATRIX
-from dpci.report.html.assumptions import assumptions_section
-from dpci.report.html.elements import bullets, data_table, section, tag
-from dpci.report.html.forest import forest_figure
-from dpci.report.html.page import (
-    SHARED,
-    document,
-    drawn_note,
-    estimates_data_table,
-    guarantee_section,
-)
+from dpci.report.attacker import attacker_section
+from dpci.report.sections import SHARED, assumptions_section, drawn_note, forest_of, provenance, release_section
+from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.shown.document import Bullets, Document, Facts, Paragraph, Part, Section, Table, seeded
 
 _F64 = NDArray[np.float64]
 
@@ -135,10 +129,8 @@ def note_of(record: MomentRecord, model: Model) -> str:
     return f"{_ACCOUNTED}{assumed}{share}"
 
 
-def coefficient_table(
-    record: MomentRecord, model: Model, solution: Solution, level: float
-) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of the table of the coefficients, in the units of the table where there is a schema."""
+def coefficient_table(record: MomentRecord, model: Model, solution: Solution, level: float) -> Table:
+    """Return the table of the coefficients, in the units of the table where there is a schema."""
     shown = units_of(record, model, solution) if has_units(record, model) else None
     if shown is None:
         estimates = LinearEstimates.of(solution)
@@ -161,7 +153,8 @@ def coefficient_table(
         for head, x, b, e, p, lo, hi, share in columns
     ]
     unit = [] if shown is None else ["unit"]
-    return ["name", *unit, "estimate", "std error", "p-value", "lower", "upper", *last], rows
+    header = ["name", *unit, "estimate", "std error", "p-value", "lower", "upper", *last]
+    return Table(header, rows, f"{format_percent(level)} confidence intervals", first=INTERVALS_FIRST)
 
 
 def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[tuple[str, str]]:
@@ -179,6 +172,21 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
         ("residual std dev", f"{spread / unit:.4g}"),
         *cap_line(record, solution, unit),
         *ridge_line(model, solution),
+    ]
+
+
+def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
+    """Return what was released and what it cost, a fact a line."""
+    return [
+        ("released", f"second moments of {len(record.features)} columns, a constant and {', '.join(record.targets)}"),
+        ("columns", ", ".join(record.features)),
+        ("budget spent", str(record.total_budget())),
+        *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
+        ("  rounding seal", describe_seals(record.seals)),
+        ("neighbours", change_text(record.neighbors, "record" if record.persons is None else "person")),
+        *([] if record.persons is None else [("persons", str(record.persons))]),
+        *([] if record.weights is None else [("weights", str(record.weights))]),
+        ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
     ]
 
 
@@ -209,30 +217,49 @@ def ridge_line(model: Model, solution: Solution) -> list[tuple[str, str]]:
     return [("lambda", text)] if solution.l2_strength else []
 
 
-def regression_page(
-    facts: ReleaseFacts, record: MomentRecord, model: Model, solution: Solution, *, level: float, title: str | None
-) -> str:
+def summary_of_regression(record: MomentRecord, model: Model, solution: Solution, level: float) -> Document:
+    """Return the summary of a regression."""
+    parts = [
+        coefficient_table(record, model, solution, level),
+        Facts(fact_lines(record, model, solution)),
+        Paragraph(note_of(record, model)),
+    ]
+    return Document(parts=parts, banner=seeded(private=record.private))
+
+
+def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Document:
+    """Return the summary of a matrix, or of a regression without coefficients: ``refusal`` says why."""
+    why = [] if refusal is None else [Paragraph(f"no coefficients: {refusal}")]
+    return Document(parts=[*why, Facts(release_lines(record))], banner=seeded(private=record.private))
+
+
+def page_of_regression(
+    facts: ReleaseFacts,
+    record: MomentRecord,
+    model: Model,
+    solution: Solution,
+    *,
+    level: float,
+    title: str | None,
+    digest: str,
+) -> Document:
     """Return the page of a regression; see :meth:`LinearFit.to_html`.
 
     Raises
     ------
     InvalidInput
-        For arguments out of range.
+        For a level out of range.
     """
-    level = check_fraction("level", level)
-    if title is not None and not isinstance(title, str):
-        raise broken("title", "a string or None", title)
+    percent = format_percent(check_fraction("level", level))
     kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
-    percent = format_percent(level)
-    header, rows = coefficient_table(record, model, solution, level)
-    unit = " in the units of the table" if has_units(record, model) else ""
+    in_units = has_units(record, model)
     explained = target_name(record, model)
-    facts_of_fit = fact_lines(record, model, solution)
-    said = {name for name, _ in facts_of_fit}
-    lines = [*facts_of_fit, *(line for line in release_lines(record) if line[0] not in said)]
-    figure = [forest_figure(drawn(record, model, solution, level), drawn_label(record, model))]
-    if record.table is not None and has_units(record, model):
-        figure = [tag("p", drawn_note(record.table)), *figure]
+    lines = fact_lines(record, model, solution)
+    said = {name for name, _ in lines}
+    lines += [line for line in release_lines(record) if line[0] not in said]
+    figure: list[Part] = [forest_of(drawn(record, model, solution, level), drawn_label(record, model))]
+    if record.table is not None and in_units:
+        figure = [Paragraph(drawn_note(record.table)), *figure]
     target = (
         "the regularised coefficient at this lambda"
         if solution.l2_strength
@@ -244,21 +271,17 @@ def regression_page(
         "Each of them is valid by itself, for a model that was chosen before the data were seen.",
         *(["Numbers beyond the public bounds were moved to the bounds."] if record.on_violation == "clip" else []),
     ]
-    table = estimates_data_table(f"Coefficients{unit}, {percent} intervals", header, rows)
-    # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
-    shown = [[name.replace("  ", "\u2003").replace("_", " "), value] for name, value in lines]
-    release = data_table("The release", ["what", "value"], shown)
-    protected = "record" if record.persons is None else "person"
+    caption = f"Coefficients{' in the units of the table' * in_units}, {percent} intervals"
+    table = replace(coefficient_table(record, model, solution, level), caption=caption)
     lead = f"Regression of {explained} from one released moment matrix, {facts.spent}."
-    if record.private:
-        lead += f" {SHARED}"
-    content = [
-        tag("p", lead, class_="lead"),
-        section("numbers", "Coefficients", table, *figure),
-        section("budget", "The release and its budget", release),
-        *([guarantee_section(facts.guarantee, record.neighbors, protected)] if record.private else []),
-        section("caveats", "What to keep in mind", bullets(list(caveats))),
+    parts = [
+        Paragraph(f"{lead} {SHARED}" if record.private else lead, "lead"),
+        Section("numbers", "Coefficients", [table, *figure]),
+        release_section([(name.replace("_", " "), value) for name, value in lines]),
+        *([attacker_section(record, facts.guarantee)] if record.private else []),
+        Section("caveats", "What to keep in mind", [Bullets(caveats)]),
         assumptions_section(conditions(record), CHOSEN_OF_MATRIX),
+        provenance(record, digest),
     ]
     heading = f"{kind} of {explained}" if title is None else title
-    return document(heading, content, private=record.private, version=record.version)
+    return Document(title=heading, parts=parts, banner=seeded(private=record.private), version=record.version)

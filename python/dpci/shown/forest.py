@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.tables import format_percent
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.report.html.elements import Html, breakable, tag
+from dpci.shown.document import Forest
+from dpci.shown.elements import Html, breakable, tag
 
 # The plot keeps clear of the sides, where labels of the axis would be cut.
 _LEFT, _WIDTH = 4.0, 92.0
@@ -18,36 +18,35 @@ _LONGEST_TICK = 5
 _ROWS_OF_AN_AXIS = 25
 
 
-def forest_figure(intervals: ConfidenceIntervals, what: str = "estimate") -> Html:
-    """Return a figure with one row for each interval; those that leave out 0 have a filled point.
-
-    ``what`` labels the axis.
-    """
-    ticks = axis_ticks(intervals)
-    percent = format_percent(intervals.level)
-    label = f"Forest plot of {len(intervals)} parameters with {percent} confidence intervals; the table has the numbers"
+def forest_figure(forest: Forest) -> Html:
+    """Return a figure with one row for each interval; those that leave out 0 have a filled point."""
+    ticks = axis_ticks(forest)
+    percent = format_percent(forest.level)
+    n_rows = len(forest.names)
+    label = f"Forest plot of {n_rows} parameters with {percent} confidence intervals; the table has the numbers"
     axis = [_text(label, _place(tick, ticks)) for tick, label in _labelled(ticks)]
     axis_row = [tag("div"), _cell(axis, class_="cell axis")]
     cells = []
-    for i, (name, estimate, (lower, upper)) in enumerate(
-        zip(intervals.names, intervals.estimate, intervals, strict=True)
-    ):
+    columns = (forest.names, *(column.tolist() for column in (forest.estimate, forest.lower, forest.upper)))
+    for i, (name, estimate, lower, upper) in enumerate(zip(*columns, strict=True)):
         if i and i % _ROWS_OF_AN_AXIS == 0:
             cells += axis_row
-        mark = _mark(float(estimate), lower, upper, ticks)
-        cells += [tag("div", breakable(name), class_="name", dir="auto"), _cell([*_grid(ticks), *mark])]
-    cells += [*axis_row, tag("div"), tag("div", what, class_="what")]
+        cells += [
+            tag("div", breakable(name), class_="name", dir="auto"),
+            _cell([*_grid(ticks), *_mark(estimate, lower, upper, ticks)]),
+        ]
+    cells += [*axis_row, tag("div"), tag("div", forest.axis, class_="what")]
     caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
     plot = tag("div", cells, class_="forest", role="img", aria_label=label)
     return tag("figure", [plot, tag("figcaption", caption)])
 
 
-def axis_ticks(intervals: ConfidenceIntervals) -> NDArray[np.float64]:
+def axis_ticks(forest: Forest) -> NDArray[np.float64]:
     """Return round numbers from below the smallest bound, or 0, to above the largest."""
     # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
     greatest = float(np.finfo(np.float64).max)
-    low = max(-greatest, min(0.0, float(intervals.lower.min())))
-    high = min(greatest, max(0.0, float(intervals.upper.max())))
+    low = max(-greatest, min(0.0, float(forest.lower.min())))
+    high = min(greatest, max(0.0, float(forest.upper.max())))
     # In halves: the difference of two floats may be beyond their range.
     rough = max((high / 2.0 - low / 2.0) / _N_STEPS * 2.0, 1e-300)
     unit = 10.0 ** math.floor(math.log10(rough))

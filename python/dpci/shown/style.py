@@ -30,9 +30,9 @@ th:first-child { text-align: left; font-weight: 500; white-space: normal; overfl
   position: sticky; left: 0; background: var(--paper); background-clip: padding-box; }
 thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
-:is(#budget, #columns, #provenance) ~ .scroll td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
-:is(#budget, #columns, #provenance) ~ .scroll thead th { text-align: left; }
-:is(#budget, #columns, #provenance) ~ .scroll th:first-child { white-space: nowrap; min-width: 0; }
+.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words thead th { text-align: left; }
+.words th:first-child { white-space: nowrap; min-width: 0; }
 figure { margin: 1.25rem 0 .5rem; }
 figcaption { color: var(--soft); font-size: .9rem; }
 .forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from dpci.base.tables import printable
@@ -41,29 +41,8 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def section(name: str, heading: str, *content: Html) -> Html:
-    """Return a section of a page, with a heading that names it."""
-    return tag("section", [tag("h2", heading, id=name), *content], aria_labelledby=name)
-
-
 def breakable(name: str) -> Html:
     """Return a name that a narrow screen breaks between its words, which punctuation ends."""
-    words = re.split(r"(?<=[=:_.,/(])(?=\w)", name)
+    # Not within a number.
+    words = re.split(r"(?<=[=:_/(])(?=\w)|(?<=[.,])(?=[^\W\d])", name)
     return join([piece for word in words for piece in (tag("wbr"), word)][1:])
-
-
-def data_table(caption: str, header: list[str], rows: Sequence[Sequence[str]]) -> Html:
-    """Return a table whose first column names its rows."""
-    head = tag("thead", tag("tr", [tag("th", cell, scope="col") for cell in header]))
-    lines = [
-        tag("tr", [tag("th", first, scope="row", dir="auto"), *(tag("td", cell) for cell in rest)])
-        for first, *rest in rows
-    ]
-    table = tag("table", [tag("caption", tag("span", caption)), head, tag("tbody", lines)])
-    # On a narrow screen a table scrolls by itself, with the keyboard too.
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def bullets(items: list[Content]) -> Html:
-    """Return a list."""
-    return tag("ul", [tag("li", item) for item in items])
