@@ -9,7 +9,6 @@ import numpy as np
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound
 from dpci.budgets import ApproxDP, GaussianBudget, PureDP, for_changes
-from dpci.data.persons import Persons
 from dpci.released.whole import Whole
 from dpci.report.meaning import SMALL_DELTA, Meaning, meaning_of, meaning_of_budget, own_epsilon
 from dpci.shown.document import Bullets, Paragraph, Section, Table
@@ -22,14 +21,14 @@ _AMONG = ((100, "hundred"), (10**3, "thousand"), (10**6, "million"), (10**9, "bi
 
 
 class Protected(Protocol):
-    """What a record says of the change of data that a release protects."""
+    """Facts of a record about the change of data that a release protects."""
 
     @property
     def neighbors(self) -> str:
         """The neighbouring relation."""
 
     @property
-    def persons(self) -> Persons | None:
+    def persons(self) -> object | None:
         """How much the rows of a person count; None where records are protected."""
 
 

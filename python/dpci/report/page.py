@@ -21,11 +21,11 @@ from dpci.report.plot import given_rows
 from dpci.report.sections import (
     SHARED,
     assumptions_section,
+    budget_section,
     drawn_note,
     forest_of,
     has_products,
     provenance,
-    release_section,
 )
 from dpci.report.style import scale_of
 from dpci.report.summary import (
@@ -68,7 +68,7 @@ def page_of(
         *_magnitudes(result, view),
         *_quotable(result, view),
         *before,
-        release_section(fact_lines(result)),
+        budget_section(fact_lines(result)),
         *([attacker_section(record, result.guarantee, record.whole)] if result.private else []),
         *caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
         provenance(record, digest or record.digest),

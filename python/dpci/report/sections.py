@@ -17,7 +17,7 @@ SHARED = (
 
 
 class Origin(Protocol):
-    """What a record says of where it comes from."""
+    """Facts of a record about where it comes from."""
 
     @property
     def table(self) -> Schema | None:
@@ -32,7 +32,7 @@ class Origin(Protocol):
         """The version of dpci that made the release."""
 
 
-def release_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:
+def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:
     """Return what was released and spent."""
     return Section("budget", "The release and its budget", [Facts(facts, caption)])
 

@@ -206,7 +206,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             If the file cannot be written.
         """
         from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
-        from dpci.report.sections import SHARED, forest_of, provenance, release_section  # noqa: PLC0415
+        from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415
         from dpci.shown.html import check_title, write_html  # noqa: PLC0415
 
         check_title(title)
@@ -224,7 +224,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         parts = [
             Paragraph(lead, "lead"),
             *parameters,
-            release_section(self._facts(), "What all models have in common"),
+            budget_section(self._facts(), "What all models have in common"),
             *([attacker_section(record, self._first.guarantee, record.whole)] if self.private else []),
             *caveats(self._first, [self._target()]),
             provenance(record, self.digest),

@@ -18,7 +18,7 @@ from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.report.attacker import attacker_section
-from dpci.report.sections import SHARED, assumptions_section, drawn_note, forest_of, provenance, release_section
+from dpci.report.sections import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
 from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
@@ -277,7 +277,7 @@ def page_of_regression(
     parts = [
         Paragraph(f"{lead} {SHARED}" if record.private else lead, "lead"),
         Section("numbers", "Coefficients", [table, *figure]),
-        release_section([(name.replace("_", " "), value) for name, value in lines]),
+        budget_section([(name.replace("_", " "), value) for name, value in lines]),
         *([attacker_section(record, facts.guarantee)] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),
         assumptions_section(conditions(record), CHOSEN_OF_MATRIX),
