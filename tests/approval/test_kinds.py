@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.approval.approvable import approval_of
-from dpci.approval.checklist import ADVISORIES
-from dpci.approval.facts import verified
+from dpci.approval.approvable import statement_of
+from dpci.approval.statement import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
@@ -45,7 +44,7 @@ def test_what_it_says_is_true_in_every_setting(case):
     kind, notion, neighbors, result, ledger = case
     text = result.officer_report(ledger=ledger)
     (entry,) = ledger.history
-    whole = approval_of(result)
+    whole = statement_of(result)
     # The ledger counts independently what has to be approved, for which unit and relation.
     spent = numbers_text(entry.budget.parameters())
     assert f"- [ ] This release: {entry.budget}\n" in text
@@ -80,16 +79,16 @@ def test_what_it_says_is_true_in_every_setting(case):
     # What is chosen with the data is said to be.
     is_chosen = kind in {"chosen", "chosen_fit", "best"}
     assert is_chosen == ("| choices from the data | the choice among 2 candidates, which the budget covers |" in text)
-    assert ("No intervals are released." in text) == (approval_of(result).intervals is None)
+    assert ("No intervals are released." in text) == (statement_of(result).intervals is None)
     if hasattr(result, "interval_refusal"):
         assert ("No intervals are released." in text) == (result.interval_refusal is not None)
 
 
 def test_every_proof_that_it_names_is_there(case):
-    for reference in approval_of(case[3]).proofs:
+    for reference in statement_of(case[3]).proofs:
         page, section = re.fullmatch(r"(docs/\S+\.md) \((.*)\)", reference).groups()
         assert re.search(rf"^##+ {re.escape(section)}$", (DOCS / page).read_text("utf-8"), re.MULTILINE), reference
-    for page in approval_of(case[3]).audits:
+    for page in statement_of(case[3]).audits:
         assert (DOCS / "docs" / "evidence" / f"{page}.md").is_file(), page
 
 
@@ -114,7 +113,7 @@ def test_the_command_writes_what_python_returns(kind, tmp_path):
     with redirect_stdout(out):
         assert main(["report", str(path), "--officer"]) == 0
     assert out.getvalue() == result.officer_report()
-    assert approval_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
+    assert statement_of(read_saved_result(path)).claim.digest == json.loads(result.to_json())["checksum"]
 
 
 def test_a_refined_regression_names_its_gradient():
@@ -212,7 +211,7 @@ def test_an_agreed_schema_and_a_ledger_are_compared(tmp_path):
             "column 'sex' is only in the agreed one",
         ),
     ):
-        failed = [found.what for found in verified(approval_of(result), ledger=None, schema=other)
+        failed = [found.what for found in verified(statement_of(result), ledger=None, schema=other)
                   if found.outcome == "FAILED"]  # fmt: skip
         assert len(failed) == 1
         assert difference in failed[0]
@@ -238,7 +237,7 @@ def test_the_column_of_strata_is_apart_from_the_agreed_schema():
     fits = dpci.fit_strata(table, by="sex", schema=agreed, l2_strength=0.5, n_public=N // 2, budget=BUDGETS["pure"])
 
     def found(result, schema):
-        checked = verified(approval_of(result), ledger=None, schema=schema)
+        checked = verified(statement_of(result), ledger=None, schema=schema)
         return [what for outcome, what in checked if outcome == "FAILED"], " ".join(what for _, what in checked)
 
     failed, said = found(fits, agreed)
@@ -257,13 +256,32 @@ def test_the_column_of_strata_is_apart_from_the_agreed_schema():
     assert "column 'sex' is only in the agreed one" in found(made("schema", "pure", "replace_one")[0], agreed)[0][0]
 
 
-@pytest.mark.parametrize("page", ["approve", "evidence/advisories"])
-def test_pages_say_what_the_report_says(page):
-    text = " ".join((DOCS / "docs" / f"{page}.md").read_text("utf-8").split())
-    assert ADVISORIES in text
-    if page == "approve":
-        assert f"{', '.join(CHOSEN[:-1])} or {CHOSEN[-1]}" in text
-        assert f"Budget, {', '.join(CHOSEN[1:-1])} and {CHOSEN[-1]}" in text
+def test_pages_say_what_the_report_says():
+    approve, advisories, nist = (
+        " ".join((DOCS / "docs" / f"{page}.md").read_text("utf-8").split())
+        for page in ("approve", "evidence/advisories", "nist")
+    )
+    (date,) = re.findall(r"compared with published advisories on (\d{4}-\d\d-\d\d)", approve)
+    assert date in advisories
+    assert f"{', '.join(CHOSEN[:-1])} or {CHOSEN[-1]}" in approve
+    assert f"Budget, {', '.join(CHOSEN[1:-1])} and {CHOSEN[-1]}" in approve
+    # Each point of the report stands on the page too, which names those that no release decides.
+    report = made("fit", "pure", "replace_one")[0].officer_report()
+    points = re.findall(r"^\| ([^|]+) \|", report.partition("## NIST")[2].partition("## Checklist")[0], re.MULTILINE)
+    assert len(points) == 12
+    for point in points[1:]:
+        assert f"| {point.split()[0]}" in nist, point
+    for topic in (
+        "query model",
+        "randomness",
+        "trust model",
+        "side channels",
+        "security",
+        "collection",
+        "supply chain",
+    ):
+        assert topic in report
+        assert topic in nist
 
 
 def test_the_report_without_ledger_and_schema_is_returned():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.approval.approvable import approval_of
+from dpci.approval.approvable import statement_of
 from dpci.approval.ledger import against_ledger
 from dpci.cli.main import main
 from dpci.released.rules import checksum
@@ -134,7 +134,7 @@ def test_another_ledger_and_an_entry_of_another_model(model):
     code, _, err = run("verify", "model.json", "--ledger", "l.db")
     assert code == 2
     assert "must spend the whole budget epsilon=2, got 1" in err
-    claim = approval_of(dpci.PrivateFit.from_json(genuine)).claim
+    claim = statement_of(dpci.PrivateFit.from_json(genuine)).claim
     found = against_ledger(dataclasses.replace(claim, charged=dpci.PureDP(2.0)), "l.db")
     assert any("has another budget than the model" in what for _, what in found)
     Path("l.db").unlink()

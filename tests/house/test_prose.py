@@ -24,7 +24,7 @@ PROOFS = "\n## Appendix: proofs"
 # What has nothing to run: lists of pages, comparisons, and pages for those who check proofs or work on the code.
 NO_EXAMPLE = {
     *("README.md", "index.md", "command_line.md", "features.md", "trust.md", "performance.md", "fuzzing.md"),
-    *("dependencies.md", "noise.md", "specimen.md", "tables.md", "model_inversion.md"),
+    *("dependencies.md", "noise.md", "nist.md", "specimen.md", "tables.md", "model_inversion.md"),
     *("architecture.md", "decisions.md", *EXEMPT),
 }
 

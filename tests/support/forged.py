@@ -2,8 +2,8 @@
 
 import pickle
 
-from dpci.approval.approvable import approval_of
-from dpci.approval.facts import verified
+from dpci.approval.approvable import statement_of
+from dpci.approval.statement import verified
 from dpci.errors import DpciError
 from support.saved import rewritten
 
@@ -11,7 +11,7 @@ _READ: set[tuple] = set()
 
 
 def failures(result, **given):
-    found = verified(approval_of(result), **{"ledger": None, "schema": None, **given})
+    found = verified(statement_of(result), **{"ledger": None, "schema": None, **given})
     return [finding.what for finding in found if finding.outcome == "FAILED"]
 
 

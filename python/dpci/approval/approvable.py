@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpci.ledger.ledger import Ledger
 from dpci.schema.table import Schema
 
 if TYPE_CHECKING:
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 
 class Approvable:
@@ -17,7 +18,7 @@ class Approvable:
     __slots__ = ()
 
     @abstractmethod
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         """Return what an approver must know of it."""
 
     def officer_report(
@@ -30,8 +31,8 @@ class Approvable:
         """Return a Markdown document for whoever has to approve the release (docs/approve.md).
 
         It says who is protected, what the budget covers and means in plain words, what the guarantee assumes, and what
-        the file can and cannot show. It answers the points of NIST SP 800-226 for this release and ends with a
-        checklist to sign. It is what ``dpci report --officer`` writes.
+        the file can and cannot show. It answers the points of NIST SP 800-226 that this release decides, and ends with
+        a checklist to sign. It is what ``dpci report --officer`` writes.
 
         Parameters
         ----------
@@ -56,11 +57,15 @@ class Approvable:
         OSError
             If the document cannot be written.
         """
-        from dpci.approval.document import officer_report  # noqa: PLC0415  # most programs write no document
+        from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
+        from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
 
-        return officer_report(approval_of(self), ledger=ledger, schema=schema, path=path)
+        document = as_markdown(approval_document(statement_of(self), ledger=ledger, schema=schema))
+        if path is not None:
+            Path(path).write_text(document, encoding="utf-8")
+        return document
 
 
-def approval_of(result: Approvable) -> "Approval":
+def statement_of(result: Approvable) -> "Statement":
     """Return what an approver must know of a released result, for the rooms that show it."""
-    return result._approval()  # noqa: SLF001  # of this module's own class
+    return result._statement()  # noqa: SLF001  # of this module's own class

@@ -1,14 +1,12 @@
-"""A Markdown document for whoever has to approve a release: its guarantee in plain words, and a checklist to sign."""
+"""The document for whoever has to approve a release: its guarantee in plain words, and a checklist to sign."""
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 
-from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_text
-from dpci.approval.facts import Approval, verified
+from dpci.approval.checklist import checklist, counted, decision, nist_points, numbers_words
 from dpci.approval.findings import Finding
 from dpci.approval.ledger import account_of
-from dpci.approval.markdown import code, plain, table
+from dpci.approval.statement import Statement, verified
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
@@ -17,12 +15,26 @@ from dpci.released.sources import PublicValue
 from dpci.report.attacker import best_guess, chance, implied, odds, percent_down, percent_up, what_it_says
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
 from dpci.schema.table import Schema
+from dpci.shown.document import (
+    Bullets,
+    Code,
+    Document,
+    Facts,
+    Paragraph,
+    Part,
+    Section,
+    Strong,
+    Table,
+    Words,
+    joined,
+    seeded,
+)
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
-_NO_SOURCE = "**none stated**; written statement of: ___"
+_NO_SOURCE: Words = (Strong("none stated"), "; written statement of: ___")
 _ALWAYS = (
     (
         "by tests of dpci",
@@ -53,185 +65,174 @@ _OUTCOMES = {
 }
 
 
-def officer_report(
-    approval: Approval,
-    *,
-    ledger: "Ledger | str | PathLike[str] | None" = None,
-    schema: Schema | None = None,
-    path: "str | PathLike[str] | None" = None,
-) -> str:
-    """Return the document, and write it; see :meth:`Approvable.officer_report`."""
-    checked = verified(approval, ledger=ledger, schema=schema)
-    account = None if ledger is None else account_of(approval.claim, ledger)
-    paid = counted(approval, ledger)
+def approval_document(
+    statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None" = None, schema: Schema | None = None
+) -> Document:
+    """Return the document of a release of any kind; see :meth:`Approvable.officer_report`."""
+    found, claim = statement, statement.claim
+    checked = verified(found, ledger=ledger, schema=schema)
+    account = None if ledger is None else account_of(claim, ledger)
+    paid = counted(found, ledger)
     missing = [
-        *(["no ledger"] if approval.claim.paid is not None and ledger is None else []),
-        *(["no agreed schema"] if approval.table is not None and schema is None else []),
+        *(["no ledger"] if claim.paid is not None and ledger is None else []),
+        *(["no agreed schema"] if found.table is not None and schema is None else []),
     ]
-    parts = [_head(approval), _decide(approval, checked, " and ".join(missing))]
-    if approval.private:
-        parts += [_covered(approval), _protected(approval), _budget(approval), _assumptions(approval, paid)]
-    parts.append(_verified(approval, checked))
-    parts += [nist_points(approval, paid), checklist(approval, account)] if approval.private else [decision()]
-    document = "\n\n".join("\n".join(part) for part in parts) + "\n"
-    if path is not None:
-        Path(path).write_text(document, encoding="utf-8")
-    return document
+    first = Section("first", "Decide first", [Bullets(list(_decide(found, checked, " and ".join(missing))))])
+    parts: list[Part] = [*_head(found), first]
+    if found.private:
+        parts += [_covered(found), _protected(found), _budget(found), _assumptions(found, paid)]
+    parts.append(_verified(found, checked))
+    parts += [nist_points(found, paid), checklist(found, account)] if found.private else decision()
+    title = "Report for the approval of a release" if found.private else "A result that must not be released"
+    return Document(title=title, parts=parts, banner=seeded(private=found.private), version=found.version)
 
 
-def _head(approval: Approval) -> Iterator[str]:
-    claim = approval.claim
-    yield "# Report for the approval of a release" if approval.private else "# A result that must not be released"
-    yield ""
-    if not approval.private:
-        yield "**NOT PRIVATE (seeded).**"
-        yield ""
-    yield (
+def _head(found: Statement) -> list[Part]:
+    paid = found.claim.paid
+    about = (
         "This document is made from the released result, and from the ledger and the agreed schema where these were "
         "given. It holds released and public values only. It does not decide whether the release is anonymous in law. "
         'The page "Approve a release" of dpci explains the main terms, and the page "Terms" all technical words.'
     )
-    yield ""
-    paid = "no ledger is named"
-    if claim.paid is not None:
-        paid = f"entry {claim.paid['entry']} of ledger {code(str(claim.paid['ledger']))}"
-    yield from table(
-        ("what", "value"),
-        [
-            ("file", code(claim.digest)),
-            ("made by", f"dpci {plain(approval.version)}"),
-            *approval.contents,
-            ("estimated", plain(approval.target)),
-            (f"{approval.unit}s", _numbers(approval)),
-            ("spent", _spent(approval) if approval.private else "nothing: the noise came from a seed"),
-            ("paid by, as the file says", paid),
-        ],
-    )
+    facts: list[tuple[str, Words]] = [
+        ("file", Code(found.claim.digest)),
+        ("made by", f"dpci {found.version}"),
+        *found.contents,
+        ("estimated", found.target),
+        (f"{found.unit}s", _numbers(found)),
+        ("spent", _spent(found) if found.private else "nothing: the noise came from a seed"),
+        (
+            "paid by, as the file says",
+            "no ledger is named" if paid is None else (f"entry {paid['entry']} of ledger ", Code(paid["ledger"])),
+        ),
+    ]
+    return [Paragraph(about), Facts(facts)]
 
 
-def _numbers(approval: Approval) -> str:
-    shown, many = numbers_text(approval), len(approval.numbers) > 1
-    if approval.kind_of_numbers == "exact":
+def _numbers(found: Statement) -> Words:
+    shown, many = numbers_words(found), len(found.numbers) > 1
+    if found.kind_of_numbers == "exact":
         return shown
     what = "counts that were released with noise" if many else "a count that was released with noise"
-    if approval.kind_of_numbers == "stand_in":
+    if found.kind_of_numbers == "stand_in":
         what = "public numbers" if many else "a public number"
-    return f"private; {shown} {'are' if many else 'is'} {what}, used in {'their' if many else 'its'} place"
+    return "private; ", shown, f" {'are' if many else 'is'} {what}, used in {'their' if many else 'its'} place"
 
 
-def _spent(approval: Approval) -> str:
-    if approval.whole is None:
-        return str(approval.budget)
-    return f"{approval.budget} in total by {approval.whole}, {approval.own} by this fit"
+def _spent(found: Statement) -> str:
+    if found.whole is None:
+        return str(found.budget)
+    return f"{found.budget} in total by {found.whole}, {found.own} by this fit"
 
 
-def _decide(approval: Approval, checked: Sequence[Finding], missing: str) -> Iterator[str]:
-    """Say what alone decides, and what only the reader can decide; ``missing`` was not given to compare with."""
-    yield "## Decide first"
-    yield ""
-    if not approval.private:
-        yield "- **Refuse.** The noise of this model was drawn from a seed. Whoever knows the seed can subtract it."
+def _decide(found: Statement, checked: Sequence[Finding], missing: str) -> Iterator[Words]:
+    """Yield what alone decides, and what only the reader can decide; ``missing`` was not given to compare with."""
+    if not found.private:
+        yield (
+            Strong("Refuse."),
+            " The noise of this model was drawn from a seed. Whoever knows the seed can subtract it.",
+        )
         return
-    yield from (f"- **Refuse.** A check failed: {plain(what)}." for outcome, what in checked if outcome == "FAILED")
+    yield from ((Strong("Refuse."), f" A check failed: {what}.") for outcome, what in checked if outcome == "FAILED")
     if missing:
         verb = "were" if " and " in missing else "was"
-        yield f"- **Return: {missing} {verb} given for this report.** Make it again with them."
-    if approval.classes_inferred:
+        yield Strong(f"Return: {missing} {verb} given for this report."), " Make it again with them."
+    if found.classes_inferred:
         yield (
-            "- **Refuse, unless the class labels are public.** They were inferred from the data, and the "
-            "guarantee does not cover them. A written statement that they are fixed by the question, such as -1 for no "
-            "and 1 for yes, and would be the same for any data, is enough."
+            Strong("Refuse, unless the class labels are public."),
+            (
+                " They were inferred from the data, and the guarantee does not cover them. A written statement that "
+                "they are fixed by the question, such as -1 for no and 1 for yes, and would be the same for any data, "
+                "is enough."
+            ),
         )
-    in_group, in_this = (f" in {which} group" * approval.of_groups for which in ("one", "this"))
-    if approval.kind_of_numbers == "exact":
-        number = f"the number of {approval.unit}s{in_this} ({numbers_text(approval)})"
-        yield f"- **Refuse if {number} is a secret.** It is released exactly."
-    if approval.persons is None:
-        weak = "and the guarantee for that many rows (below) is too weak."
-        yield f"- **Refuse if one person can have more than one row{in_group}**, {weak}"
-    yield from _delta(approval)
-    yield from approval.refusals
-    if approval.custom_loss:
-        yield "- **Refuse unless an expert has checked the declared bounds of the custom loss.**"
-    if approval.table is None:
+    in_group, in_this = (f" in {which} group" * found.of_groups for which in ("one", "this"))
+    if found.kind_of_numbers == "exact":
+        number: Words = (f"Refuse if the number of {found.unit}s{in_this} (", numbers_words(found), ") is a secret.")
+        yield Strong(number), " It is released exactly."
+    if found.persons is None:
+        weak = " and the guarantee for that many rows (below) is too weak."
+        yield Strong(f"Refuse if one person can have more than one row{in_group}"), f",{weak}"
+    yield from _delta(found)
+    yield from found.refusals
+    if found.custom_loss:
+        yield Strong("Refuse unless an expert has checked the declared bounds of the custom loss.")
+    if found.table is None:
         yield (
-            "- **Refuse without a description of every column.** The file has no schema. It shows neither what a "
-            "column stands for nor how a row was scaled. Ask for a written statement of the meaning of each column, "
-            "its public bounds and their sources, and that each row was prepared by itself."
+            Strong("Refuse without a description of every column."),
+            (
+                " The file has no schema. It shows neither what a column stands for nor how a row was scaled. Ask for "
+                "a written statement of the meaning of each column, its public bounds and their sources, and that "
+                "each row was prepared by itself."
+            ),
         )
-    if approval.claim.paid is None:
+    if found.claim.paid is None:
         yield (
-            "- **Refuse, unless the analyst states in writing that this is the only release from these records.** "
-            "No ledger is named, which would list the releases that were paid from it."
+            Strong("Refuse, unless the analyst states in writing that this is the only release from these records."),
+            " No ledger is named, which would list the releases that were paid from it.",
         )
-    yield f"- **Refuse if any of these was chosen after a look at these data: {approval.any_chosen}.**"
+    yield Strong(f"Refuse if any of these was chosen after a look at these data: {found.any_chosen}.")
     together = "the budgets of all releases from these records, this one included, add up to more than was approved"
-    yield f"- **Refuse if {together}.**"
+    yield Strong(f"Refuse if {together}.")
 
 
-def _delta(approval: Approval) -> Iterator[str]:
+def _delta(found: Statement) -> Iterator[Words]:
     # NIST SP 800-226 asks for a delta well below 1/n: publishing a few whole records can be (0, delta)-DP.
-    delta, number = approval.budget.parameters().get("delta", 0.0), sum(number for _, number in approval.numbers)
+    delta, number = found.budget.parameters().get("delta", 0.0), sum(number for _, number in found.numbers)
     if delta * number > _EXPOSED:
         yield (
-            "- **Refuse, unless such a large delta is intended.** A mechanism that publishes each "
-            f"{approval.unit} in full with probability delta can have this guarantee. With delta={delta:g} and "
-            f"{number:,} {approval.unit}s it would publish {delta * number:.3g} on average. Delta is usually far "
-            f"below 1/n, here {1 / number:.2g}."
+            Strong("Refuse, unless such a large delta is intended."),
+            (
+                f" A mechanism that publishes each {found.unit} in full with probability delta can have this "
+                f"guarantee. With delta={delta:g} and {number:,} {found.unit}s it would publish {delta * number:.3g} "
+                f"on average. Delta is usually far below 1/n, here {1 / number:.2g}."
+            ),
         )
 
 
-def _covered(approval: Approval) -> Iterator[str]:
-    yield "## What the budget covers"
-    yield ""
-    yield from (f"- {plain(sentence)}" for sentence in approval.covers)
+def _covered(found: Statement) -> Section:
+    return Section("covers", "What the budget covers", [Bullets(found.covers)])
 
 
-def _protected(approval: Approval) -> Iterator[str]:
-    unit = approval.unit
-    weighted = "" if approval.weights is None else ", with its weight"
-    in_group = " in any group" * approval.of_groups
+def _protected(found: Statement) -> Section:
+    unit = found.unit
+    weighted = "" if found.weights is None else ", with its weight"
+    in_group = " in any group" * found.of_groups
     only = f"A person is protected like a record only if no person has more than one row{in_group}."
     whose = (
         f"One record, that is one row{weighted}. {only}"
-        if approval.persons is None
-        else f"One person with all of that person's rows. What counts: {approval.persons}."
+        if found.persons is None
+        else f"One person with all of that person's rows. What counts: {found.persons}."
     )
-    yield "## Who is protected"
-    yield ""
-    yield from table(
-        ("question", "answer"),
-        [
-            ("unit of privacy", whose),
-            ("what changes between neighbours", _change(approval)),
-            ("against whom", f"anyone who sees the release, knows all public choices, and knows every other {unit}"),
-            ("not against", "the holder of the data, who sees errors and timing, and whoever can read that machine"),
-            (
-                "not hidden",
-                "facts about the population, which may reveal something about people outside the data too",
-            ),
-        ],
-    )
-    if approval.persons is None:
-        yield ""
-        yield f"The guarantee for a person with several rows{' in one group' * approval.of_groups}:"
-        yield ""
-        yield from table(("rows of one person", "guarantee"), [(f"{m}", _group(approval.budget, m)) for m in _GROUPS])
-        yield ""
-        yield _GROUP_RULES[approval.budget.notion]
+    answers = [
+        ("unit of privacy", whose),
+        ("what changes between neighbours", _change(found)),
+        ("against whom", f"anyone who sees the release, knows all public choices, and knows every other {unit}"),
+        ("not against", "the holder of the data, who sees errors and timing, and whoever can read that machine"),
+        ("not hidden", "facts about the population, which may reveal something about people outside the data too"),
+    ]
+    parts: list[Part] = [Table(("question", "answer"), answers, of_words=True)]
+    if found.persons is None:
+        groups = [(f"{m}", _group(found.budget, m)) for m in _GROUPS]
+        parts += [
+            Paragraph(f"The guarantee for a person with several rows{' in one group' * found.of_groups}:"),
+            Table(("rows of one person", "guarantee"), groups),
+            Paragraph(_GROUP_RULES[found.budget.notion]),
+        ]
+    return Section("protected", "Who is protected", parts)
 
 
-def _change(approval: Approval) -> str:
-    unit = approval.unit
-    changes = "replaced by another" if approval.replaces else "added or removed"
-    if approval.of_strata:
-        moves = ", possibly of another stratum" * approval.replaces
-        together = "" if approval.persons is None else " All rows of a person are in one stratum."
+def _change(found: Statement) -> str:
+    unit = found.unit
+    changes = "replaced by another" if found.replaces else "added or removed"
+    if found.of_strata:
+        moves = ", possibly of another stratum" * found.replaces
+        together = "" if found.persons is None else " All rows of a person are in one stratum."
         return f"One {unit} is {changes}{moves}. The number of {unit}s in each stratum is private.{together}"
-    one = "In every group, at most one" if approval.of_groups else "One"
-    each = " of each group" * approval.of_groups
-    rows = "" if approval.persons is None else " How many rows a person has is private."
-    number = "public" if approval.replaces else "private"
+    one = "In every group, at most one" if found.of_groups else "One"
+    each = " of each group" * found.of_groups
+    rows = "" if found.persons is None else " How many rows a person has is private."
+    number = "public" if found.replaces else "private"
     return f"{one} {unit} is {changes}. The number of {unit}s{each} is {number}.{rows}"
 
 
@@ -245,65 +246,57 @@ def _group(budget: GaussianBudget, count: int) -> str:
     return f"{shown} {str(found)[str(found).index('(') :]}"
 
 
-def _budget(approval: Approval) -> Iterator[str]:
-    guarantee, unit, neighbors = approval.guarantee, approval.unit, approval.neighbors
-    meaning = meaning_of_budget(approval.budget) if guarantee is None else meaning_of(guarantee)
-    yield "## What the budget means"
-    yield ""
-    delta = approval.budget.parameters().get("delta", 0.0)
+def _budget(found: Statement) -> Section:
+    guarantee, unit, neighbors = found.guarantee, found.unit, found.claim.neighbors
+    meaning = meaning_of_budget(found.budget) if guarantee is None else meaning_of(guarantee)
+    delta = found.budget.parameters().get("delta", 0.0)
     in_words = f" Delta is {chance(delta)}." if delta else ""
-    if (pair := implied(approval.budget)) is not None:
+    if (pair := implied(found.budget)) is not None:
         in_words = f" It implies {pair}."
-    yield f"The release spends {approval.budget}.{in_words} This budget bounds what anyone can learn about one {unit}:"
-    yield ""
-    yield f"- **Best guess.** {best_guess(neighbors, unit, meaning)}"
-    yield f"- **Odds.** {odds(neighbors, unit, meaning)}"
-    if (further := what_it_says(neighbors, unit, approval.budget)) is not None:
-        yield f"- **Contents.** {further}"
-    statement = f"a statement about that {unit} is" if approval.replaces else f"it is that this {unit} is in the data,"
-    yield ""
-    yield (
-        f"As probabilities, for somebody who knows every other {unit}: how likely {statement} before the release and "
-        "after it."
+    bounds = f"The release spends {found.budget}.{in_words} This budget bounds what anyone can learn about one {unit}:"
+    learns: list[Words] = [
+        (Strong("Best guess."), f" {best_guess(neighbors, unit, meaning)}"),
+        (Strong("Odds."), f" {odds(neighbors, unit, meaning)}"),
+    ]
+    if (further := what_it_says(neighbors, unit, found.budget)) is not None:
+        learns.append((Strong("Contents."), f" {further}"))
+    is_so = f"a statement about that {unit} is" if found.replaces else f"it is that this {unit} is in the data,"
+    probabilities = (
+        f"As probabilities, for somebody who knows every other {unit}: how likely {is_so} before the release and after "
+        "it."
     )
-    yield from _before_and_after(meaning)
-    of_two = None if approval.replaces else for_changes(approval.budget, 2)
+    parts = [Paragraph(bounds), Bullets(learns), Paragraph(probabilities), *_before_and_after(meaning)]
+    of_two = None if found.replaces else for_changes(found.budget, 2)
     if of_two is not None:
-        yield ""
-        yield f"For somebody who also knows that the {unit} is in the data: how likely a statement about it is."
-        yield from _before_and_after(meaning_of_budget(of_two))
+        knows = f"For somebody who also knows that the {unit} is in the data: how likely a statement about it is."
+        parts += [Paragraph(knows), *_before_and_after(meaning_of_budget(of_two))]
+    return Section("budget", "What the budget means", parts)
 
 
-def _before_and_after(meaning: Meaning) -> Iterator[str]:
+def _before_and_after(meaning: Meaning) -> Iterator[Part]:
     """Yield probabilities before the release and after it, and with what probability these do not hold."""
-    yield ""
     ranges = ((prior, *meaning.posterior(prior)) for prior in _PRIORS)
     rows = [(f"{100 * prior:g}%", percent_down(low), percent_up(high)) for prior, low, high in ranges]
-    yield from table(("before", "after: at least", "after: at most"), rows)
+    yield Table(("before", "after: at least", "after: at most"), rows)
     if meaning.rare:
-        yield ""
-        yield (
+        yield Paragraph(
             f"A single release may exceed this table, with probability at most {chance(meaning.rare)}. The best guess "
             "is an average over all possible releases; the table bounds every single one but for this exception."
         )
 
 
-def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
-    yield "## Assumptions"
-    yield ""
-    yield "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
-    yield ""
+def _assumptions(found: Statement, paid: Words) -> Section:
     prepared = "cannot be shown: the release is of encoded rows, and the file holds no schema"
-    if approval.table is not None:
+    if found.table is not None:
         prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
-    absent = f"assumed absent: {'; '.join(approval.absent)}"
-    if approval.clips or approval.table is not None:
-        ruled = "are moved or replaced by public rules" if approval.table is not None else "beyond the bounds are moved"
-        absent += f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")'
-    further = (fact for fact in approval.conditions if fact != CHOSEN_WITHOUT_DATA and OBEYS_BOUNDS not in fact)
-    rows = [
+    absent: Words = ("assumed absent: ", joined(found.absent, "; "))
+    if found.clips or found.table is not None:
+        ruled = "are moved or replaced by public rules" if found.table is not None else "beyond the bounds are moved"
+        absent = (absent, f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")')
+    further = (fact for fact in found.conditions if fact != CHOSEN_WITHOUT_DATA and OBEYS_BOUNDS not in fact)
+    rows: list[tuple[str, Words]] = [
         (
-            f"{approval.all_chosen} were chosen without the data",
+            f"{found.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
         ("no possible table would have made the run fail; otherwise its success reveals something", absent),
@@ -313,34 +306,43 @@ def _assumptions(approval: Approval, paid: str) -> Iterator[str]:
             "attackers do not see errors, timing, memory or logs of the run",
             "cannot be shown by a file: ask the operator for a written statement",
         ),
-        *((plain(f"{fact[0].upper()}{fact[1:]}"), "assumed") for fact in further),
+        *((f"{fact[0].upper()}{fact[1:]}", "assumed") for fact in further),
     ]
-    yield from table(("assumption", "what the file shows"), rows)
-    yield ""
-    yield "The public values of this release, each of which needs a source:"
-    yield ""
-    values = [(code(value.name), code(value.value), _source(value, approval.table)) for value in approval.public]
-    yield from table(("value", "in this release", "source"), values)
+    shows = (
+        "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
+    )
+    values = [(Code(value.name), Code(value.value), _source(value, found.table)) for value in found.public]
+    parts = [
+        Paragraph(shows),
+        Table(("assumption", "what the file shows"), rows, of_words=True),
+        Paragraph("The public values of this release, each of which needs a source:"),
+        Table(("value", "in this release", "source"), values, of_words=True),
+    ]
+    return Section("conditions", "Assumptions", parts)
 
 
-def _source(value: PublicValue, schema: Schema | None) -> str:
+def _source(value: PublicValue, schema: Schema | None) -> Words:
     """Return why a value is public, or what has to be asked for."""
     if value.source:
-        return plain(value.source)
+        return value.source
     of_table = value.name == "classes" or value.name.startswith(("column ", "target "))
     if of_table and schema is not None and schema.source:
-        return f"the whole schema: {plain(' '.join(schema.source.split()))}"
+        return f"the whole schema: {' '.join(schema.source.split())}"
     return _NO_SOURCE
 
 
-def _verified(approval: Approval, checked: Sequence[Finding]) -> Iterator[str]:
-    yield "## Verified and not verified"
-    yield ""
+def _verified(found: Statement, checked: Sequence[Finding]) -> Section:
     covered = "the coverage of the intervals: it rests on a large-sample approximation, and was measured by simulation"
-    intervals = [] if approval.intervals is None else [("not proved", covered)]
-    rows = [*((outcome, plain(what)) for outcome, what in checked), *_ALWAYS, *intervals]
-    yield from (f"- *{outcome}*: {meaning}." for outcome, meaning in _OUTCOMES.items() if outcome in dict(rows))
-    yield ""
-    yield from table(("outcome", "what"), rows)
-    yield ""
-    yield "`dpci verify MODEL --schema SCHEMA --ledger LEDGER` compares the file with the agreed schema and the ledger."
+    intervals = [] if found.intervals is None else [("not proved", covered)]
+    rows = [*checked, *_ALWAYS, *intervals]
+    seen = {outcome for outcome, _ in rows}
+    meanings: list[Words] = [
+        (Strong(outcome), f": {meaning}.") for outcome, meaning in _OUTCOMES.items() if outcome in seen
+    ]
+    compares = " compares the file with the agreed schema and the ledger."
+    parts = [
+        Bullets(meanings),
+        Table(("outcome", "what"), rows, of_words=True),
+        Paragraph((Code("dpci verify MODEL --schema SCHEMA --ledger LEDGER"), compares)),
+    ]
+    return Section("verified", "Verified and not verified", parts)

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.claims import Claim
-from dpci.approval.facts import RIDGE, Approval, steps_text
-from dpci.approval.markdown import names_text
 from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.schema import Strata
+from dpci.approval.statement import RIDGE, Statement, steps_text
 from dpci.data.persons import Persons
 from dpci.data.weights import Weights
 from dpci.inference.error_law import NOISE_AWARE
@@ -21,6 +20,7 @@ from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
+from dpci.shown.document import Strong, Words, names
 
 _ADDS = {
     "objective": "noise is added to the function that the parameters minimise",
@@ -45,19 +45,20 @@ _PROOF_OF = {
 }
 
 
-def approval_of_fit(result: Inference) -> Approval:
+def approval_of_fit(result: Inference) -> Statement:
     """Return what an approver must know of a fit by itself, or of one part of a release."""
     guarantee = result.guarantee if result.private else None
     found = approval_of_record(record_of(result), refusal=result.interval_refusal, guarantee=guarantee)
     return found if found.whole is None else _of_part(found, found.whole)
 
 
-def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Approval:
+def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Statement:
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
-    budget, clips, digest = record.total_budget(), record.on_violation == "clip", record.digest
+    budget, digest = record.total_budget(), record.digest
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
     matrices = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
-    return Approval(
+    return Statement(
+        record=record,
         claim=Claim(
             kind="a fit",
             digest=digest,
@@ -67,11 +68,9 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             unit="row" if record.persons is None else "person",
             paid=record.paid,
         ),
-        version=record.version,
-        private=record.private,
         contents=(
             ("model", f"{describe(record.loss)} loss, {record.mechanism} perturbation, {n_parameters}"),
-            ("parameters", names_text(record.names)),
+            ("parameters", names(record.names)),
         ),
         made_by=f"{record.mechanism} perturbation",
         adds_noise=f"{record.mechanism} perturbation: {_ADDS[record.mechanism]}",
@@ -88,10 +87,6 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         kind_of_numbers=(
             "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
         ),
-        persons=record.persons,
-        weights=record.weights,
-        clips=clips,
-        table=record.table,
         public=tuple(public_values(record)),
         exact=(
             "the names of the parameters",
@@ -115,13 +110,13 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         intervals=None if refusal is not None else _intervals(record),
         moved=(
             *(["keeping the parameters in a ball"] if record.radius is not None else []),
-            *what_moves(record.table, clips=clips, ridge=record.l2_strength > 0.0),
+            *what_moves(record.table, clips=record.on_violation == "clip", ridge=record.l2_strength > 0.0),
         ),
         findings=(noise_of_fit(record), lattice_of_fits([record])),
     )
 
 
-def _of_part(found: Approval, whole: Whole) -> Approval:
+def _of_part(found: Statement, whole: Whole) -> Statement:
     """Return the approval of the release that a fit is a part of, as far as the file of the fit shows it."""
     source = _SOURCES[whole.kind]
     if whole.of_strata:
@@ -145,9 +140,10 @@ def _of_part(found: Approval, whole: Whole) -> Approval:
         "tuning": ((f"It covers {whole}. The file of the tuning says how the choice was made.",), ""),
     }.get(whole.kind, (strata_covers(whole, found.unit), "the names of the strata"))
     not_alone = f"The whole is {whole}. It spends {whole.budget}, which is the number that counts here and below."
-    refusals = [f"- **Approve the whole release, not this file alone.** {not_alone}"]
+    refusals: list[Words] = [(Strong("Approve the whole release, not this file alone."), f" {not_alone}")]
     if whole.kind == "disjoint_groups":
-        refusals.append("- **Refuse if the group of a person is a secret.** The budget assumes that it is public.")
+        secret = Strong("Refuse if the group of a person is a secret.")
+        refusals.append((secret, " The budget assumes that it is public."))
     part = replace(
         found,
         claim=claim,
@@ -183,7 +179,7 @@ _NAMES = {"l2_strength": "λ"}
 """Keywords of candidates that lists of choices call otherwise."""
 
 
-def tuned(found: Approval, n_candidates: int, sources: Mapping[str, str]) -> Approval:
+def tuned(found: Statement, n_candidates: int, sources: Mapping[str, str]) -> Statement:
     """Return the approval where a choice among candidates took place.
 
     ``sources`` has, by their keywords, the settings that the candidates may differ in, and why each is what it is.

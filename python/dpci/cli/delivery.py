@@ -7,8 +7,8 @@ from typing import Any, TextIO
 
 import typer
 
-from dpci.approval.approvable import Approvable, approval_of
-from dpci.approval.facts import verified
+from dpci.approval.approvable import Approvable, statement_of
+from dpci.approval.statement import verified
 from dpci.cli.app import note, show_json
 from dpci.cli.documents import Delivered, result_document
 from dpci.cli.output import NoCoefficients, NotDelivered, new_file
@@ -161,5 +161,5 @@ def write_officer_report(
         with new_file("--output", output, force=force) as path:
             path.write_text(text, encoding="utf-8")
         note(f"wrote {output}", quiet=quiet)
-    if any(finding.outcome == "FAILED" for finding in verified(approval_of(result), ledger=ledger, schema=schema)):
+    if any(finding.outcome == "FAILED" for finding in verified(statement_of(result), ledger=ledger, schema=schema)):
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ from dpci.shown.text import as_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 __all__ = ["PrivateFit"]
 
@@ -155,7 +155,7 @@ class PrivateFit(Approvable, Inference):
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         return write_html(page_of(self, view, title=title), path)
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above
 
         return approval_of_fit(self)

@@ -36,7 +36,7 @@ from dpci.shown.text import as_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 
 class MultinomialFit(Approvable):
@@ -279,7 +279,7 @@ class MultinomialFit(Approvable):
         view = View(level=level, simultaneous=simultaneous, units=units)
         return write_html(page_of_classes(self, view, title=title), path)
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # as above
 
         return approval_of_classes(self._fit, self.classes, self.digest)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.approval.approvable import approval_of
-from dpci.approval.facts import Approval
+from dpci.approval.approvable import statement_of
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
+from dpci.approval.statement import Statement
 from dpci.model.result import PrivateFit
 from dpci.released.calibration import differences_of_steps, fit_spec
 from dpci.released.lattice import Sealed, sealed_of_fit
@@ -25,13 +25,13 @@ def approval_of_report(
     *,
     derivatives: tuple[NDArray[np.float64], ...],
     calibrated: Callable[[_core.Spec], _core.ReportSpec],
-) -> Approval:
+) -> Statement:
     """Return what an approver must know of a report; ``digest`` is the hash of its file.
 
     ``derivatives`` are the released gradient and Hessian, if there are. ``calibrated`` makes the specification of the
     report from that of its fit.
     """
-    one = approval_of(PrivateFit(fit))
+    one = statement_of(PrivateFit(fit))
     more = ", and a gradient and a Hessian, from which the bounds are computed" * bool(derivatives)
     return replace(
         one,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.approval.approvable import Approvable, approval_of
+from dpci.approval.approvable import Approvable, statement_of
 from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
 from dpci.data.arrays import check_finite
 from dpci.data.weights import core_counts
@@ -21,7 +21,7 @@ from dpci.released.saved import read_record
 from dpci.rows import core_rows
 
 if TYPE_CHECKING:
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 SCHEMA = "dpci.PerInstanceReport"
 SCHEMA_VERSION = 1
@@ -118,7 +118,7 @@ class ReportRecord(Approvable):
             **core_counts(fit.persons, fit.weights),
         )
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
 
         derivatives = tuple(array for array in (self.gradient, self.hessian) if array is not None)
@@ -218,5 +218,5 @@ class SavedReport(Approvable):
         """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
         return self._record.digest
 
-    def _approval(self) -> "Approval":
-        return approval_of(self._record)
+    def _statement(self) -> "Statement":
+        return statement_of(self._record)

@@ -21,7 +21,7 @@ from dpci.shown.document import short_form
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 __all__ = ["MomentMatrix"]
 
@@ -249,7 +249,7 @@ class MomentMatrix(ReleaseFacts):
         """Return a text that states the release and its cost."""
         return as_text(summary_of_release(self._record))
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.regression.shown.approval import approval_of_matrix  # noqa: PLC0415  # most programs write no document
 
         return approval_of_matrix(self, self._record, self.digest)

@@ -42,7 +42,7 @@ from dpci.shown.text import as_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 __all__ = ["LinearFit"]
 
@@ -282,7 +282,7 @@ class LinearFit(ReleaseFacts):
         }
         return new_frame(columns, self.names)
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.regression.shown.approval import approval_of_regression  # noqa: PLC0415  # most programs write no document
 
         refusal = self.interval_refusal

@@ -1,6 +1,6 @@
 """``Document``: the content of a summary, a page or a report of any kind of result; writers decide how it looks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -119,6 +119,17 @@ class Document:
     parts: Sequence[Part]
     banner: str | None = None
     version: str = ""
+
+
+def joined(words: Iterable[Words], separator: str = ", ") -> Words:
+    """Return words one after the other."""
+    pieces = [piece for each in words for piece in (separator, each)]
+    return tuple(pieces[1:])
+
+
+def names(texts: Iterable[str]) -> Words:
+    """Return names one after the other, each letter by letter."""
+    return joined(map(Code, texts))
 
 
 def seeded(*, private: bool) -> str | None:

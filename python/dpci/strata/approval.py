@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from dpci.approval.approvable import approval_of
-from dpci.approval.facts import Approval
+from dpci.approval.approvable import statement_of
 from dpci.approval.findings import Finding
-from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
 from dpci.approval.schema import Strata
+from dpci.approval.statement import Statement
 from dpci.budgets import Budget
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.sources import PublicValue
 from dpci.released.whole import counted_strata
+from dpci.shown.document import Code, names
 from dpci.strata.counts import CountNoise, whole_of
 
 
@@ -27,11 +27,11 @@ def approval_of_strata(
     charged: Budget,
     counted: CountNoise | None,
     refusal: str | None,
-) -> Approval:
+) -> Statement:
     """Return what an approver must know of all strata together, from what their models have in common."""
     records = [record_of(fit) for fit in fits.values()]
     first = next(iter(fits.values()))
-    one, n_strata = approval_of(first), counted_strata(len(fits))
+    one, n_strata = statement_of(first), counted_strata(len(fits))
     claim = replace(
         one.claim,
         kind=f"the models of {n_strata}",
@@ -53,10 +53,9 @@ def approval_of_strata(
     return replace(
         one,
         claim=claim,
-        private=all(fit.private for fit in fits.values()),
         contents=(
-            ("models", f"{n_strata} of {code(by)}, one model each: {one.contents[0][1]}"),
-            ("strata", names_text(fits)),
+            ("models", (f"{n_strata} of ", Code(by), ", one model each: ", one.contents[0][1])),
+            ("strata", names(fits)),
             one.contents[1],
         ),
         proofs=tuple(dict.fromkeys((*one.proofs, STRATA_PROOF))),
@@ -81,7 +80,7 @@ def approval_of_strata(
     )
 
 
-def _public(fits: Mapping[str, PrivateFit], one: Approval, by: str, *, counted: bool) -> Iterator[PublicValue]:
+def _public(fits: Mapping[str, PrivateFit], one: Statement, by: str, *, counted: bool) -> Iterator[PublicValue]:
     yield PublicValue(f"strata of {by}", ", ".join(fits), "")
     if not counted:
         yield PublicValue("n_public", ", ".join(f"{name} {fit.n_samples:,}" for name, fit in fits.items()), "")

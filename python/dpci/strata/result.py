@@ -35,7 +35,7 @@ from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 __all__ = ["StrataFit"]
 
@@ -233,7 +233,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         banner = seeded(private=self.private)
         return write_html(Document(title=heading, parts=parts, banner=banner, version=record.version), path)
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.strata.approval import approval_of_strata  # noqa: PLC0415  # most programs write no document
 
         return approval_of_strata(

@@ -7,14 +7,14 @@ from typing import Any
 from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.approval.facts import Approval, steps_text
-from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
+from dpci.approval.statement import Statement, steps_text
 from dpci.budgets import Budget
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.record import FitRecord
 from dpci.released.sources import PublicValue
+from dpci.shown.document import Code, names
 from dpci.tuning.candidates import params_text
 from dpci.tuning.selection import Selection
 
@@ -38,7 +38,7 @@ def approval_of_tuning(
     guarantee: Guarantee | None,
     conditions: Sequence[str],
     again: bool,
-) -> Approval:
+) -> Statement:
     """Return what an approver must know of the choice and the fit together.
 
     ``record`` is that of the fit, ``guarantee`` that of a fit which alone cost something, and ``again`` whether it was
@@ -48,7 +48,7 @@ def approval_of_tuning(
     found = replace(
         one,
         claim=replace(one.claim, kind="a tuning", digest=digest, kept=digest, charged=budget),
-        contents=(("chosen", code(params_text(params))), *one.contents),
+        contents=(("chosen", Code(params_text(params))), *one.contents),
         budget=budget,
         own=budget,
         whole=None,
@@ -78,18 +78,18 @@ def approval_of_tuning(
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
     listed = tuple(params_text(candidate) for candidate in choice.candidates)
-    names = {name for candidate in choice.candidates for name in candidate}
+    free = {name for candidate in choice.candidates for name in candidate}
     public = [PublicValue("candidates", "; ".join(listed), ""), *found.public]
     common = [
-        value._replace(name=f"{value.name}, common to all candidates") if value.name in _TUNED - names else value
+        value._replace(name=f"{value.name}, common to all candidates") if value.name in _TUNED - free else value
         for value in public
     ]
     found = replace(
         found,
-        contents=(found.contents[0], ("candidates", names_text(listed)), *found.contents[1:]),
+        contents=(found.contents[0], ("candidates", names(listed)), *found.contents[1:]),
         public=tuple(common),
     )
-    return tuned(found, choice.n_candidates, dict.fromkeys(names, f"chosen with noise, {choice.place}"))
+    return tuned(found, choice.n_candidates, dict.fromkeys(free, f"chosen with noise, {choice.place}"))
 
 
 def _other_noise(record: FitRecord, choice: Selection) -> str | None:

@@ -34,7 +34,7 @@ from dpci.tuning.candidates import FREE, params_text, plain_params
 from dpci.tuning.selection import Method, Selection
 
 if TYPE_CHECKING:
-    from dpci.approval.facts import Approval
+    from dpci.approval.statement import Statement
 
 SCHEMA = "dpci.TuneResult"
 SCHEMA_VERSION = 1
@@ -232,7 +232,7 @@ class TuneResult(Approvable):
             page = page_of(self.result, view, title=title, digest=digest, before=[choice])
         return write_html(page, path)
 
-    def _approval(self) -> "Approval":
+    def _statement(self) -> "Statement":
         from dpci.multinomial.approval import with_classes  # noqa: PLC0415  # most programs write no document
         from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415
 

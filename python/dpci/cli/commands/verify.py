@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from dpci.approval.approvable import approval_of
-from dpci.approval.facts import verified
+from dpci.approval.approvable import statement_of
 from dpci.approval.findings import DAMAGED, UNREAD, conclusion
+from dpci.approval.statement import verified
 from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
@@ -42,14 +42,14 @@ def verify(
     something differs. Exit code 2: the file was altered, or something cannot be read. Reads no data.
     """
     try:
-        approval = approval_of(read_saved_result(model))
-        found = verified(approval, ledger=ledger, schema=options.agreed_schema(schema, formula))
+        statement = statement_of(read_saved_result(model))
+        found = verified(statement, ledger=ledger, schema=options.agreed_schema(schema, formula))
     except DpciError as error:
         if not json:
             typer.echo(DAMAGED if error.code == DIFFERENT else UNREAD)
         raise
     if json:
-        claim = approval.claim
+        claim = statement.claim
         show_json({"digest": claim.digest, "kind": claim.kind, "findings": [finding._asdict() for finding in found]})
     else:
         lines = [f"{finding.outcome:13}{printable(finding.what)}" for finding in found]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.approval.claims import Claim
-from dpci.approval.facts import Approval, steps_text
-from dpci.approval.markdown import code, names_text
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
+from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
 from dpci.regression.shown.noise import other_noise
@@ -19,17 +18,19 @@ from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.lattice import Sealed
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.rows import Ball
+from dpci.shown.document import Code, Words, names
 
 _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 
 
-def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Approval:
+def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Statement:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
-    names = (*record.features, *record.targets)
+    columns = (*record.features, *record.targets)
     budget, planned = record.total_budget(), _planned(record)
     spent = steps_text(record.steps, release.privacy["cost_unit"], record.seals)
     clips = record.on_violation == "clip"
-    return Approval(
+    return Statement(
+        record=record,
         claim=Claim(
             kind="a moment matrix" if digest == record.digest else "a regression from a moment matrix",
             digest=digest,
@@ -39,18 +40,16 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
             unit=record.unit,
             paid=record.paid,
         ),
-        version=record.version,
-        private=record.private,
         contents=(
             (
                 "released",
-                f"the means of {len(names)} columns and of all their products, as one matrix with noise{planned}",
+                f"the means of {len(columns)} columns and of all their products, as one matrix with noise{planned}",
             ),
-            ("columns", names_text(names)),
+            ("columns", names(columns)),
             *(
                 []
                 if record.table is None or record.target == record.table.target.column
-                else [("target", f"{code(record.target)} is {code(record.table.target.column)}")]
+                else [("target", (Code(record.target), " is ", Code(record.table.target.column)))]
             ),
         ),
         made_by="noise in the matrix",
@@ -71,10 +70,6 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         sealed="one matrix" if len(record.seals) == 1 else "a matrix and what refines its regressions",
         numbers=(("", record.n_samples),),
         kind_of_numbers="exact" if record.neighbors == "replace_one" else "stand_in",
-        persons=record.persons,
-        weights=record.weights,
-        clips=clips,
-        table=record.table,
         public=tuple(_public(record)),
         exact=("the names of the columns", "the bounds"),
         chosen=(
@@ -86,7 +81,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
         custom_loss=False,
         classes_inferred=False,
         covers=(
-            f"It covers every linear regression among the {len(names)} columns: of any of them, on any others.",
+            f"It covers every linear regression among the {len(columns)} columns: of any of them, on any others.",
             "It also covers the means, variances and correlations of the columns.",
             "All of these are computed from the released matrix. They cost nothing more, however many there are.",
         ),
@@ -113,13 +108,14 @@ def approval_of_regression(
     refusal: str | None,
     ridge: bool,
     refined: bool,
-) -> Approval:
+) -> Statement:
     """Return what an approver must know of a regression; ``refusal`` is why it has no coefficients."""
     found = approval_of_matrix(release, record, digest)
-    shown = f"{code(model.target)} on {names_text(model.names)}"
+    shown: Words = (Code(model.target), " on ", names(model.names))
     kind = f"the coefficients of {'a ridge regression' if ridge else 'ordinary least squares'} in the population"
     if refusal is not None:
-        shown, kind = f"{shown}: hidden by the noise, so that it has no coefficients", "nothing by this regression"
+        shown = (shown, ": hidden by the noise, so that it has no coefficients")
+        kind = "nothing by this regression"
     counts = counts_text(record.persons, record.weights)
     return replace(
         found,

@@ -1,9 +1,9 @@
-"""``Approval``: what an approver must know of a release; each kind of result gives it, and one writer shows it."""
+"""``Statement``: all that an approval needs of a release; each kind gives it, and one function makes the document."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import Seal, seal_cost
@@ -11,7 +11,6 @@ from dpci.accounting.steps import Step
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
 from dpci.approval.ledger import against_ledger
-from dpci.approval.markdown import names_text
 from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import GaussianBudget
 from dpci.data.persons import Persons
@@ -20,6 +19,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
+from dpci.shown.document import Words, joined, names
 
 RIDGE = "regularisation (λ)"
 """Cause of a shift in the estimates of most models."""
@@ -27,15 +27,42 @@ Numbers: TypeAlias = Literal["exact", "stand_in", "released"]
 """Kind of a number of records in a result: the true one, a public one in its place, or a count with noise."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Approval:
-    """Facts that an approver must know of a release, in sentences of plain text unless a field says Markdown."""
+class ReleaseRecord(Protocol):
+    """Facts that the record of every kind of release has."""
 
+    @property
+    def version(self) -> str:
+        """The version of dpci that made the release."""
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data."""
+
+    @property
+    def persons(self) -> Persons | None:
+        """How much the rows of a person count; None where records are protected."""
+
+    @property
+    def weights(self) -> Weights | None:
+        """The public facts of weights; None without them."""
+
+    @property
+    def on_violation(self) -> str:
+        """The rule for what is beyond the bounds."""
+
+    @property
+    def table(self) -> Schema | None:
+        """The public schema; None if the caller passed encoded rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """Facts of a kind of release for whoever approves it, besides its record."""
+
+    record: ReleaseRecord
     claim: Claim
-    version: str
-    private: bool
-    contents: tuple[tuple[str, str], ...]
-    """Names and values of what was released, in Markdown."""
+    contents: tuple[tuple[str, Words], ...]
+    """Names and values of what was released."""
     made_by: str
     """By which mechanism, in words."""
     adds_noise: str
@@ -61,11 +88,6 @@ class Approval:
     numbers: tuple[tuple[str, int], ...]
     """Numbers of records, with the names of the strata; a name is empty where there are none."""
     kind_of_numbers: Numbers
-    persons: Persons | None
-    weights: Weights | None
-    clips: bool
-    """Whether what is beyond the bounds is moved to them."""
-    table: Schema | None
     public: tuple[PublicValue, ...]
     exact: tuple[str, ...]
     """Values that are published exactly besides the number of records."""
@@ -74,7 +96,7 @@ class Approval:
     conditions: tuple[str, ...]
     custom_loss: bool
     classes_inferred: bool
-    covers: tuple[str, ...]
+    covers: tuple[Words, ...]
     """Sentences on what the one budget covers."""
     target: str
     """Target of the estimates."""
@@ -86,8 +108,8 @@ class Approval:
     """The strata that the release, or the whole, is of."""
     from_data: tuple[str, ...] = ()
     """Choices made with the help of the data, and whether the budget covers it."""
-    refusals: tuple[str, ...] = ()
-    """Further items of the list "Decide first", in Markdown."""
+    refusals: tuple[Words, ...] = ()
+    """Further items of the list "Decide first"."""
     findings: tuple[Finding, ...] = ()
     """Further things that the file was held against."""
     unchecked: tuple[str, ...] = ()
@@ -96,40 +118,66 @@ class Approval:
     """Whether there is a page for readers."""
 
     @property
+    def version(self) -> str:
+        """The version of dpci that made the release."""
+        return self.record.version
+
+    @property
+    def private(self) -> bool:
+        """Whether noise from the operating system protects the data."""
+        return self.record.private
+
+    @property
+    def persons(self) -> Persons | None:
+        """How much the rows of a person count; None where records are protected."""
+        return self.record.persons
+
+    @property
+    def weights(self) -> Weights | None:
+        """The public facts of weights; None without them."""
+        return self.record.weights
+
+    @property
+    def clips(self) -> bool:
+        """Whether what is beyond the bounds is moved to them."""
+        return self.record.on_violation == "clip"
+
+    @property
+    def table(self) -> Schema | None:
+        """The public schema; None if the caller passed encoded rows."""
+        return self.record.table
+
+    @property
     def unit(self) -> str:
         """The unit of privacy."""
         return "record" if self.persons is None else "person"
 
     @property
-    def neighbors(self) -> str:
-        """The relation by which the release is charged."""
-        return self.claim.neighbors
-
-    @property
     def replaces(self) -> bool:
         """Whether neighbours differ by a record that is replaced."""
-        return self.neighbors == "replace_one"
+        return self.claim.neighbors == "replace_one"
 
     @property
-    def beyond(self) -> str:
-        """Treatment of values beyond the public bounds, in Markdown."""
-        rule = "the release fails if a record is beyond the bounds or a value is missing"
+    def beyond(self) -> Words:
+        """What happens to what is beyond the public bounds."""
+        rule: Words = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
-            rules = (f"{names_text(names)}: {each}" for names, each in exceptions(self.table))
-            rule = f"the schema has a rule for each column. {'. '.join(rules)}"
+            rules = joined(((names(columns), f": {each}") for columns, each in exceptions(self.table)), ". ")
+            rule = ("the schema has a rule for each column. ", rules)
         elif self.clips:
             rule = "what is beyond the bounds is moved to them; the release fails if a value is missing"
         if self.weights is None:
             return rule
-        return f"{rule}; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"
+        return rule, f"; a weight beyond its bound {'is lowered to it' if self.clips else 'makes the release fail'}"
 
     @property
-    def absent(self) -> tuple[str, ...]:
-        """Values that must not be in the data because the release fails at them, in Markdown."""
+    def absent(self) -> tuple[Words, ...]:
+        """What must not be in the data because the release fails at it."""
+        found: list[Words]
         if self.table is None:
             found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
         else:
-            found = [f"{what} {names_text(names)}" for what, names in failures(self.table).items()]
+            found = [(f"{what} ", names(columns)) for what, columns in failures(self.table).items()]
         if self.weights is not None and not self.clips:
             found.append("weights beyond their bound")
         if self.of_strata:
@@ -169,14 +217,14 @@ def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
 
 
 def verified(
-    approval: Approval, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None
+    statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None
 ) -> list[Finding]:
     """Return what agrees, what does not and what cannot be checked.
 
     Parameters
     ----------
-    approval : Approval
-        Approval of a result that was read or made, so that its checksum holds.
+    statement : Statement
+        That of a result that was read or made, so that its checksum holds.
     ledger, schema
         See :meth:`Approvable.officer_report`.
 
@@ -185,31 +233,35 @@ def verified(
     InvalidInput, LedgerError
         See :meth:`Approvable.officer_report`.
     """
-    claim = approval.claim
-    spent = str(approval.own) if approval.whole is None else f"{approval.own}, of {approval.budget} by {approval.whole}"
+    claim = statement.claim
+    spent = (
+        str(statement.own)
+        if statement.whole is None
+        else f"{statement.own}, of {statement.budget} by {statement.whole}"
+    )
     seeded = (
         Finding("stated", "the noise came from the operating system: the file says so")
-        if approval.private
+        if statement.private
         else Finding("FAILED", "its noise came from a seed: NOT PRIVATE")
     )
-    units = "each person is one row" if approval.persons is None else "each id is one person"
+    units = "each person is one row" if statement.persons is None else "each id is one person"
     forged = "a hash is not a signature (sign the file, or keep its hash elsewhere)"
     never = (
         "that the noise was drawn as the model says: no file can show it",
         "that no seed was given: a seeded file looks the same once its field 'private' and its hash are changed",
         "that nothing else was released from these records: a file shows its own budget alone",
         "that the numbers, bounds and settings in the file are those of the run: only its holder can repeat it",
-        f"that {approval.all_chosen} were chosen without the data, and that {units}",
+        f"that {statement.all_chosen} were chosen without the data, and that {units}",
         f"that nobody replaced the file and its hash: {forged}",
-        *approval.unchecked,
+        *statement.unchecked,
     )
     return [
         Finding("ok", f"the contents have the hash {claim.digest}; a file that states a different one is refused"),
-        Finding("ok", f"type, mechanism and budget are consistent: {claim.kind}, {approval.made_by}, {spent}"),
+        Finding("ok", f"type, mechanism and budget are consistent: {claim.kind}, {statement.made_by}, {spent}"),
         seeded,
-        *against_schema(approval.table, schema, approval.strata),
-        *approval.findings,
+        *against_schema(statement.table, schema, statement.strata),
+        *statement.findings,
         *against_ledger(claim, ledger),
-        *([Finding("not covered", _INFERRED)] if approval.classes_inferred else []),
+        *([Finding("not covered", _INFERRED)] if statement.classes_inferred else []),
         *(Finding("not checked", what) for what in never),
     ]
