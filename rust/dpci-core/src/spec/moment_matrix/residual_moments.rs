@@ -99,7 +99,7 @@ pub struct ResidualNoise {
 
 impl MomentMatrixSpec {
     /// The greatest residual `vᵀ(x, s) + y`, or without y, that counts, at coefficients v of at most this norm where squared residuals have
-    /// about this mean: [`CAP`] of their standard deviations.
+    /// about this mean: `CAP` of their standard deviations.
     ///
     /// # Privacy
     /// A function of public and of released values.
