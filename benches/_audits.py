@@ -62,7 +62,7 @@ def rows_of(changed: float, copies: int) -> _F64:
 def parameters(spec: _core.Spec, rows: _F64, seeds: range, **columns: Any) -> _F64:
     """Return the released parameter of every seed."""
     y = np.ones(len(rows))
-    fits = (_core.fit(spec, rows, y, clip=False, n_threads=1, seed=seed, **columns) for seed in seeds)
+    fits = (_core.fit(spec, _core.Records(rows, y, **columns), clip=False, n_threads=1, seed=seed) for seed in seeds)
     return np.array([fit["params"][0] for fit in fits])
 
 

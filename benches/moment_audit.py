@@ -115,7 +115,9 @@ class Case:
         """Scales of the noise: in each run the same, as the noise hides every direction and residuals are targets."""
         scales = []
         for side in self.sides:
-            found = _core.release_moment_matrix(self.spec, *side, clip=False, n_threads=1, seed=0, **self.owned(side))
+            found = _core.release_moment_matrix(
+                self.spec, _core.Records(*side, **self.owned(side)), clip=False, n_threads=1, seed=0
+            )
             if self.residuals:
                 assert not found["residuals"][0][0].any()
             scales.append([step.scale for step in found["steps"]])
@@ -131,7 +133,7 @@ class Case:
 
     def released(self, side: Side, n_runs: int, seed: int) -> list[Array]:
         """Each matrix of so many runs."""
-        out = _core.simulate(self.spec, *side, n_runs=n_runs, seed=seed, n_threads=1)
+        out = _core.simulate(self.spec, _core.Records(*side), n_runs=n_runs, seed=seed, n_threads=1)
         found, start = [], 0
         for i, value in enumerate(self.values(side)):
             if i:

@@ -107,7 +107,7 @@ class Case:
         X = np.concatenate([np.tile(self.held, (self.n_others, 1)), np.tile(self.row(sign), (copies, 1))])
         y = np.append(np.ones(self.n_others), np.full(copies, 2.0))
         ids = np.append(np.arange(self.n_others), np.full(copies, self.n_others)) if self.unit == "person" else None
-        fits = (_core.fit(spec, X, y, clip=False, n_threads=1, seed=seed, persons=ids) for seed in seeds)
+        fits = (_core.fit(spec, _core.Records(X, y, persons=ids), clip=False, n_threads=1, seed=seed) for seed in seeds)
         return np.array([fit["params"] for fit in fits])
 
     def derivatives(self, params: _F64, row: _F64, label: int) -> tuple[_F64, _F64]:

@@ -121,7 +121,7 @@ def losses(notion: str, spec: _core.Spec, relation: str, n_runs: int, seed: int)
     """Return the privacy losses of releases from either data set."""
     sides, found = sides_of(notion, relation), []
     for i, (x, y) in enumerate(sides):
-        params = _core.simulate(spec, x, y, n_runs=n_runs, seed=seed + i, n_threads=1)
+        params = _core.simulate(spec, _core.Records(x, y), n_runs=n_runs, seed=seed + i, n_threads=1)
         found.append(log_densities(notion, spec, sides[0], params) - log_densities(notion, spec, sides[1], params))
     return found
 

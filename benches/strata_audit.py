@@ -18,7 +18,10 @@ def outputs(mechanism: str, where: int | None, seeds: range, *, moved: bool) -> 
     chosen = specification(mechanism, BUDGET, neighbors="add_remove")
     xs = [rows_of(1.0, 1 if where == stratum else 0) for stratum in range(2)]
     ys = [np.ones(len(x)) for x in xs]
-    fits = (_core.fit_many([chosen] * 2, xs, ys, clip=False, n_threads=1, seed=seed) for seed in seeds)
+    fits = (
+        _core.fit_many([chosen] * 2, list(map(_core.Records, xs, ys)), clip=False, n_threads=1, seed=seed)
+        for seed in seeds
+    )
     found = np.array([[fit["params"][0] for fit in pair] for pair in fits])
     # Where a record moves, both strata tell: the one is above a threshold and the other below the mirrored one.
     return np.minimum(found[:, 0], SHIFT - found[:, 1]) if moved else found[:, 0]

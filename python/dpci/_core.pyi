@@ -266,32 +266,40 @@ class Spec:
     ) -> _F64:
         """Mean lengths of intervals over simulated releases, from the matrices of an earlier fit; not private."""
 
-def check_rows(
-    x: _Features,
-    y: _F64,
-    *,
-    loss: Loss,
-    row_norm: RowDomain | float,
-    intercept: float | None,
-    clip: bool,
-    n_threads: int | None,
-    weights: _F64 | None = None,
-    weight_bound: float | None = None,
-) -> None:
-    """Raise what a release of these rows would raise before it draws noise: finite, within the bounds, not empty."""
+@final
+class Records:
+    """Rows and targets in memory, of persons and with weights where given. Nobody may write to the arrays meanwhile.
+
+    y holds the targets (-1/1, classes from 0, or reals); persons are numbered from 0.
+    """
+
+    def __new__(
+        cls, x: _Features, y: _F64, *, persons: NDArray[np.int64] | None = None, weights: _F64 | None = None
+    ) -> Records: ...
+    def check(
+        self,
+        *,
+        loss: Loss,
+        row_norm: RowDomain | float,
+        intercept: float | None,
+        clip: bool,
+        n_threads: int | None,
+        weight_bound: float | None = None,
+    ) -> None:
+        """Raise what a release of these rows would raise before it draws noise: finite, within the bounds, not empty.
+
+        A release under the same bounds does not check them again.
+        """
 
 def fit(
     spec: Spec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> FitDict:
-    """y holds the targets (-1/1 or reals); persons are numbered from 0. seed=None: operating-system entropy."""
+    """seed=None: operating-system entropy."""
 
 @final
 class Request:
@@ -344,14 +352,11 @@ def part_sums(
 
 def fit_many(
     specs: Sequence[Spec],
-    xs: Sequence[_Features],
-    ys: Sequence[_F64],
+    groups: Sequence[Records],
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: Sequence[NDArray[np.int64]] | None = None,
-    weights: Sequence[_F64] | None = None,
 ) -> list[FitDict]:
     """Fits of many groups, each on one thread; the noise of a group with a seed is that of its own stream."""
 
@@ -605,16 +610,13 @@ class FunctionalSpec:
 
 def release_functional_mechanism(
     spec: FunctionalSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> BaselineDict:
-    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+    """seed=None: operating-system entropy."""
 
 @final
 class MomentMatrixSpec:
@@ -694,16 +696,13 @@ class MomentMatrixDict(TypedDict):
 
 def release_moment_matrix(
     spec: MomentMatrixSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> MomentMatrixDict:
-    """y holds the targets, persons the number of each row's person. seed=None: operating-system entropy."""
+    """seed=None: operating-system entropy."""
 
 def release_moment_matrix_parts(
     spec: MomentMatrixSpec,
@@ -775,15 +774,12 @@ class HistogramSpec:
 
 def release_histogram(
     spec: HistogramSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> HistogramDict:
-    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+    """seed=None: operating-system entropy."""
 
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
@@ -891,16 +887,13 @@ class ReportSpec:
 
 def release_report(
     spec: ReportSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> ReportDict:
-    """y holds the targets (-1/1 or reals). seed=None: operating-system entropy."""
+    """seed=None: operating-system entropy."""
 
 @final
 class RecordBounds:
@@ -930,29 +923,12 @@ class RecordBounds:
         """Derivatives: (gradient, its std_dev, Hessian, that of an isometric coordinate)."""
     hessian_radius: float | None
     """Assumed upper bound on the greatest eigenvalue of the Hessian's noise."""
-    def evaluate(
-        self,
-        x: _Features,
-        y: _F64,
-        *,
-        n_threads: int | None,
-        persons: NDArray[np.int64] | None = None,
-        weights: _F64 | None = None,
-    ) -> tuple[_F64, _F64, _F64]:
+    def evaluate(self, records: Records, *, n_threads: int | None) -> tuple[_F64, _F64, _F64]:
         """(eps1, eps2, eps3) by record: by row, or by person."""
     def ex_post_losses_not_private(
-        self,
-        x: _Features,
-        y: _F64,
-        records: _Features,
-        targets: _F64,
-        member: NDArray[np.bool_],
-        *,
-        n_threads: int | None,
-        persons: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = ...,
-        weights: tuple[_F64 | None, _F64 | None] = ...,
+        self, data: Records, records: Records, member: NDArray[np.bool_], *, n_threads: int | None
     ) -> _F64:
-        """Exact signed losses by record; reads the training data. Persons and weights: of the data, the records."""
+        """Exact signed losses by record; reads the training data."""
 
 # Studies; never private.
 @final
@@ -962,13 +938,10 @@ class Study:
     def __new__(
         cls,
         specs: list[Spec],
-        x: _Features,
-        y: _F64,
+        records: Records,
         *,
         clip: bool,
         n_threads: int | None,
-        persons: NDArray[np.int64] | None = None,
-        weights: _F64 | None = None,
     ) -> Study:
         """Merges duplicate records and solves on the full data; specs share what rows and weights are checked by."""
 
@@ -1008,13 +981,10 @@ class Utility:
     def __new__(
         cls,
         spec: Spec,
-        x: _Features,
-        y: _F64,
+        records: Records,
         *,
         clip: bool,
         n_threads: int | None,
-        persons: NDArray[np.int64] | None = None,
-        weights: _F64 | None = None,
     ) -> Utility: ...
     @staticmethod
     def draw_noise(spec: Spec, seed: int, stream: int) -> _F64:
@@ -1046,8 +1016,7 @@ class Utility:
 
 def simulate(
     spec: Spec | ReportSpec | FunctionalSpec | HistogramSpec | MomentMatrixSpec | TuningSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     n_runs: int,
     seed: int,
@@ -1116,22 +1085,18 @@ class TuningSpec:
 
 def release_tuning(
     spec: TuningSpec,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_threads: int | None,
     seed: int | None,
-    persons: NDArray[np.int64] | None = None,
-    weights: _F64 | None = None,
 ) -> tuple[int, _F64, bool]:
     """Index of the chosen candidate, parameters of its model, and whether the noise protects the data."""
 
 def candidate_losses(
     candidates: Sequence[Spec],
     loss: Loss,
-    x: _Features,
-    y: _F64,
+    records: Records,
     *,
     clip: bool,
     n_runs: int,
@@ -1158,15 +1123,7 @@ class Testing:
     """Functions for tests alone; the package names none of them."""
 
     @staticmethod
-    def sums(
-        spec: Spec,
-        x: _Features,
-        y: _F64,
-        params: Sequence[float],
-        *,
-        persons: NDArray[np.int64] | None = None,
-        weights: _F64 | None = None,
-    ) -> list[_F64]:
+    def sums(spec: Spec, records: Records, params: Sequence[float]) -> list[_F64]:
         """Sums of gradients, of Hessians and of squared gradients over the records, which releases add noise to.
 
         The latter two are (dim**2,). Not private.

@@ -264,7 +264,7 @@ def test_rows_of_another_specification_are_refused(change):
         **choices,
     )
     with pytest.raises(InvalidInput, match="must have length"):
-        _core.release_functional_mechanism(spec, X, Y, clip=False, n_threads=1, seed=1)
+        _core.release_functional_mechanism(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=1)
 
 
 def test_the_hinge_without_privacy():

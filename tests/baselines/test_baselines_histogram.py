@@ -86,7 +86,7 @@ def release(notion="pure", neighbors="replace_one", seed=2, x=X):
         neighbors=neighbors,
     )
     assert spec.n_cells == 5 * LEVELS
-    return _core.release_histogram(spec, x, Y, n_threads=1, seed=seed)
+    return _core.release_histogram(spec, _core.Records(x, Y), n_threads=1, seed=seed)
 
 
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])

@@ -46,7 +46,7 @@ def make_spec(n=N, dim=DIM, **keywords):
 def releases(rows, *, n_runs=N_RUNS, seed=31, **keywords):
     """Params (n_runs, d), noisy data parts of Hessian and gradient covariance (n_runs, d, d), and the specification."""
     spec = make_spec(*rows[0].shape, **keywords)
-    table = _core.simulate(spec, *rows, n_runs=n_runs, seed=seed, n_threads=None)
+    table = _core.simulate(spec, _core.Records(*rows), n_runs=n_runs, seed=seed, n_threads=None)
     dim = rows[0].shape[1]
     params, *triangles = np.split(table, [dim, dim + dim * (dim + 1) // 2], axis=1)
     return spec, params, *map(full, triangles)
@@ -127,7 +127,7 @@ def test_a_seeded_fit_is_the_first_release_of_its_seed(rows):
     """So what is checked here for many releases holds for fits."""
     for seed in range(20):
         spec, params, hessian, cov = releases(rows, n_runs=1, seed=seed)
-        fit = _core.fit(spec, *rows, clip=False, n_threads=1, seed=seed)
+        fit = _core.fit(spec, _core.Records(*rows), clip=False, n_threads=1, seed=seed)
         np.testing.assert_array_equal(fit["params"], params[0])
         np.testing.assert_allclose(fit["hessian"], floored(hessian[0] + 0.3 * np.eye(DIM), 0.3), rtol=1e-9, atol=1e-12)
         expected = floored(cov[0] - 0.09 * np.outer(params[0], params[0]), 0.0)
@@ -327,7 +327,7 @@ def test_moments_are_calibrated_by_the_formulas(budget, loss, moments, relation,
 def test_curvature_out_of_reach_is_not_released(rows):
     """Where no margin can reach the bent part of the Huber hinge, the Hessian is known and costs no noise."""
     spec = make_spec(loss=HuberHinge(h=0.1), mechanism="output", budget=dpci.PureDP(1e4), l2_strength=2.0)
-    fit = _core.fit(spec, *rows, clip=False, n_threads=1, seed=1)
+    fit = _core.fit(spec, _core.Records(*rows), clip=False, n_threads=1, seed=1)
     assert np.linalg.norm(fit["params"]) < 0.9
     np.testing.assert_array_equal(fit["hessian"], 2.0 * np.eye(DIM))
     assert fit["steps"][1].hessian_scale is None

@@ -221,7 +221,7 @@ def test_moments_are_bounded_at_the_released_params(name, relation, kind):
     sizes = []
     for l2_strength in (0.05, 5.0):
         spec = make_spec(loss, relation, l2_strength=l2_strength, **MOMENTS[kind])
-        fit = _core.fit(spec, data.x, data.y, clip=False, n_threads=1, seed=22)
+        fit = _core.fit(spec, _core.Records(data.x, data.y), clip=False, n_threads=1, seed=22)
         params, steps = fit["params"], fit["steps"][1:]
         sizes.append(np.linalg.norm(params))
         for index in range(len(shares_of_moments(kind, steps, loss, params, data, data))):
@@ -238,7 +238,11 @@ def test_moments_of_one_parameter_are_bounded(name, kind):
     loss, rng = LOSSES[name], np.random.default_rng(23)
     data = random_records(rng, loss, N, 1)
     fit = _core.fit(
-        make_spec(loss, "replace_one", dim=1, **MOMENTS[kind]), data.x, data.y, clip=False, n_threads=1, seed=3
+        make_spec(loss, "replace_one", dim=1, **MOMENTS[kind]),
+        _core.Records(data.x, data.y),
+        clip=False,
+        n_threads=1,
+        seed=3,
     )
     old, new = (random_records(rng, loss, 5000, 1) for _ in range(2))
     for share in shares_of_moments(kind, fit["steps"][1:], loss, fit["params"], old, new):

@@ -197,17 +197,17 @@ def test_rows_are_checked_or_clipped_block_by_block():
     spec = make_spec(BLOCKS, "replace_one")
     x = extreme_rows(np.random.default_rng(19), N)
     y = np.ones(N)
-    _core.fit(spec, x, y, clip=False, n_threads=1, seed=1)
+    _core.fit(spec, _core.Records(x, y), clip=False, n_threads=1, seed=1)
     bad = x.copy()
     bad[3] *= 1.5
     with pytest.raises(RowNormViolation, match=r"every row of X, the absolute values .* the block"):
-        _core.fit(spec, bad, y, clip=False, n_threads=1, seed=1)
-    _core.fit(spec, bad, y, clip=True, n_threads=1, seed=1)
+        _core.fit(spec, _core.Records(bad, y), clip=False, n_threads=1, seed=1)
+    _core.fit(spec, _core.Records(bad, y), clip=True, n_threads=1, seed=1)
     kept = _core.checked_rows(bad, y, row_norm=BLOCKS, clip=True, intercept=None, n_threads=1)
     assert max(BLOCKS.gauge(row) for row in kept) <= 1.0
     np.testing.assert_allclose(kept[:3], x[:3], rtol=1e-12)
     with pytest.raises(ValueError, match="each row of X must have length"):
-        _core.fit(spec, np.ascontiguousarray(x[:, :4]), y, clip=True, n_threads=1, seed=1)
+        _core.fit(spec, _core.Records(np.ascontiguousarray(x[:, :4]), y), clip=True, n_threads=1, seed=1)
 
 
 def test_noise_in_the_shape_of_rows_is_refused_where_it_is_not_proved():

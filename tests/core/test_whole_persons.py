@@ -127,11 +127,13 @@ class Case:
         order = np.argsort(keys, kind="stable")
         gradient, hessian, covariance = _core.Testing.sums(
             self.spec,
-            np.ascontiguousarray(x[order]),
-            y[order],
+            _core.Records(
+                np.ascontiguousarray(x[order]),
+                y[order],
+                persons=ids[order] if self.is_persons else None,
+                weights=weights[order],
+            ),
             params.tolist(),
-            persons=ids[order] if self.is_persons else None,
-            weights=weights[order],
         )
         return gradient, hessian.reshape(DIM, DIM), covariance.reshape(DIM, DIM)
 

@@ -76,7 +76,7 @@ LONG_CALLS = {
         from dpci.model.settings import Settings
         X, y = np.full((3, 1), 0.5), np.array([1.0, -1.0, 1.0])
         spec = Settings.checked(budget=dpci.PureDP(1.0), l2_strength=1.0).spec(3, 1)
-        call = lambda: dpci._core.simulate(spec, X, y, n_runs=10**7, seed=1, n_threads=None)
+        call = lambda: dpci._core.simulate(spec, dpci._core.Records(X, y), n_runs=10**7, seed=1, n_threads=None)
     """,
 }
 

@@ -130,7 +130,7 @@ def leverage_bounds(noisy, std_dev, ridge, X, **keywords):
         derivatives=(np.zeros(dim), 1.0, np.ascontiguousarray(noisy), np.sqrt(2.0) * std_dev),
         **claim,
     )
-    eps1 = bounds.evaluate(np.ascontiguousarray(X), np.ones(len(X)), n_threads=1)[0]
+    eps1 = bounds.evaluate(_core.Records(np.ascontiguousarray(X), np.ones(len(X))), n_threads=1)[0]
     return -4.0 * np.expm1(-eps1), bounds.hessian_radius
 
 

@@ -179,13 +179,15 @@ def core_bounds(made, **unit):
 @pytest.mark.parametrize("bound", ["interpolated", "paper"])
 def test_persons_of_one_row_have_the_numbers_of_rows(bound):
     made = ours.report(X, Y, budget=SHARP, shares=(0.3, 0.3, 0.4), l2_strength=1.0, bound=bound)
-    rows = core_bounds(made).evaluate(X, Y, n_threads=1)
+    rows = core_bounds(made).evaluate(_core.Records(X, Y), n_threads=1)
     one = np.arange(len(X))
-    persons = core_bounds(made, persons=True).evaluate(X, Y, n_threads=2, persons=one)
+    persons = core_bounds(made, persons=True).evaluate(_core.Records(X, Y, persons=one), n_threads=2)
     # Two equal rows count by one half each, together as one.
     twice = np.repeat(one, 2)
-    equal = core_bounds(made, persons=True, max_rows=2).evaluate(X[twice], Y[twice], n_threads=2, persons=twice)
-    weighted = core_bounds(made, weight_bound=1.0).evaluate(X, Y, n_threads=1, weights=np.ones(len(X)))
+    equal = core_bounds(made, persons=True, max_rows=2).evaluate(
+        _core.Records(X[twice], Y[twice], persons=twice), n_threads=2
+    )
+    weighted = core_bounds(made, weight_bound=1.0).evaluate(_core.Records(X, Y, weights=np.ones(len(X))), n_threads=1)
     for name, by_row, by_person, by_weight in zip(("eps1", "eps2", "eps3"), rows, persons, weighted, strict=True):
         np.testing.assert_allclose(by_person, by_row, rtol=1e-12, err_msg=name)
         np.testing.assert_array_equal(by_weight, by_row, err_msg=name)

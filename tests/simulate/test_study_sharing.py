@@ -70,7 +70,7 @@ def test_rows_of_other_bounds_are_refused():
         Settings.checked(**settings, row_norm=norm, fit_intercept=False).spec(50, 2) for norm in (1.0, 0.01)
     )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
-        _core.Study([wide, narrow], X, y, clip=False, n_threads=1)
+        _core.Study([wide, narrow], _core.Records(X, y), clip=False, n_threads=1)
 
 
 def test_rows_that_are_clipped_hard_keep_their_part_in_the_moments():

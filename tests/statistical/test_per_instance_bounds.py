@@ -51,7 +51,9 @@ def runs(request):
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"
     )
-    released = [_core.release_report(spec, X, Y, clip=False, n_threads=1, seed=seed) for seed in range(N_RUNS)]
+    released = [
+        _core.release_report(spec, _core.Records(X, Y), clip=False, n_threads=1, seed=seed) for seed in range(N_RUNS)
+    ]
     params, gradient, hessian = (
         np.array([run[name] for run in released]) for name in ("params", "gradient", "hessian")
     )
@@ -117,7 +119,7 @@ def bounds(runs, run, records, targets, *, dependent, simultaneous):
         simultaneous=simultaneous,
         bound="interpolated",
     )
-    return core.evaluate(records, targets, n_threads=1)[0]
+    return core.evaluate(_core.Records(records, targets), n_threads=1)[0]
 
 
 def failures(runs, records, targets, member, **keywords):

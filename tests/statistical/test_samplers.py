@@ -200,7 +200,7 @@ def test_paper_noise_is_a_symmetrised_spherical_laplace_matrix(accept, variance_
     y = np.array([1.0, -1.0])
     settings = Settings.checked(budget=dpci.PureDP(8.0), l2_strength=0.5, calibration="paper", fit_intercept=False)
     spec = settings.spec(len(X), dim)
-    releases = dpci._core.simulate(spec, X, y, n_runs=n_runs, seed=500, n_threads=1)
+    releases = dpci._core.simulate(spec, dpci._core.Records(X, y), n_runs=n_runs, seed=500, n_threads=1)
     params, hessian = releases[:, :dim], releases[:, dim : dim + dim * (dim + 1) // 2]
     rows, columns = np.tril_indices(dim)
     positive = 1.0 / (1.0 + np.exp(-params @ X.T))

@@ -51,7 +51,7 @@ def tuning_spec(
 def simulate(spec, x, y, n_runs, seed):
     """Return indexes (n_runs,) and parameters (n_runs, k)."""
     X = np.ascontiguousarray(np.reshape(x, (len(y), -1)))
-    rows = _core.simulate(spec, X, np.asarray(y, float), n_runs=n_runs, seed=seed, n_threads=None)
+    rows = _core.simulate(spec, _core.Records(X, np.asarray(y, float)), n_runs=n_runs, seed=seed, n_threads=None)
     return rows[:, 0].astype(int), rows[:, 1:]
 
 

@@ -77,7 +77,7 @@ def test_choices_and_models_have_the_law_of_a_second_implementation(method):
     epsilon = 8.0 if method == "repeat" else 1.0
     grid = [{"l2_strength": strength} for strength in (0.7, 3.0, 30.0)]
     spec = spec_of(n, grid, dpci.PureDP(epsilon), method, radius=radius)
-    rows = _core.simulate(spec, np.ones((n, 1)), np.ones(n), n_runs=n_runs, seed=1, n_threads=None)
+    rows = _core.simulate(spec, _core.Records(np.ones((n, 1)), np.ones(n)), n_runs=n_runs, seed=1, n_threads=None)
     draw = np.random.default_rng(2)
 
     def risk(strength):

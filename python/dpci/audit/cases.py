@@ -93,7 +93,7 @@ class FitCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters, then lower triangles of the noisy matrices."""
-        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return log-ratios of densities; on a ball, whose sphere has none, the params along the neighbours' pull."""
@@ -124,7 +124,7 @@ class ReportCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameter, gradient, Hessian."""
-        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
@@ -152,7 +152,7 @@ class FunctionalCase(WorstCase):
             polynomial="squared",
             budget=core_budget(self.budget),
         )
-        return _core.simulate(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the parameter."""
@@ -179,7 +179,7 @@ class MomentMatrixCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return lower triangles."""
-        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Return inner products with the difference of the neighbours: log-ratios of densities under Gaussian noise."""
@@ -216,7 +216,7 @@ class HistogramCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Return counts, cell by cell."""
-        return _core.simulate(self.spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)
+        return _core.simulate(self.spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)
 
     def scores(self, outputs: _F64) -> _F64:
         """Log-ratio of densities."""
@@ -250,7 +250,7 @@ class TuningCase(WorstCase):
             expected_runs=self.expected_runs,
             budget=core_budget(self.budget),
         )
-        return _core.simulate(spec, *data, n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
+        return _core.simulate(spec, _core.Records(*data), n_runs=n_runs, seed=seed, n_threads=n_threads)[:, 1:]
 
     def scores(self, outputs: _F64) -> _F64:
         """Return the first parameter."""

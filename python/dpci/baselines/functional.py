@@ -167,10 +167,7 @@ def functional_mechanism(
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
             spec,
-            rows.values,
-            rows.targets,
-            persons=rows.persons,
-            weights=rows.weights,
+            rows.records,
             clip=clip,
             n_threads=n_threads,
             seed=choices.seed,

@@ -154,10 +154,7 @@ def projected_histogram(
         n_threads = choices.n_threads
         release = _core.release_histogram(
             spec,
-            rows.values,
-            rows.targets,
-            persons=rows.persons,
-            weights=rows.weights,
+            rows.records,
             n_threads=n_threads,
             seed=choices.seed,
         )

@@ -44,8 +44,6 @@ class NamedRows:
 
 Place: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Middle and half the width of the bounds of each column."""
-CoreRows: TypeAlias = Floats | Csr | tuple[Floats, NDArray[np.float64], NDArray[np.float64]]
-"""Rows as the core takes them, placed by the last two arrays where there are three."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.arrays import CoreRows, Csr, Floats, NamedRows, Place, as_features
+from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions, is_dask
 from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
@@ -65,8 +65,8 @@ class Rows:
     """The weight of each row; None where each counts once."""
     parts: DescribedParts | None = None
     held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
-    place: Place | None = None
-    """By what the core moves and scales the columns, of rows in memory."""
+    core: _core.Records | None = None
+    """The records in memory as the core takes them, which checks them once."""
 
     @property
     def n_records(self) -> int:
@@ -76,15 +76,15 @@ class Rows:
         return count_records(self.shape[0], self.persons)
 
     @property
-    def for_core(self) -> CoreRows:
-        """The rows in memory with what the core does with their columns."""
-        values = self.values
-        return values if self.place is None or isinstance(values, tuple) else (values, *self.place)
+    def records(self) -> _core.Records:
+        """The records, in memory."""
+        assert self.core is not None  # noqa: S101  # for the type checker: ``read`` takes parts only where it may
+        return self.core
 
     @property
     def values(self) -> Floats | Csr:
         """The rows, in memory."""
-        assert self.held is not None  # noqa: S101  # for the type checker: ``read`` takes parts only where it may
+        assert self.held is not None  # noqa: S101  # as above
         return self.held[0]
 
     @property
@@ -154,6 +154,9 @@ def read(
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
+    row_weight = None if weights is None else row_weights(weights, targets.values, X)
+    values = features.values
+    placed = values if features.place is None or isinstance(values, tuple) else (values, *features.place)
     rows = Rows(
         shape=features.shape,
         names=names,
@@ -161,9 +164,9 @@ def read(
         classes=targets.classes,
         classes_inferred=targets.classes_inferred,
         persons=numbers,
-        weights=None if weights is None else row_weights(weights, targets.values, X),
-        held=(features.values, targets.values),
-        place=features.place,
+        weights=row_weight,
+        held=(values, targets.values),
+        core=_core.Records(placed, targets.values, persons=numbers, weights=row_weight),
     )
     return rows, resolved
 

@@ -268,7 +268,7 @@ class Till(Generic[_Resolved]):
             resolved = by_name(rows)
         if self._payment.ledger is not None and not self._is_paid:
             if rows.parts is None:  # those in parts were checked when they were described
-                _core.check_rows(rows.for_core, rows.targets, weights=rows.weights, **choices.row_bounds())
+                rows.records.check(**choices.row_bounds())
             if sums and choices.n_public is not None:
                 _core.check_excess(choices.n_public, rows.n_records)
             self._pay()

@@ -383,10 +383,7 @@ def fit_rows(
     if rows.parts is None:
         release = _core.fit(
             spec,
-            rows.values,
-            rows.targets,
-            persons=rows.persons,
-            weights=rows.weights,
+            rows.records,
             clip=clip,
             n_threads=settings.n_threads,
             seed=settings.seed,

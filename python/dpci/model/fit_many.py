@@ -205,14 +205,10 @@ def release_groups(
         numbers = count({key: rows.n_records for key, (rows, _) in tables.items()})
         settings = {key: dataclasses.replace(settings[key], n_public=n) for key, n in numbers.items()}
         tables = {key: (rows, _specified(key, rows, settings[key], is_paid)) for key, (rows, _) in tables.items()}
-    read, common = [rows for rows, _ in tables.values()], next(iter(settings.values()))
-    persons, weights = ([getattr(rows, name) for rows in read] for name in ("persons", "weights"))
+    common = next(iter(settings.values()))
     released = _core.fit_many(
         [spec for _, spec in tables.values()],
-        [rows.values for rows in read],
-        [rows.targets for rows in read],
-        persons=None if common.persons is None else persons,
-        weights=None if common.weights is None else weights,
+        [rows.records for rows, _ in tables.values()],
         clip=common.on_violation == "clip",
         n_threads=common.n_threads,
         seed=common.seed,
@@ -277,7 +273,7 @@ def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted:
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "
                 "got classes=None"
             )
-        _core.check_rows(rows.values, rows.targets, weights=rows.weights, **settings.row_bounds())
+        rows.records.check(**settings.row_bounds())
         if settings.n_public is not None and not counted:
             _core.check_excess(settings.n_public, rows.n_records)
     except DpciError as error:

@@ -96,9 +96,7 @@ class Report(SavedReport):
         delta = np.full(given.n_records, self._record.fit.budget["delta"])
         if given.n_records == 0:
             return RecordLosses(np.empty(0), np.empty(0), np.empty(0), delta)
-        eps1, eps2, eps3 = self._bounds.evaluate(
-            given.rows, given.targets, n_threads=n_threads, persons=given.persons, weights=given.weights
-        )
+        eps1, eps2, eps3 = self._bounds.evaluate(given.for_core, n_threads=n_threads)
         return RecordLosses(eps1, eps2, eps3, delta)
 
     def encoded(

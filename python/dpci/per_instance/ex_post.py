@@ -44,16 +44,7 @@ def ex_post_losses(
     """Compute the exact losses of records from encoded rows. NOT PRIVATE: reads the training data."""
     if records.n_records == 0:
         return ExPostLosses(np.empty(0), member)
-    signed = bounds.ex_post_losses_not_private(
-        rows.rows,
-        rows.targets,
-        records.rows,
-        records.targets,
-        member,
-        n_threads=n_threads,
-        persons=(rows.persons, records.persons),
-        weights=(rows.weights, records.weights),
-    )
+    signed = bounds.ex_post_losses_not_private(rows.for_core, records.for_core, member, n_threads=n_threads)
     return ExPostLosses(signed, member)
 
 

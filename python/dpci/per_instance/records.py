@@ -5,6 +5,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci import _core
 from dpci.data.arrays import Csr, Floats
 from dpci.data.persons import count_records
 
@@ -19,6 +20,11 @@ class Encoded(NamedTuple):
     persons: NDArray[np.int64] | None
     """The number of the person of each row."""
     weights: _F64 | None
+
+    @property
+    def for_core(self) -> _core.Records:
+        """The records as one object of the core."""
+        return _core.Records(self.rows, self.targets, persons=self.persons, weights=self.weights)
 
     @property
     def n_records(self) -> int:

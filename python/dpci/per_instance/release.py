@@ -225,10 +225,7 @@ def report(
         records, (spec_of_fit, spec) = till.read(X, y, persons=persons, weights=weights, stacklevel=3)
         release = _core.release_report(
             spec,
-            records.values,
-            records.targets,
-            persons=records.persons,
-            weights=records.weights,
+            records.records,
             clip=settings.on_violation == "clip",
             n_threads=settings.n_threads,
             seed=settings.seed,

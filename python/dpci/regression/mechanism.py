@@ -311,10 +311,7 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     if rows.parts is None:
         return _core.release_moment_matrix(
             spec,
-            rows.for_core,
-            rows.targets,
-            persons=rows.persons,
-            weights=rows.weights,
+            rows.records,
             clip=clip,
             n_threads=n_threads,
             seed=choices.seed,

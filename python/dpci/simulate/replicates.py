@@ -57,15 +57,14 @@ class Problem:
     def study(self, n_threads: int | None) -> _core.Study:
         """Merge duplicate rows and solve the full-data problems."""
         settings = [Settings.checked(**keywords) for keywords in self.configurations]
-        return _core.Study(
-            [one.spec(*self.shape) for one in settings],
+        records = _core.Records(
             _aligned_rows(self.values),
             _aligned(self.targets),
-            clip=settings[0].on_violation == "clip",
-            n_threads=n_threads,
             persons=None if self.persons is None else _aligned(self.persons),
             weights=None if self.weights is None else _aligned(self.weights),
         )
+        clip = settings[0].on_violation == "clip"
+        return _core.Study([one.spec(*self.shape) for one in settings], records, clip=clip, n_threads=n_threads)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all data."""

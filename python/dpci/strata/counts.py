@@ -110,8 +110,7 @@ def release_counts(
     codes: NDArray[np.float64] = np.repeat(np.arange(float(len(sizes))), list(sizes.values()))
     released = _core.release_histogram(
         spec,
-        codes[:, None],
-        np.zeros(len(codes)),
+        _core.Records(codes[:, None], np.zeros(len(codes))),
         n_threads=n_threads,
         seed=None if seed is None else seed ^ _SEED_BITS,
     )

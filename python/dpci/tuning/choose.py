@@ -274,10 +274,7 @@ def release_tuned(
         rows = kind.named(read)
         index, params, private = _core.release_tuning(
             spec,
-            rows.values,
-            rows.targets,
-            persons=rows.persons,
-            weights=rows.weights,
+            rows.records,
             clip=first.on_violation == "clip",
             n_threads=first.n_threads,
             seed=first.seed,

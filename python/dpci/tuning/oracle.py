@@ -89,8 +89,7 @@ def oracle_not_private(
     losses = _core.candidate_losses(
         specs,
         loss.to_core(),
-        rows.values,
-        rows.targets,
+        rows.records,
         clip=first.on_violation == "clip",
         n_runs=n_runs,
         seed=first.seed or 0,

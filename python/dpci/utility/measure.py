@@ -157,10 +157,7 @@ def curve(
     spec = path.spec(path.at)
     utility = _core.Utility(
         spec,
-        rows.values,
-        rows.targets,
-        persons=rows.persons,
-        weights=rows.weights,
+        rows.records,
         clip=settings.on_violation == "clip",
         n_threads=n_threads,
     )

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 
 use crate::baselines::{FunctionalSpec, HistogramSpec};
 use crate::cost::{Seal, Step, steps};
-use crate::data::{Data, Features};
 use crate::errors::to_python;
 use crate::per_instance::ReportSpec;
+use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
 use crate::spec::Spec;
 use crate::task;
@@ -42,17 +42,17 @@ pub(crate) enum AnySpec<'py> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_runs, seed, n_threads))]
+#[pyo3(signature = (spec, records, *, n_runs, seed, n_threads))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     spec: AnySpec<'py>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let repetition = Repetition {
         n_runs,
         seed,
@@ -62,11 +62,11 @@ pub(crate) fn simulate<'py>(
     match &spec {
         AnySpec::Fit(spec) => {
             let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| data.design(spec, false, exec))
+            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
         }
         AnySpec::Report(spec) => {
             let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| data.design(&spec.fit, false, exec))
+            repetition.of(py, &spec.inner, |exec| spec.fit.design(&data, false, exec))
         }
         AnySpec::Functional(spec) => {
             let spec = spec.get();
@@ -83,7 +83,7 @@ pub(crate) fn simulate<'py>(
         AnySpec::Tuning(spec) => {
             let spec = spec.get();
             repetition.of(py, &spec.inner, |exec| {
-                data.design(&spec.first, false, exec)
+                spec.first.design(&data, false, exec)
             })
         }
     }

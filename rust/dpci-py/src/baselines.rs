@@ -6,19 +6,18 @@ use dpci_core::Result;
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, CellRegression, Values};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::Polynomial;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
 use dpci_core::unit::Weighting;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
-use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::records::{Data, Records, on_violation, with_noise};
 use crate::spec::{calibration_of, neighbors_of, unit_of, unknown, weighting_of};
 use crate::task;
 
@@ -76,35 +75,26 @@ impl FunctionalSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "arrays and keywords")]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
 pub(crate) fn release_functional_mechanism<'py>(
     py: Python<'py>,
     spec: &Bound<'py, FunctionalSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let params = task::run_over(py, &data, n_threads, |exec| {
-        let c = spec.inner.choices();
-        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting, exec)?;
-        match seed {
-            None => {
-                let mut generator = ReleaseGenerator::new()?;
-                core::release_functional_mechanism(&spec.inner, &design, exec, &mut generator)
-            }
-            Some(seed) => {
-                let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_functional_mechanism(&spec.inner, &design, exec, &mut generator)
-            }
-        }
+        let design = spec.design(&data, clip, exec)?;
+        with_noise!(seed, 0, |generator| core::release_functional_mechanism(
+            &spec.inner,
+            &design,
+            exec,
+            generator
+        ))
     })?;
     let dict = PyDict::new(py);
     dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
@@ -137,8 +127,8 @@ impl FunctionalSpec {
             targets: choices.polynomial.targets(),
             on_violation: on_violation(clip),
         };
-        let intercept = choices.intercept;
-        Design::new(data.rows(), data.targets(), intercept, &bounds, exec)
+        let counted = (choices.unit, choices.weighting);
+        data.design(&bounds, choices.intercept, counted, exec)
     }
 }
 
@@ -150,7 +140,7 @@ impl HistogramSpec {
             targets: self.loss.inner.targets(),
             on_violation: OnViolation::Clip,
         };
-        Design::new(data.rows(), data.targets(), self.intercept, &bounds, exec)
+        data.design(&bounds, self.intercept, self.inner.records(), exec)
     }
 }
 
@@ -205,35 +195,26 @@ impl HistogramSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "arrays and keywords")]
+#[pyo3(signature = (spec, records, *, n_threads, seed))]
 pub(crate) fn release_histogram<'py>(
     py: Python<'py>,
     spec: &Bound<'py, HistogramSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let shares = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let loss = &*spec.loss.inner;
     let (counts, params) = task::run_over(py, &data, n_threads, |exec| {
-        let (unit, weighting) = spec.inner.records();
-        let design = shares.of(spec.design(&data, exec)?, unit, weighting, exec)?;
-        let counts = match seed {
-            None => {
-                let mut generator = ReleaseGenerator::new()?;
-                core::release_histogram(&spec.inner, &design, exec, &mut generator)
-            }
-            Some(seed) => {
-                let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_histogram(&spec.inner, &design, exec, &mut generator)
-            }
-        }?;
+        let design = spec.design(&data, exec)?;
+        let counts = with_noise!(seed, 0, |generator| core::release_histogram(
+            &spec.inner,
+            &design,
+            exec,
+            generator
+        ))?;
         let regression = CellRegression {
             loss,
             l2_strength: spec.l2_strength,

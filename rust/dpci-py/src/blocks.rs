@@ -13,7 +13,7 @@ use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::records::Records;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::{Method, Minimum, Options};
-use dpci_core::unit::Weighting;
+use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{
     PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -22,9 +22,9 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::data::{Counts, Data, Features, Matrices, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
+use crate::records::{Data, Features, Matrices, on_violation};
 use crate::rows::Rows;
 use crate::spec::{unit_of, weighting_of};
 use crate::task;
@@ -140,6 +140,7 @@ fn unbounded<'a>(
     data: &Data<'a>,
     loss: &Loss,
     intercept: Option<f64>,
+    counted: (Unit, Option<Weighting>),
     exec: &Executor<'_>,
 ) -> Result<Design<'a>> {
     let bounds = RowBounds {
@@ -147,7 +148,7 @@ fn unbounded<'a>(
         targets: loss.inner.targets(),
         on_violation: OnViolation::Error,
     };
-    Design::new(data.rows(), data.targets(), intercept, &bounds, exec)
+    data.design(&bounds, intercept, counted, exec)
 }
 
 /// λ of an objective that need not be private.
@@ -183,8 +184,7 @@ pub(crate) fn minimize_erm<'py>(
     weight_bound: Option<f64>,
     weight_total: Option<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let data = Data::new(&x, &y)?.counting(persons.as_ref(), weights.as_ref())?;
     let unit = unit_of(persons.is_some(), max_rows)?;
     let weighting = weighting_of(weight_bound, weight_total, y.len())?;
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
@@ -197,8 +197,7 @@ pub(crate) fn minimize_erm<'py>(
         radius,
     };
     let minimum = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, exec)?;
-        let design = counts.of(design, unit, weighting, exec)?;
+        let design = unbounded(&data, loss, intercept, (unit, weighting), exec)?;
         let objective = Objective {
             records: &design,
             weights: None,
@@ -255,7 +254,7 @@ pub(crate) fn erm_value_and_gradient<'py>(
 ) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
     let evaluation = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, exec)?;
+        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
         let n_samples = design.n_records() as f64;
         let l2_strength = check_l2_strength(l2_strength)?;
         let (loss, design) = (&*loss.inner, &design);
@@ -294,7 +293,7 @@ pub(crate) fn hessian_and_gradient_cov<'py>(
     let dim = params.len();
     check_matrix_dim(dim).map_err(to_python)?;
     let [hessian, gradient_cov] = task::run_over(py, &data, n_threads, |exec| {
-        let design = unbounded(&data, loss, intercept, exec)?;
+        let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
         regularised_moments(&design, loss, params, l2_strength, exec)
     })?;
     let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);

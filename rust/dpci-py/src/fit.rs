@@ -3,15 +3,13 @@
 use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Fit, Values, release_fit};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
-use dpci_core::records::Records;
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{seals, steps};
-use crate::data::{Counts, Data, Features};
 use crate::parts::{Facts, FirstPass, with_parts};
+use crate::records::{Arrays, Data, Records, with_noise};
 use crate::spec::Spec;
 use crate::task;
 
@@ -19,25 +17,20 @@ use crate::task;
 const PASSES: usize = 8;
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
     spec: &Bound<'py, Spec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let fit = task::run_over(py, &data, n_threads, |exec| {
-        let design = data.design(spec, clip, exec)?;
-        let design = counts.on(design, spec.inner.choices(), exec)?;
+        let design = spec.design(&data, clip, exec)?.compacted(exec)?;
         release(spec, &design, seed, 0, exec)
     })?;
     to_dict(py, spec, fit, seed.is_none())
@@ -45,40 +38,31 @@ pub(crate) fn fit<'py>(
 
 /// One fit for each group, on one thread each, in the order of the groups. A seed gives each group a stream of its own.
 #[pyfunction]
-#[pyo3(signature = (specs, xs, ys, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
+#[pyo3(signature = (specs, groups, *, clip, n_threads, seed))]
 pub(crate) fn fit_many<'py>(
     py: Python<'py>,
     specs: Vec<Bound<'py, Spec>>,
-    xs: Vec<Features<'py>>,
-    ys: Vec<PyReadonlyArray1<'py, f64>>,
+    groups: Vec<Bound<'py, Records>>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<Vec<PyReadonlyArray1<'py, i64>>>,
-    weights: Option<Vec<PyReadonlyArray1<'py, f64>>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let groups: Vec<(&Spec, Data<'_>, Counts<'_>)> = specs
-        .iter()
-        .zip(xs.iter().zip(&ys))
-        .enumerate()
-        .map(|(group, (spec, (x, y)))| {
-            let persons = persons.as_ref().and_then(|of| of.get(group));
-            let weights = weights.as_ref().and_then(|of| of.get(group));
-            Ok((spec.get(), Data::new(x, y)?, Counts::new(persons, weights)?))
-        })
+    let arrays = groups.iter().map(|records| records.get().arrays(py));
+    let arrays: Vec<Arrays<'_>> = arrays.collect::<PyResult<_>>()?;
+    let groups = specs.iter().zip(&arrays);
+    let groups: Vec<(&Spec, Data<'_>)> = groups
+        .map(|(spec, arrays)| Ok((spec.get(), arrays.data()?)))
         .collect::<PyResult<_>>()?;
     let fits = task::run(py, |cancel| {
         let elements = groups
             .iter()
-            .map(|(_, data, _)| data.elements())
+            .map(|(_, data)| data.elements())
             .sum::<usize>();
         let exec = Executor::new(n_threads, elements.saturating_mul(PASSES), cancel)?;
         exec.map(groups.len(), |group| {
-            let (spec, data, counts) = &groups[group];
+            let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
-            let design = data.design(spec, clip, &one)?;
-            let design = counts.on(design, spec.inner.choices(), &one)?;
+            let design = spec.design(data, clip, &one)?.compacted(&one)?;
             release(spec, &design, seed, group as u64, &one)
         })
     })?;
@@ -116,20 +100,17 @@ pub(crate) fn fit_parts<'py>(
 /// The release with noise of the operating system, or of a stream of a seed.
 fn release(
     spec: &Spec,
-    records: &dyn Records,
+    records: &dyn dpci_core::records::Records,
     seed: Option<u64>,
     stream: u64,
     exec: &Executor<'_>,
 ) -> Result<Fit> {
-    match seed {
-        None => release_fit(&spec.inner, records, exec, &mut ReleaseGenerator::new()?),
-        Some(seed) => release_fit(
-            &spec.inner,
-            records,
-            exec,
-            &mut SimulationGenerator::new(seed, stream),
-        ),
-    }
+    with_noise!(seed, stream, |generator| release_fit(
+        &spec.inner,
+        records,
+        exec,
+        generator
+    ))
 }
 
 fn to_dict<'py>(

@@ -3,9 +3,7 @@
 mod audit;
 mod baselines;
 mod blocks;
-mod check;
 mod cost;
-mod data;
 mod errors;
 mod fit;
 mod intervals;
@@ -13,6 +11,7 @@ mod loss;
 mod parts;
 mod per_instance;
 mod privacy;
+mod records;
 mod regression;
 mod rows;
 mod spec;
@@ -40,8 +39,6 @@ mod _core {
         weighted_gram,
     };
     #[pymodule_export]
-    use super::check::check_rows;
-    #[pymodule_export]
     use super::cost::{Budget, Seal, Step};
     #[pymodule_export]
     use super::fit::{fit, fit_many, fit_parts};
@@ -64,6 +61,8 @@ mod _core {
         cost_unit, gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
         zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
+    #[pymodule_export]
+    use super::records::Records;
     #[pymodule_export]
     use super::regression::{
         MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, release_moment_matrix,

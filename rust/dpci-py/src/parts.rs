@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_moments};
-use crate::data::{Data, Features, Matrices, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::records::{Data, Features, Matrices, on_violation};
 use crate::rows::Rows as Domain;
 use crate::spec::unit_of;
 use crate::task;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{self as core, ReportRelease, Values};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
@@ -17,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{seals, steps};
-use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::records::{Data, Records, on_violation, with_noise};
 use crate::rows::Rows;
 use crate::spec::{Spec, unit_of, weighting_of};
 use crate::task;
@@ -59,32 +58,26 @@ impl ReportSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
 pub(crate) fn release_report<'py>(
     py: Python<'py>,
     spec: &Bound<'py, ReportSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let release: ReportRelease = task::run_over(py, &data, n_threads, |exec| {
-        let design = data.design(&spec.fit, clip, exec)?;
-        let design = counts.on(design, spec.fit.inner.choices(), exec)?;
-        match seed {
-            None => core::release_report(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
-            Some(seed) => {
-                let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_report(&spec.inner, &design, exec, &mut generator)
-            }
-        }
+        let design = spec.fit.design(&data, clip, exec)?.compacted(exec)?;
+        with_noise!(seed, 0, |generator| core::release_report(
+            &spec.inner,
+            &design,
+            exec,
+            generator
+        ))
     })?;
     let dim = spec.fit.inner.n_params();
     let dict = PyDict::new(py);
@@ -132,15 +125,9 @@ pub(crate) struct RecordBounds {
 }
 
 impl RecordBounds {
-    fn design<'a>(
-        &self,
-        data: &Data<'a>,
-        counts: &Counts<'_>,
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
-        let (rows, targets) = (data.rows(), data.targets());
-        let design = Design::new(rows, targets, self.intercept, &self.row_bounds, exec)?;
-        counts.of(design, self.unit, self.weighting, exec)
+    fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let counted = (self.unit, self.weighting);
+        data.design(&self.row_bounds, self.intercept, counted, exec)
     }
 }
 
@@ -213,21 +200,17 @@ impl RecordBounds {
     }
 
     /// (eps1, eps2, eps3) by record: by row, or by person.
-    #[pyo3(signature = (x, y, *, n_threads, persons=None, weights=None))]
+    #[pyo3(signature = (records, *, n_threads))]
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
-        x: Features<'py>,
-        y: PyReadonlyArray1<'py, f64>,
+        records: &Bound<'py, Records>,
         n_threads: Option<usize>,
-        persons: Option<PyReadonlyArray1<'py, i64>>,
-        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Triple<'py>> {
-        let data = Data::new(&x, &y)?;
-        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+        let arrays = records.get().arrays(py)?;
+        let data = arrays.data()?;
         let found = task::run_over(py, &data, n_threads, |exec| {
-            let records = self.design(&data, &counts, exec)?;
-            self.inner.evaluate(&records, exec)
+            self.inner.evaluate(&self.design(&data, exec)?, exec)
         })?;
         Ok((
             PyArray1::from_vec(py, found.params),
@@ -236,43 +219,28 @@ impl RecordBounds {
         ))
     }
 
-    /// Exact signed losses by record; not private. Persons and weights are those of the data and of the records.
-    #[pyo3(signature = (x, y, records, targets, member, *, n_threads, persons=(None, None), weights=(None, None)))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "two data sets of two arrays each"
-    )]
+    /// Exact signed losses by record; not private.
+    #[pyo3(signature = (data, records, member, *, n_threads))]
     fn ex_post_losses_not_private<'py>(
         &self,
         py: Python<'py>,
-        x: Features<'py>,
-        y: PyReadonlyArray1<'py, f64>,
-        records: Features<'py>,
-        targets: PyReadonlyArray1<'py, f64>,
+        data: &Bound<'py, Records>,
+        records: &Bound<'py, Records>,
         member: PyReadonlyArray1<'py, bool>,
         n_threads: Option<usize>,
-        persons: Both<'py, i64>,
-        weights: Both<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (data, records) = (Data::new(&x, &y)?, Data::new(&records, &targets)?);
-        let in_data = Counts::new(persons.0.as_ref(), weights.0.as_ref())?;
-        let in_records = Counts::new(persons.1.as_ref(), weights.1.as_ref())?;
+        let (data, records) = (data.get().arrays(py)?, records.get().arrays(py)?);
+        let (data, records) = (data.data()?, records.data()?);
         let member = member.as_slice()?;
         let losses = task::run_over(py, &data, n_threads, |exec| {
-            let data = self.design(&data, &in_data, exec)?;
-            let records = self.design(&records, &in_records, exec)?;
+            let data = self.design(&data, exec)?;
+            let records = self.design(&records, exec)?;
             let model = self.inner.model();
             ex_post_losses(model, self.divisor, &data, &records, member, exec)
         })?;
         Ok(PyArray1::from_vec(py, losses))
     }
 }
-
-/// Arrays of the data and of the records.
-type Both<'py, T> = (
-    Option<PyReadonlyArray1<'py, T>>,
-    Option<PyReadonlyArray1<'py, T>>,
-);
 
 fn claim(failure_probability: f64, simultaneous: bool, bound: &str) -> PyResult<Claim> {
     let hessian_bound = match bound {

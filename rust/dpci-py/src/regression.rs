@@ -5,17 +5,16 @@ use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
 use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
-use dpci_core::noise::{MatrixLaw, ReleaseGenerator, SimulationGenerator};
-use dpci_core::records::Records;
+use dpci_core::noise::MatrixLaw;
 use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
-use crate::data::{Counts, Data, Features, on_violation};
 use crate::errors::{InvalidInput, to_python};
 use crate::parts::{Facts, FirstPass, with_parts};
+use crate::records::{Data, Records, on_violation, with_noise};
 use crate::rows::Rows;
 use crate::spec::{neighbors_of, unit_of, weighting_of};
 use crate::task;
@@ -158,34 +157,23 @@ impl MomentMatrixSpec {
         clip: bool,
         exec: &Executor<'_>,
     ) -> Result<Design<'a>> {
+        let c = self.inner.choices();
         let intercept = Some(self.inner.intercept());
-        Design::new(
-            data.rows(),
-            data.targets(),
-            intercept,
-            &self.bounds(clip),
-            exec,
-        )
+        data.design(&self.bounds(clip), intercept, (c.unit, c.weighting), exec)
     }
 
     fn release(
         &self,
-        records: &dyn Records,
+        records: &dyn dpci_core::records::Records,
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<MomentMatrixRelease> {
-        match seed {
-            None => core::release_moment_matrix(
-                &self.inner,
-                records,
-                exec,
-                &mut ReleaseGenerator::new()?,
-            ),
-            Some(seed) => {
-                let mut generator = SimulationGenerator::new(seed, 0);
-                core::release_moment_matrix(&self.inner, records, exec, &mut generator)
-            }
-        }
+        with_noise!(seed, 0, |generator| core::release_moment_matrix(
+            &self.inner,
+            records,
+            exec,
+            generator
+        ))
     }
 
     fn to_dict<'py>(
@@ -269,26 +257,20 @@ pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
 pub(crate) fn release_moment_matrix<'py>(
     py: Python<'py>,
     spec: &Bound<'py, MomentMatrixSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let release = task::run_over(py, &data, n_threads, |exec| {
-        let c = spec.inner.choices();
-        let design = counts.of(spec.design(&data, clip, exec)?, c.unit, c.weighting, exec)?;
-        spec.release(&design, seed, exec)
+        spec.release(&spec.design(&data, clip, exec)?, seed, exec)
     })?;
     spec.to_dict(py, release, seed.is_none())
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dpci_core::design::RowBounds;
+use dpci_core::Result;
+use dpci_core::design::{Design, RowBounds};
+use dpci_core::exec::Executor;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
@@ -12,9 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, seals, steps};
-use crate::data::on_violation;
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
+use crate::records::{Data, on_violation};
 use crate::rows::Rows;
 
 /// Validated public choices; holds no data.
@@ -24,6 +26,22 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// The design of a private fit or a study.
+    pub(crate) fn design<'a>(
+        &self,
+        data: &Data<'a>,
+        clip: bool,
+        exec: &Executor<'_>,
+    ) -> Result<Design<'a>> {
+        let c = self.inner.choices();
+        data.design(
+            &self.row_bounds(clip),
+            c.intercept,
+            (c.unit, c.weighting),
+            exec,
+        )
+    }
+
     /// The bounds that rows have to obey.
     pub(crate) fn row_bounds(&self, clip: bool) -> RowBounds {
         let choices = self.inner.choices();

@@ -2,11 +2,11 @@
 
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use crate::data::{Counts, Data, Features};
 use crate::errors::InvalidInput;
+use crate::records::Records;
 use crate::spec::Spec;
 use crate::task;
 
@@ -27,28 +27,22 @@ type Replicates<'py> = (
 #[pymethods]
 impl Study {
     #[new]
-    #[pyo3(signature = (specs, x, y, *, clip, n_threads, persons=None, weights=None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+    #[pyo3(signature = (specs, records, *, clip, n_threads))]
     fn new<'py>(
         py: Python<'py>,
         specs: Vec<Bound<'py, Spec>>,
-        x: Features<'py>,
-        y: PyReadonlyArray1<'py, f64>,
+        records: &Bound<'py, Records>,
         clip: bool,
         n_threads: Option<usize>,
-        persons: Option<PyReadonlyArray1<'py, i64>>,
-        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Self> {
-        let data = Data::new(&x, &y)?;
-        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+        let arrays = records.get().arrays(py)?;
+        let data = arrays.data()?;
         let specs: Vec<&Spec> = specs.iter().map(Bound::get).collect();
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = data.design(first, clip, exec)?;
-            let choices = first.inner.choices();
-            let design = counts.of(design, choices.unit, choices.weighting, exec)?;
+            let design = first.design(&data, clip, exec)?;
             let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
             core::Study::new(&design, &inner, exec)
         })?;

@@ -16,8 +16,8 @@ use dpci_core::exec::{Executor, is_short};
 use dpci_core::{Error, Result};
 use pyo3::prelude::*;
 
-use crate::data::Data;
 use crate::errors::to_python;
+use crate::records::Data;
 
 /// Time between two looks for a pending signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);

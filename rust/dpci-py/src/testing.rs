@@ -18,8 +18,8 @@ use pyo3::prelude::*;
 use rand::Rng;
 
 use crate::blocks::draws;
-use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
+use crate::records::Records;
 use crate::rows::{RowDomain, blocks_of};
 use crate::spec::Spec;
 use crate::task;
@@ -230,22 +230,19 @@ impl Testing {
 
     /// `Σ g`, and the sums of Hessians and of squared gradients, over the records: neighbours' differences are sensitivities.
     #[staticmethod]
-    #[pyo3(signature = (spec, x, y, params, *, persons=None, weights=None))]
+    #[pyo3(signature = (spec, records, params))]
     fn sums<'py>(
         py: Python<'py>,
         spec: &Bound<'py, Spec>,
-        x: Features<'py>,
-        y: PyReadonlyArray1<'py, f64>,
+        records: &Bound<'py, Records>,
         params: Vec<f64>,
-        persons: Option<PyReadonlyArray1<'py, i64>>,
-        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<[Bound<'py, PyArray1<f64>>; 3]> {
-        let data = Data::new(&x, &y)?;
-        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+        let arrays = records.get().arrays(py)?;
+        let data = arrays.data()?;
         let spec = spec.get();
         let found = task::run_over(py, &data, Some(1), |exec| {
             let choices = spec.inner.choices();
-            let design = counts.on(data.design(spec, false, exec)?, choices, exec)?;
+            let design = spec.design(&data, false, exec)?.compacted(exec)?;
             let objective = Objective {
                 records: &design,
                 loss: &*choices.loss,

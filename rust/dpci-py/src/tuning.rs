@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use dpci_core::exec::Executor;
 use dpci_core::mechanism::{Values, release_tuning as release};
-use dpci_core::noise::{ReleaseGenerator, SimulationGenerator};
 use dpci_core::privacy::{self, Cost};
 use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, Seal, parameters, seals};
-use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::records::{Records, with_noise};
 use crate::spec::{Spec, unknown};
 use crate::task;
 
@@ -114,55 +113,46 @@ impl TuningSpec {
 }
 
 #[pyfunction]
-#[pyo3(signature = (spec, x, y, *, clip, n_threads, seed, persons=None, weights=None))]
-#[expect(clippy::too_many_arguments, reason = "two arrays and keywords")]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
 pub(crate) fn release_tuning<'py>(
     py: Python<'py>,
     spec: &Bound<'py, TuningSpec>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<(usize, Bound<'py, PyArray1<f64>>, bool)> {
-    let data = Data::new(&x, &y)?;
-    let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let spec = spec.get();
     let selected = task::run_over(py, &data, n_threads, |exec| {
-        let design = data.design(&spec.first, clip, exec)?;
-        let c = spec.first.inner.choices();
-        let design = counts.of(design, c.unit, c.weighting, exec)?;
-        match seed {
-            None => release(&spec.inner, &design, exec, &mut ReleaseGenerator::new()?),
-            Some(seed) => release(
-                &spec.inner,
-                &design,
-                exec,
-                &mut SimulationGenerator::new(seed, 0),
-            ),
-        }
+        let design = spec.first.design(&data, clip, exec)?;
+        with_noise!(seed, 0, |generator| release(
+            &spec.inner,
+            &design,
+            exec,
+            generator
+        ))
     })?;
     let params = PyArray1::from_vec(py, selected.params.into_values());
     Ok((selected.index, params, seed.is_none()))
 }
 
 #[pyfunction]
-#[pyo3(signature = (candidates, loss, x, y, *, clip, n_runs, seed, n_threads))]
-#[expect(clippy::too_many_arguments, reason = "two arrays and keywords")]
+#[pyo3(signature = (candidates, loss, records, *, clip, n_runs, seed, n_threads))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
 pub(crate) fn candidate_losses<'py>(
     py: Python<'py>,
     candidates: Vec<Bound<'py, Spec>>,
     loss: &Bound<'py, Loss>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
+    records: &Bound<'py, Records>,
     clip: bool,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let data = Data::new(&x, &y)?;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
     let specs: Vec<_> = candidates.iter().map(|c| c.get().inner.clone()).collect();
     let loss = &loss.get().inner;
     let first = candidates.first().map(Bound::get);
@@ -171,7 +161,7 @@ pub(crate) fn candidate_losses<'py>(
             return Ok(Vec::new());
         };
         let exec = Executor::new(n_threads, usize::MAX, cancel)?;
-        let design = data.design(first, clip, &exec)?.compacted(&exec)?;
+        let design = first.design(&data, clip, &exec)?.compacted(&exec)?;
         study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
     })?;
     PyArray1::from_vec(py, losses).reshape([specs.len(), n_runs])

@@ -8,8 +8,8 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
-use crate::data::{Counts, Data, Features};
 use crate::errors::to_python;
+use crate::records::Records;
 use crate::spec::Spec;
 use crate::task;
 
@@ -83,24 +83,19 @@ fn metric(width: Option<f64>) -> core::Metric {
 #[pymethods]
 impl Utility {
     #[new]
-    #[pyo3(signature = (spec, x, y, *, clip, n_threads, persons=None, weights=None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword-only")]
+    #[pyo3(signature = (spec, records, *, clip, n_threads))]
     fn new<'py>(
         py: Python<'py>,
         spec: &Bound<'py, Spec>,
-        x: Features<'py>,
-        y: PyReadonlyArray1<'py, f64>,
+        records: &Bound<'py, Records>,
         clip: bool,
         n_threads: Option<usize>,
-        persons: Option<PyReadonlyArray1<'py, i64>>,
-        weights: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Self> {
-        let data = Data::new(&x, &y)?;
-        let counts = Counts::new(persons.as_ref(), weights.as_ref())?;
+        let arrays = records.get().arrays(py)?;
+        let data = arrays.data()?;
         let spec = spec.get();
         let inner = task::run_over(py, &data, n_threads, |exec| {
-            let design = data.design(spec, clip, exec)?;
-            let design = counts.on(design, spec.inner.choices(), exec)?;
+            let design = spec.design(&data, clip, exec)?.compacted(exec)?;
             core::Utility::new(&design, &spec.inner)
         })?;
         Ok(Self {

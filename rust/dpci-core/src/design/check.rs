@@ -32,45 +32,76 @@ fn quick_factor(len: usize) -> f64 {
 /// The squared lengths of the shortest and of the longest row, as [`vector::rows_squared_norms`] computes them.
 pub(super) type Extremes = [f64; 2];
 
-/// Checks every row against the domain. Says also how long the rows are, where they were measured and stay as they are.
-pub(super) fn checked_scales(
-    design: &Design<'_>,
-    bounds: &RowBounds,
-    exec: &Executor<'_>,
-) -> Result<(Scales, Option<Extremes>)> {
-    match &bounds.rows {
-        RowDomain::Ball(norm) => {
-            let (scales, extremes) = row_scales(design, *norm, bounds.on_violation, exec)?;
-            Ok(match scales {
-                None => (Scales::None, Some(extremes)),
-                Some(scales) => (Scales::Rows(scales), None),
-            })
-        }
-        RowDomain::Blocks(blocks) => {
-            let scaled = block_scales(design, blocks, bounds.on_violation, exec)?;
-            let scales = BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks);
-            Ok((scales, None))
-        }
+/// Rows and targets found within their bounds, or brought there: what [`Design::of_checked`] needs to hold them without another pass.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub(super) bounds: RowBounds,
+    /// The targets, where clipping changed some.
+    pub(super) targets: Option<Vec<f64>>,
+    pub(super) scales: Scales,
+    /// How long the rows are, where they were measured and stay as they are.
+    pub(super) extremes: Option<Extremes>,
+}
+
+impl Checked {
+    /// Checks every target and every row.
+    pub(super) fn new(
+        rows: &Rows<'_>,
+        targets: &[f64],
+        bounds: &RowBounds,
+        exec: &Executor<'_>,
+    ) -> Result<Self> {
+        let n_rows = targets.len();
+        let targets = match checked_targets(targets, bounds)? {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(clipped) => Some(clipped),
+        };
+        let (scales, extremes) = match &bounds.rows {
+            RowDomain::Ball(norm) => {
+                match row_scales(rows, n_rows, (*norm, bounds.on_violation), exec)? {
+                    (None, extremes) => (Scales::None, Some(extremes)),
+                    (Some(scales), _) => (Scales::Rows(scales), None),
+                }
+            }
+            RowDomain::Blocks(blocks) => {
+                let scaled = block_scales(rows, n_rows, blocks, bounds.on_violation, exec)?;
+                let scales = BlockScales::new(blocks, scaled).map_or(Scales::None, Scales::Blocks);
+                (scales, None)
+            }
+        };
+        Ok(Self {
+            bounds: bounds.clone(),
+            targets,
+            scales,
+            extremes,
+        })
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub fn bounds(&self) -> &RowBounds {
+        &self.bounds
     }
 }
 
 /// The blocks that have to be scaled, in order of their rows.
 fn block_scales(
-    design: &Design<'_>,
+    rows: &Rows<'_>,
+    n_rows: usize,
     blocks_of_rows: &Blocks,
     on_violation: OnViolation,
     exec: &Executor<'_>,
 ) -> Result<Vec<(usize, usize, f64)>> {
-    let chunks = design.chunks();
+    let chunks = rows.chunks(n_rows);
     let runs = runs_of(blocks_of_rows);
     let found = exec.map(chunks.len(), |c| {
         let mut scaled = Vec::new();
         let mut check = BlockCheck::new(blocks_of_rows, on_violation);
         for range in blocks(chunks[c].clone()) {
             exec.check()?;
-            match &design.rows {
+            match rows {
                 Rows::Dense(dense) => {
-                    let width = design.rows.n_columns();
+                    let width = dense.n_columns();
                     let rows = dense.rows(&range);
                     // A sum of one term is that term: most rows of tables need no sums.
                     if runs
@@ -101,23 +132,23 @@ const NO_ROWS: Extremes = [f64::INFINITY, 0.0];
 
 /// The scale of every row in a ball, `None` when all are 1; and the least and the greatest square that the rows had before.
 fn row_scales(
-    design: &Design<'_>,
-    bound: f64,
-    on_violation: OnViolation,
+    rows: &Rows<'_>,
+    n_rows: usize,
+    bounds: (f64, OnViolation),
     exec: &Executor<'_>,
 ) -> Result<(Option<Vec<f64>>, Extremes)> {
-    let bounds = (bound, on_violation);
-    let chunks = design.chunks();
+    let bound = bounds.0;
+    let chunks = rows.chunks(n_rows);
     let found = exec.map(chunks.len(), |c| {
         let mut shrunk = Vec::new();
         let mut extremes = NO_ROWS;
         let mut squares = [0.0; BLOCK];
-        let width = design.rows.n_columns();
+        let width = rows.n_columns();
         let factor = quick_factor(width);
         for block in blocks(chunks[c].clone()) {
             exec.check()?;
             let squares = &mut squares[..block.len()];
-            match &design.rows {
+            match rows {
                 Rows::Dense(dense) => dense.squared_norms(block.clone(), squares),
                 Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
             }
@@ -127,7 +158,7 @@ fn row_scales(
                 if within && bound > LEAST_FAST_BOUND {
                     continue;
                 }
-                let scale = match &design.rows {
+                let scale = match rows {
                     Rows::Dense(dense) => row_scale(&dense.row(i), None, (i, width), bounds)?,
                     Rows::Csr(csr) => {
                         let block = csr.block(i..i + 1);
@@ -147,7 +178,7 @@ fn row_scales(
     if found.iter().all(|(shrunk, _)| shrunk.is_empty()) {
         return Ok((None, extremes));
     }
-    let mut scales = vec![1.0; design.n_rows()];
+    let mut scales = vec![1.0; n_rows];
     for (i, scale) in found.into_iter().flat_map(|(shrunk, _)| shrunk) {
         scales[i] = scale;
     }
@@ -225,10 +256,7 @@ fn all(numbers: &[f64], test: impl Fn(&f64) -> bool) -> bool {
 }
 
 /// The targets, checked and where asked clipped; borrowed when nothing changes.
-pub(super) fn checked_targets<'a>(
-    targets: &'a [f64],
-    bounds: &RowBounds,
-) -> Result<Cow<'a, [f64]>> {
+fn checked_targets<'a>(targets: &'a [f64], bounds: &RowBounds) -> Result<Cow<'a, [f64]>> {
     match bounds.targets {
         Targets::Signs if all(targets, |y| [-1.0, 1.0].contains(y)) => Ok(Cow::Borrowed(targets)),
         Targets::Interval { lower, upper } if all(targets, |y| *y >= lower && *y <= upper) => {

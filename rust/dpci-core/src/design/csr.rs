@@ -65,14 +65,7 @@ impl<'a> Csr<'a> {
                 "an indptr that never decreases, got a decrease after row {row}"
             ));
         }
-        let csr = Self {
-            starts,
-            columns,
-            values,
-            n_columns,
-            scales: None,
-            block_scales: None,
-        };
+        let csr = Self::of_checked(starts, columns, values, n_columns);
         for i in 0..csr.n_rows() {
             let columns = &csr.columns[csr.range(i..i + 1)];
             let in_range = |c: &i32| usize::try_from(*c).is_ok_and(|c| c < n_columns);
@@ -85,17 +78,17 @@ impl<'a> Csr<'a> {
         Ok(csr)
     }
 
-    /// Owned rows whose structure is known to be right.
-    pub(super) fn from_checked(
-        starts: Vec<i64>,
-        columns: Vec<i32>,
-        values: Numbers<'static>,
+    /// Rows whose structure is known to be right: [`Self::new`] accepted it before.
+    pub fn of_checked(
+        starts: impl Into<Cow<'a, [i64]>>,
+        columns: impl Into<Cow<'a, [i32]>>,
+        values: impl Into<Numbers<'a>>,
         n_columns: usize,
-    ) -> Csr<'static> {
-        Csr {
+    ) -> Self {
+        Self {
             starts: starts.into(),
             columns: columns.into(),
-            values,
+            values: values.into(),
             n_columns,
             scales: None,
             block_scales: None,
@@ -159,11 +152,11 @@ impl<'a> Csr<'a> {
             for &i in rows {
                 values.extend_from_slice(&self.block(i..i + 1).values);
             }
-            return Csr::from_checked(starts, columns, values.into(), self.n_columns);
+            return Csr::of_checked(starts, columns, values, self.n_columns);
         }
         let scales = self.scales.as_ref().map(|s| rows.iter().map(|&i| s[i]));
         let values = self.values.gathered(ranges, scales);
-        Csr::from_checked(starts, columns, values, self.n_columns)
+        Csr::of_checked(starts, columns, values, self.n_columns)
     }
 
     pub(super) fn scale(&self, i: usize) -> f64 {

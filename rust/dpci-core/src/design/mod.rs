@@ -14,6 +14,7 @@ mod placement;
 mod scales;
 mod weights;
 
+pub use check::Checked;
 use check::Extremes;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
@@ -122,8 +123,44 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
+    fn chunks(&self, n_rows: usize) -> Vec<Range<usize>> {
+        row_chunks(n_rows, (self.n_entries() / n_rows).max(1))
+    }
+
     fn check_rows(&self, expected: usize) -> Result<()> {
         check_length("y", self.n_rows().unwrap_or(expected), expected)
+    }
+
+    /// Refuses rows of another shape than so many targets and the bounds, and too little memory; places columns as the bounds ask.
+    fn prepare(
+        &mut self,
+        n_records: usize,
+        intercept: Option<f64>,
+        bounds: &RowBounds,
+    ) -> Result<()> {
+        let n_params = self.n_columns() + usize::from(intercept.is_some());
+        if n_records == 0 || n_params == 0 {
+            return Err(Error::Empty {
+                rows: n_records,
+                params: n_params,
+            });
+        }
+        self.check_rows(n_records)?;
+        bounds.rows.check_columns(self.n_columns())?;
+        // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
+        let merged = if self.is_mapped() {
+            0
+        } else {
+            self.n_entries() / 2
+        };
+        check_room(merged + n_records.saturating_mul(16))?;
+        if let Self::Dense(dense) = self
+            && let Some(placement) = &mut dense.placement
+        {
+            placement.clip = bounds.on_violation == OnViolation::Clip;
+        }
+        Ok(())
     }
 
     fn scale(&self, i: usize) -> f64 {
@@ -173,43 +210,58 @@ impl<'a> Design<'a> {
         bounds: &RowBounds,
         exec: &Executor<'_>,
     ) -> Result<Self> {
-        let n_records = targets.len();
-        let n_params = rows.n_columns() + usize::from(intercept.is_some());
-        if n_records == 0 || n_params == 0 {
-            return Err(Error::Empty {
-                rows: n_records,
-                params: n_params,
-            });
-        }
-        rows.check_rows(n_records)?;
-        bounds.rows.check_columns(rows.n_columns())?;
-        // Merging copies at most half of the entries; labels, predictors, weights and hashes are a few numbers a row.
-        let merged = if rows.is_mapped() {
-            0
-        } else {
-            rows.n_entries() / 2
-        };
-        check_room(merged + n_records.saturating_mul(16))?;
-        if let Rows::Dense(dense) = &mut rows
-            && let Some(placement) = &mut dense.placement
-        {
-            placement.clip = bounds.on_violation == OnViolation::Clip;
-        }
-        let mut design = Self {
+        rows.prepare(targets.len(), intercept, bounds)?;
+        let checked = Checked::new(&rows, targets, bounds, exec)?;
+        Ok(Self::held(rows, targets, intercept, checked))
+    }
+
+    /// The check alone, for a caller who wants bad data refused before paying for a release.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn check(
+        mut rows: Rows<'_>,
+        targets: &[f64],
+        intercept: Option<f64>,
+        bounds: &RowBounds,
+        exec: &Executor<'_>,
+    ) -> Result<Checked> {
+        rows.prepare(targets.len(), intercept, bounds)?;
+        Checked::new(&rows, targets, bounds, exec)
+    }
+
+    /// Holds the rows and targets that were checked, which must be unchanged, without another pass.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::Length`].
+    pub fn of_checked(
+        mut rows: Rows<'a>,
+        targets: &'a [f64],
+        intercept: Option<f64>,
+        checked: Checked,
+    ) -> Result<Self> {
+        rows.prepare(targets.len(), intercept, &checked.bounds)?;
+        Ok(Self::held(rows, targets, intercept, checked))
+    }
+
+    fn held(
+        mut rows: Rows<'a>,
+        targets: &'a [f64],
+        intercept: Option<f64>,
+        checked: Checked,
+    ) -> Self {
+        rows.set_scales(checked.scales);
+        Self {
             rows,
-            targets: check::checked_targets(targets, bounds)?,
+            n_records: targets.len(),
+            targets: checked.targets.map_or(Cow::Borrowed(targets), Cow::Owned),
             multiplicities: None,
             persons: None,
             weights: None,
-            n_records,
             intercept,
-            bounds: bounds.clone(),
-            extremes: None,
-        };
-        let (scales, extremes) = check::checked_scales(&design, bounds, exec)?;
-        design.rows.set_scales(scales);
-        design.extremes = extremes;
-        Ok(design)
+            bounds: checked.bounds,
+            extremes: checked.extremes,
+        }
     }
 
     /// Number of rows stored: of distinct records if they were merged.
@@ -263,10 +315,7 @@ impl<'a> Design<'a> {
     /// Chunks of rows whose partial sums are combined in order, see [`row_chunks`].
     #[must_use]
     pub fn chunks(&self) -> Vec<Range<usize>> {
-        row_chunks(
-            self.n_rows(),
-            (self.rows.n_entries() / self.n_rows()).max(1),
-        )
+        self.rows.chunks(self.n_rows())
     }
 
     /// Numbers stored: what one pass reads.
@@ -388,7 +437,7 @@ pub enum OnViolation {
 }
 
 /// The public bounds that every row has to obey.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RowBounds {
     /// Where the features lie, without the intercept.
     pub rows: RowDomain,

@@ -18,7 +18,7 @@ pub(super) const GREATEST_NORM: f64 = 1e150;
 pub(super) const ROUNDING_ROOM: f64 = 1e-9;
 
 /// Factors that bring the rows into their domain.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Scales {
     /// Nothing has to.
     None,

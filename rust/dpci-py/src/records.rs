@@ -1,0 +1,354 @@
+//! Records as Python passes them: rows in a contiguous matrix or a compressed sparse one, their targets, persons and weights.
+
+use std::sync::OnceLock;
+
+use dpci_core::design::{Checked, Csr, Design, Numbers, OnViolation, Persons, RowBounds, Rows};
+use dpci_core::exec::Executor;
+use dpci_core::row_domain::RowDomain;
+use dpci_core::unit::{Unit, Weighting};
+use dpci_core::{Error, Result};
+use numpy::{
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::task;
+
+/// Features in either form.
+#[derive(FromPyObject)]
+pub(crate) enum Features<'py> {
+    /// Of shape (n, k).
+    Dense(Matrix<'py>),
+    /// Dense ones whose columns are moved and scaled: (rows, middle, half).
+    Placed(
+        (
+            Matrix<'py>,
+            PyReadonlyArray1<'py, f64>,
+            PyReadonlyArray1<'py, f64>,
+        ),
+    ),
+    /// (indptr, indices, values, k).
+    Csr(
+        (
+            PyReadonlyArray1<'py, i64>,
+            PyReadonlyArray1<'py, i32>,
+            Values<'py>,
+            usize,
+        ),
+    ),
+}
+
+/// Contiguous rows in either precision.
+#[derive(FromPyObject)]
+pub(crate) enum Matrix<'py> {
+    /// C-contiguous float64.
+    Double(PyReadonlyArray2<'py, f64>),
+    /// C-contiguous float32.
+    Single(PyReadonlyArray2<'py, f32>),
+}
+
+impl Matrix<'_> {
+    /// The rows, and their numbers of entries and columns.
+    fn rows(&self) -> PyResult<(Rows<'_>, usize, usize)> {
+        let (rows, shape, array) = match self {
+            Self::Double(x) => {
+                let rows = Rows::dense(x.as_slice()?, x.shape()[1]);
+                (rows, x.shape(), x.as_any())
+            }
+            Self::Single(x) => {
+                let rows = Rows::dense_single(x.as_slice()?, x.shape()[1]);
+                (rows, x.shape(), x.as_any())
+            }
+        };
+        Ok((declared(rows, array)?, shape[0] * shape[1], shape[1]))
+    }
+}
+
+/// Entries of sparse rows in either precision.
+#[derive(FromPyObject)]
+pub(crate) enum Values<'py> {
+    /// Contiguous float64.
+    Double(PyReadonlyArray1<'py, f64>),
+    /// Contiguous float32.
+    Single(PyReadonlyArray1<'py, f32>),
+}
+
+impl Values<'_> {
+    fn numbers(&self) -> PyResult<Numbers<'_>> {
+        Ok(match self {
+            Self::Double(values) => values.as_slice()?.into(),
+            Self::Single(values) => values.as_slice()?.into(),
+        })
+    }
+}
+
+/// The rows, declared to be a mapped file if the array is a view of one.
+fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> {
+    // Where nobody has loaded the module there are no such arrays, and a release needs no file of Python's library.
+    let loaded = array.py().import("sys")?.getattr("modules")?;
+    let Ok(module) = loaded.get_item("mmap") else {
+        return Ok(rows);
+    };
+    let file = module.getattr("mmap")?;
+    let mut owner = array.clone();
+    // A view knows the array, and that the object, which owns its memory.
+    while owner.is_instance_of::<PyUntypedArray>() {
+        owner = owner.getattr("base")?;
+    }
+    Ok(if owner.is_instance(&file)? {
+        rows.mapped()
+    } else {
+        rows
+    })
+}
+
+/// What happens to rows and targets outside their bounds.
+pub(crate) fn on_violation(clip: bool) -> OnViolation {
+    if clip {
+        OnViolation::Clip
+    } else {
+        OnViolation::Error
+    }
+}
+
+/// Rows and targets in memory, and whose they are and how much they count where that is not one each. A check is remembered: what follows
+/// it under the same bounds makes no other pass. Nobody may write to the arrays between.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct Records {
+    rows: Py<PyAny>,
+    targets: Py<PyArray1<f64>>,
+    persons: Option<Py<PyArray1<i64>>>,
+    weights: Option<Py<PyArray1<f64>>>,
+    checked: OnceLock<Checked>,
+}
+
+#[pymethods]
+impl Records {
+    #[new]
+    #[pyo3(signature = (x, y, *, persons=None, weights=None))]
+    fn new(
+        x: Bound<'_, PyAny>,
+        y: Bound<'_, PyArray1<f64>>,
+        persons: Option<Bound<'_, PyArray1<i64>>>,
+        weights: Option<Bound<'_, PyArray1<f64>>>,
+    ) -> PyResult<Self> {
+        x.extract::<Features<'_>>()?;
+        Ok(Self {
+            rows: x.unbind(),
+            targets: y.unbind(),
+            persons: persons.map(Bound::unbind),
+            weights: weights.map(Bound::unbind),
+            checked: OnceLock::new(),
+        })
+    }
+
+    /// Refuses rows, targets and weights outside their bounds, for a caller who wants bad data refused before paying for a release.
+    #[pyo3(signature = (*, loss, row_norm, intercept, clip, n_threads, weight_bound=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keyword-only: one per public bound"
+    )]
+    fn check(
+        &self,
+        py: Python<'_>,
+        loss: &Loss,
+        row_norm: crate::rows::Rows<'_>,
+        intercept: Option<f64>,
+        clip: bool,
+        n_threads: Option<usize>,
+        weight_bound: Option<f64>,
+    ) -> PyResult<()> {
+        let arrays = self.arrays(py)?;
+        let data = arrays.data()?;
+        let rows = match row_norm.domain() {
+            RowDomain::Ball(norm) => data
+                .rows()
+                .unit_blocks()
+                .map_err(to_python)?
+                .unwrap_or(RowDomain::Ball(norm)),
+            blocks @ RowDomain::Blocks(_) => blocks,
+        };
+        let bounds = RowBounds {
+            rows,
+            targets: loss.inner.targets(),
+            on_violation: on_violation(clip),
+        };
+        let checked = task::run_over(py, &data, n_threads, |exec| {
+            let checked = Design::check(data.rows(), data.targets(), intercept, &bounds, exec)?;
+            if let (Some(weights), Some(bound)) = (data.weights, weight_bound) {
+                // Of the two public values the bound alone decides which weights pass.
+                let design = data.held(intercept, checked.clone())?;
+                design.weighted(weights, Weighting::new(bound, bound)?)?;
+            }
+            Ok(checked)
+        })?;
+        // Of two checks at once either one serves.
+        let _ = self.checked.set(checked);
+        Ok(())
+    }
+}
+
+impl Records {
+    /// The arrays, borrowed from Python for the time of a call.
+    pub(crate) fn arrays<'py>(&'py self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        Ok(Arrays {
+            rows: self.rows.bind(py).extract()?,
+            targets: self.targets.bind(py).readonly(),
+            persons: self.persons.as_ref().map(|of| of.bind(py).readonly()),
+            weights: self.weights.as_ref().map(|of| of.bind(py).readonly()),
+            checked: self.checked.get(),
+        })
+    }
+}
+
+/// The arrays of records.
+pub(crate) struct Arrays<'py> {
+    rows: Features<'py>,
+    targets: PyReadonlyArray1<'py, f64>,
+    persons: Option<PyReadonlyArray1<'py, i64>>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
+    checked: Option<&'py Checked>,
+}
+
+impl Arrays<'_> {
+    pub(crate) fn data(&self) -> PyResult<Data<'_>> {
+        let data = Data::read(&self.rows, &self.targets, self.checked)?;
+        data.counting(self.persons.as_ref(), self.weights.as_ref())
+    }
+}
+
+/// Rows, targets and what they count, as slices of Python's arrays.
+pub(crate) struct Data<'a> {
+    rows: Rows<'a>,
+    targets: &'a [f64],
+    persons: Option<&'a [i64]>,
+    weights: Option<&'a [f64]>,
+    checked: Option<&'a Checked>,
+    elements: usize,
+    width: usize,
+}
+
+impl<'a> Data<'a> {
+    /// Rows that count once each.
+    pub(crate) fn new(x: &'a Features<'_>, y: &'a PyReadonlyArray1<'_, f64>) -> PyResult<Self> {
+        Self::read(x, y, None)
+    }
+
+    fn read(
+        x: &'a Features<'_>,
+        y: &'a PyReadonlyArray1<'_, f64>,
+        checked: Option<&'a Checked>,
+    ) -> PyResult<Self> {
+        let targets = y.as_slice()?;
+        let (rows, entries, width) = match x {
+            Features::Dense(matrix) => matrix.rows()?,
+            Features::Placed((matrix, middle, half)) => {
+                let (rows, entries, width) = matrix.rows()?;
+                let rows = rows.placed(middle.as_slice()?, half.as_slice()?);
+                (rows.map_err(to_python)?, entries, width)
+            }
+            Features::Csr((starts, columns, values, width)) => {
+                let (starts, columns) = (starts.as_slice()?, columns.as_slice()?);
+                let values = values.numbers()?;
+                let csr = match checked {
+                    None => Csr::new(starts, columns, values, *width).map_err(to_python)?,
+                    Some(_) => Csr::of_checked(starts, columns, values, *width),
+                };
+                (Rows::Csr(csr), columns.len(), *width)
+            }
+        };
+        Ok(Self {
+            rows,
+            targets,
+            persons: None,
+            weights: None,
+            checked,
+            elements: entries + targets.len(),
+            width,
+        })
+    }
+
+    /// The same rows, of these persons and with these weights.
+    pub(crate) fn counting(
+        mut self,
+        persons: Option<&'a PyReadonlyArray1<'_, i64>>,
+        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Self> {
+        self.persons = persons.map(|p| p.as_slice()).transpose()?;
+        self.weights = weights.map(|w| w.as_slice()).transpose()?;
+        Ok(self)
+    }
+
+    /// Numbers in one pass, for the choice of the number of threads.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Columns.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub(crate) fn rows(&self) -> Rows<'a> {
+        self.rows.clone()
+    }
+
+    /// Targets.
+    pub(crate) fn targets(&self) -> &'a [f64] {
+        self.targets
+    }
+
+    fn held(&self, intercept: Option<f64>, checked: Checked) -> Result<Design<'a>> {
+        Design::of_checked(self.rows(), self.targets, intercept, checked)
+    }
+
+    /// The design in which rows count so, checked against these bounds unless it was before.
+    pub(crate) fn design(
+        &self,
+        bounds: &RowBounds,
+        intercept: Option<f64>,
+        (unit, weighting): (Unit, Option<Weighting>),
+        exec: &Executor<'_>,
+    ) -> Result<Design<'a>> {
+        let checked = self.checked.filter(|checked| checked.bounds() == bounds);
+        let mut design = match checked {
+            Some(checked) => self.held(intercept, checked.clone())?,
+            None => Design::new(self.rows(), self.targets, intercept, bounds, exec)?,
+        };
+        if let Some(numbers) = self.persons {
+            design = design.of_persons(Persons::new(numbers, unit, exec)?)?;
+        }
+        match (self.weights, weighting) {
+            (Some(weights), Some(weighting)) => design.weighted(weights, weighting),
+            (Some(_), None) => Err(Error::Unsupported(
+                "weight_bound must be given with weights, got weight_bound=None".into(),
+            )),
+            // That weights are missing is found where rows and choices meet.
+            (None, _) => Ok(design),
+        }
+    }
+}
+
+/// A release with noise of the operating system, or of a stream of a seed.
+macro_rules! with_noise {
+    ($seed:expr, $stream:expr, |$generator:ident| $release:expr) => {
+        match $seed {
+            None => {
+                let $generator = &mut dpci_core::noise::ReleaseGenerator::new()?;
+                $release
+            }
+            Some(seed) => {
+                let $generator = &mut dpci_core::noise::SimulationGenerator::new(seed, $stream);
+                $release
+            }
+        }
+    };
+}
+pub(crate) use with_noise;
+
+/// Two matrices.
+pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
