@@ -159,7 +159,7 @@ class Statement:
 
     @property
     def beyond(self) -> Words:
-        """What happens to what is beyond the public bounds."""
+        """Treatment of rows and values beyond the public bounds."""
         rule: Words = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
             rules = joined(((names(columns), f": {each}") for columns, each in exceptions(self.table)), ". ")
@@ -172,7 +172,7 @@ class Statement:
 
     @property
     def absent(self) -> tuple[Words, ...]:
-        """What must not be in the data because the release fails at it."""
+        """Contents of the data at which the release fails."""
         found: list[Words]
         if self.table is None:
             found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
@@ -224,7 +224,7 @@ def verified(
     Parameters
     ----------
     statement : Statement
-        That of a result that was read or made, so that its checksum holds.
+        The statement of a result that was read or made, so that its checksum holds.
     ledger, schema
         See :meth:`Approvable.officer_report`.
 

@@ -110,7 +110,7 @@ class Document:
     parts : sequence
         Paragraphs, lists, facts, tables, figures, and sections of them.
     banner : str or None
-        What must be seen first, such as :data:`SEEDED`.
+        Notice that must be seen first, such as :data:`SEEDED`.
     version : str
         The version of dpci that made the result.
     """

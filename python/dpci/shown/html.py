@@ -31,7 +31,7 @@ _WARNINGS = {
         "page as a private release."
     )
 }
-"""What a banner asks of the reader of a page."""
+"""Request of a banner to the reader of a page."""
 
 
 def write_html(document: Document, path: "str | PathLike[str] | None") -> str:

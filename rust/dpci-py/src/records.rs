@@ -20,7 +20,7 @@ use crate::task;
 /// Features in either form.
 #[derive(FromPyObject)]
 pub(crate) enum Features<'py> {
-    /// Of shape (n, k).
+    /// Rows, shape (n, k).
     Dense(Matrix<'py>),
     /// Dense ones whose columns are moved and scaled: (rows, middle, half).
     Placed(
@@ -105,7 +105,7 @@ fn declared<'a>(rows: Rows<'a>, array: &Bound<'_, PyAny>) -> PyResult<Rows<'a>> 
     })
 }
 
-/// What happens to rows and targets outside their bounds.
+/// Treatment of rows and targets outside their bounds.
 pub(crate) fn on_violation(clip: bool) -> OnViolation {
     if clip {
         OnViolation::Clip

@@ -427,7 +427,7 @@ impl<'a> Design<'a> {
     }
 }
 
-/// What happens to rows outside their domain and to real targets outside their interval.
+/// Treatment of rows outside their domain and of real targets outside their interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnViolation {
     /// An error.

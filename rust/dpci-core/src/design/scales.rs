@@ -47,7 +47,7 @@ impl BlockScales {
         })
     }
 
-    /// Those of a range of rows.
+    /// The scales of a range of rows.
     fn within(&self, range: &Range<usize>) -> &[Scaled] {
         let first = self.scaled.partition_point(|(i, ..)| *i < range.start);
         let rest = &self.scaled[first..];

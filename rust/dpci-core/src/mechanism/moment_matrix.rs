@@ -261,7 +261,7 @@ fn release_gradient(
     })
 }
 
-/// What a release would add to this matrix, regression by regression.
+/// Further sums that a release would add to this matrix, regression by regression.
 #[derive(Debug, Clone)]
 pub struct PlannedSteps {
     /// Where residuals would be taken, and the noise of their moments.

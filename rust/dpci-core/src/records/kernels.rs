@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Rows for each parameter that make a sampled Hessian a good preconditioner: eigenvalues err by about 2/√200 = 14%.
 const SAMPLED_ROWS_PER_PARAMETER: usize = 200;
 
-/// What [`super::Records::sums`] is for rows in memory.
+/// Sums as of [`super::Records::sums`], for rows in memory.
 pub(super) fn sums(
     design: &Design<'_>,
     request: &Request,

@@ -20,7 +20,7 @@ pub(super) struct Pass<'a> {
 /// How much each row counts: the product of both, of which `None` is 1.
 #[derive(Clone, Copy)]
 pub(super) struct Weights<'a> {
-    /// As many records as it stands for, or as its person does.
+    /// Number of records for which it, or its person, stands.
     pub(super) counts: Option<&'a [u32]>,
     /// A share of its person, or of the greatest weight.
     shares: Option<&'a [f64]>,

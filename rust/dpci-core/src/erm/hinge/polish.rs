@@ -256,7 +256,7 @@ fn add_row(sum: &mut [Doubled], row: &[f64], weight: Doubled) {
 pub(super) struct Polished {
     /// The point, rounded.
     pub(super) params: Vec<f64>,
-    /// What rounding took from it.
+    /// Part of the point that rounding took from it.
     pub(super) rest: Vec<f64>,
     /// Upper bound on the distance of the point before rounding to the minimiser, if the split settled its rows rightly.
     pub(super) certificate: f64,
