@@ -51,6 +51,8 @@ def test_the_unit_is_in_the_file_and_protected_by_its_checksum(tmp_path):
         dpci.Ledger(dpci.PureDP(1.0)).spend(dpci.PureDP(1.0), neighbors="replace_one", unit="household")
 
 
+# Its noise is real, and can hide the curvature of persons.
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 def test_every_function_that_takes_persons_says_so_to_the_ledger():
     pytest.importorskip("sklearn", reason="scikit-learn is what the estimator is for")
     from dpci.sklearn import PrivateLogisticRegression  # noqa: PLC0415  # optional

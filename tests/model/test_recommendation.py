@@ -48,7 +48,7 @@ def test_the_rule(budget, mechanism):
 def test_without_the_ridge_it_is_a_multiple_of_the_least():
     plan = dpci.plan(**SIZES, budget=PURE, target="unregularised")
     assert plan.recommended_l2_strength == pytest.approx(4 * plan.least_l2_strength)
-    assert "for intervals without the ridge: above it" in plan.summary()
+    assert "for intervals without the ridge: a greater one" in plan.summary()
     assert recommended() > 5 * plan.recommended_l2_strength
     assert "recommended lambda" in dpci.plan(**SIZES, budget=PURE, l2_strength=0.1).summary()
     with pytest.raises(InvalidInput, match="needs objective perturbation"):

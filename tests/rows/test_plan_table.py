@@ -28,8 +28,8 @@ def test_every_combination_has_its_plan():
         assert entry.refusal is None
     lines = table.summary().splitlines()
     assert lines[0] == "Plans: n=2,000, 5 columns, lambda=0.05"
-    assert len([line for line in lines if line.startswith(("blocks  ", "ball  "))]) == 12
-    assert "ball: ball of norm 2.291" in lines
+    assert len([line for line in lines if line.startswith(("blocks  ", "ball  ")) and "DP" in line]) == 12
+    assert any(line.startswith("ball ") and line.endswith("ball of norm 2.291") for line in lines)
     assert repr(table) == table.summary()
 
 
@@ -39,7 +39,9 @@ def test_what_is_refused_says_why():
     assert refused.plan is None
     assert refused.refusal.startswith("l2_strength must be greater than")
     assert offered.plan is not None
-    assert f"refused: {refused.refusal}" in table.summary()
+    shown = " ".join(table.summary().split())
+    assert " refused " in shown
+    assert refused.refusal in shown
     with pytest.raises(InvalidInput, match="combination that is offered, got none: l2_strength must be greater"):
         dpci.plan_table(**PLAN | {"l2_strength": 1e-5}, budgets=dpci.PureDP(1.0), mechanisms="objective")
 
@@ -47,7 +49,7 @@ def test_what_is_refused_says_why():
 def test_several_domains():
     table = dpci.plan_table(**PLAN, rows=[Ball(1.0), Ball(2.0)], budgets=dpci.PureDP(1.0), mechanisms="objective")
     assert [entry.plan.row_norm for entry in table.entries] == pytest.approx([2**0.5, 5**0.5])
-    assert "ball 2: ball of norm 2" in table.summary()
+    assert "ball 2  ball of norm 2" in table.summary()
     one = dpci.plan_table(**PLAN, row_norm=2.0, budgets=dpci.PureDP(1.0), mechanisms=dpci.OutputPerturbation())
     assert [entry.rows for entry in one.entries] == [Ball(2.0)]
 

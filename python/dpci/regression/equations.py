@@ -1,7 +1,6 @@
 """One regression among the columns of a released moment matrix: its equations, and when they are refused."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,6 +62,21 @@ class GradientNoise:
 
 
 @dataclass(frozen=True, eq=False)
+class CutOff:
+    """Greatest bias that a cap on residuals may cause: their mean excess times the greatest influence of a row."""
+
+    excess: float
+    """Mean of what the cap may cut off unseen."""
+    influence: _F64
+    """Influence of a row on each coefficient, shape (number of coefficients, k + 2)."""
+    record: MomentRecord
+
+    def __call__(self, contrasts: _F64) -> _F64:
+        """Return that of contrasts, one a row."""
+        return self.excess * greatest_influence(self.record, contrasts @ self.influence)
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients and the forms of their errors, in the units of the caller's columns."""
 
@@ -76,8 +90,8 @@ class Solution:
     """Variance of that estimate over its square, from the number of records and the noise; 0 if it is robust."""
     classical: _F64
     """Sampling covariance under equal variances."""
-    cut_off: Callable[[_F64], _F64]
-    """Greatest bias of contrasts, one a row, that the cap on the residuals of a gradient may cause."""
+    cut_off: CutOff
+    """Greatest bias of contrasts that the cap on the residuals of a gradient may cause."""
     residual_noise: float
     """With a robust covariance: standard deviation of a sampling variance over its ``gain``."""
     residual_variance: float
@@ -217,7 +231,6 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     else:
         sampling, residual_noise = None, 0.0
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
-    cut_off = 0.0 if gradient is None else gradient.cut_off
     hessian = rows @ record.matrix @ rows.T + 0.5 * strength * np.eye(len(rows))
     influence = back @ np.linalg.solve(hessian, rows)
     return Solution(
@@ -227,7 +240,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         error_norm2=found["error_norm2"],
         sampling=classical if sampling is None else sampling,
         classical=classical,
-        cut_off=lambda contrasts: cut_off * greatest_influence(record, contrasts @ influence),
+        cut_off=CutOff(0.0 if gradient is None else gradient.cut_off, influence, record),
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),
