@@ -13,7 +13,7 @@ use crate::{Error, Result};
 const MARGIN: f64 = 2.0;
 
 /// Mean excess over the cap of tails that fall as fast as t^(-5/2), over the cap times the threshold: .31, and room for the noise in the share
-/// (docs/proofs/linear_regression.md, "Refined coefficients").
+/// (`docs/proofs/linear_regression.md`, "Refined coefficients").
 const UNSEEN: f64 = 1.0 / 3.0;
 
 /// Noise alone shows records at an empty level with this probability. The cap is then too large, which only adds noise.
