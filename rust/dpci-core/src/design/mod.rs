@@ -218,7 +218,7 @@ impl<'a> Design<'a> {
     /// The check alone, for a caller who wants bad data refused before paying for a release.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Same as for [`Self::new`].
     pub fn check(
         mut rows: Rows<'_>,
         targets: &[f64],

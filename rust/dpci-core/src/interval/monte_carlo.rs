@@ -101,8 +101,8 @@ pub fn monte_carlo(
         .collect()
 }
 
-/// Intervals as of [`monte_carlo`] under noise in the shape of blocks, where `a` has the multipliers of all coordinates, contrast by contrast. Memory is that of all draws of all
-/// contrasts.
+/// Intervals under noise in the shape of blocks, where `a` has the multipliers of all coordinates, contrast by contrast.
+/// Memory is that of all draws of all contrasts.
 fn monte_carlo_of_blocks(
     v: &[f64],
     a: &[f64],

@@ -105,7 +105,7 @@ impl Spec {
     /// released: once they are, the budget is spent. All scales grow with the greatest margin.
     ///
     /// # Errors
-    /// As [`Self::moment_noise`].
+    /// Same as for [`Self::moment_noise`].
     pub(super) fn check_moment_noise(&self) -> Result<()> {
         for radius in [0.0, self.greatest_margin()] {
             self.moment_noise(radius)?;
