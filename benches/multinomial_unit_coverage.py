@@ -18,7 +18,7 @@ BUDGETS = (dpci.PureDP(2.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6))
 ABOUT = (
     "A simulated population has 60,000 persons with one to eight rows that are alike, and three classes.\n"
     "8,000 persons are drawn with replacement; λ = .01. The target is the minimiser over the whole\n"
-    'population. The weights of weighted rows are at most 3 (`weight_bound`). "least" and "greatest" are\n'
+    'population. The weights of weighted rows are at most 3 (their bound). "least" and "greatest" are\n'
     "the coverage of the worst and of the best of 6 parameters (standard error {error} each),\n"
     '"without noise" is the length at a huge budget.'
 )
@@ -84,7 +84,7 @@ def main() -> None:
             rows, whose = people.drawn(np.random.default_rng(seed))
             asked |= {"classes": range(3), "l2_strength": STRENGTH, "seed": seed, "n_threads": 1, "persons": whose}
             if of_weights is people.weights:
-                asked |= {"weights": of_weights[rows], "weight_bound": BOUND}
+                asked |= {"weights": dpci.Weights(of_weights[rows], bound=BOUND)}
             return dpci.multinomial.fit(people.X[rows], people.codes[rows], **asked).conf_int(level=LEVEL)
 
         free = np.mean([intervals(seed, budget=dpci.ZCDP(1e12)).length for seed in range(10)])

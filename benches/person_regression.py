@@ -13,7 +13,7 @@ from dpci import regression
 N_PERSONS, SLOPES, LEVEL = 2000, np.array([0.6, -0.4]), 0.95
 BUDGETS = (dpci.PureDP(4.0), dpci.ZCDP(1.0), dpci.ApproxDP(4.0, 1e-6), dpci.ZCDP(100.0))
 PANELS = {"10 rows each": (10, 10), "1 to 10 rows": (1, 10)}
-RULES = {"mean": {}, "max_rows=3": {"max_rows": 3}}
+RULES = {"mean": None, "max_rows=3": 3}
 
 
 def panel(seed: int, least: int, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -30,13 +30,13 @@ def panel(seed: int, least: int, most: int) -> tuple[np.ndarray, np.ndarray, np.
     return X, 0.2 + X @ SLOPES + errors, persons
 
 
-def coverage(n_runs: int, sizes: tuple[int, int], budget: dpci.Budget, rule: dict | None) -> list[float]:
+def coverage(n_runs: int, sizes: tuple[int, int], budget: dpci.Budget, **rule: int | None) -> list[float]:
     """Return the share of covered coefficients, that of the worst one, and the mean length; no rule: rows as people."""
     truth = np.array([*SLOPES, 0.2])  # the errors are independent of the columns: of every weighting of the rows
     covered, lengths = [], []
     for seed in range(n_runs):
         X, y, persons = panel(seed, *sizes)
-        ids = {"robust": True} if rule is None else {"persons": persons, **rule}
+        ids = {"persons": dpci.Persons(persons, **rule)} if rule else {"robust": True}
         matrix = regression.release(X, y, budget=budget, bounds=(-1, 1), target_bound=2.5, seed=seed, **ids)
         found = matrix.fit(covariance="robust").conf_int(level=LEVEL)
         covered.append((found.lower <= truth) & (truth <= found.upper))
@@ -56,8 +56,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, sizes in PANELS.items():
         for budget in BUDGETS:
-            cells = [value for rule in RULES.values() for value in coverage(n_runs, sizes, budget, rule)]
-            rows = coverage(n_runs, sizes, budget, None)
+            cells = [value for most in RULES.values() for value in coverage(n_runs, sizes, budget, max_rows=most)]
+            rows = coverage(n_runs, sizes, budget)
             numbers = [f"{value:.3f}" for value in (*cells, rows[0], rows[2])]
             print("|", " | ".join([name, str(budget), *numbers]), "|", flush=True)
 

@@ -36,7 +36,7 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         moments="none",
         neighbors="add_remove",
         n_public=N_RECORDS,
-        contribution="mean" if own < N_ROWS else None,
+        persons=dpci.Persons() if own < N_ROWS else None,
     )
     claim = {"failure_probability": 0.01, "simultaneous": False, "bound": "interpolated"}
     spec = _core.ReportSpec(settings.spec(N_RECORDS, 1), shares=SHARES[kind], **claim)

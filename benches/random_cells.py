@@ -281,10 +281,10 @@ def extra_of(made: Cell, weights: Numbers | None, sizes: Numbers | None) -> dict
     public = {"n_public": made.n} if made.keywords["neighbors"] == "add_remove" else {}
     if sizes is not None:
         ids = np.repeat(np.arange(made.n), sizes.astype(int))
-        return {"persons": ids, "contribution": "mean"} | public
+        return {"persons": ids} | public
     if weights is not None:
         total = made.n * float(np.mean(made.weights))
-        return {"weights": weights, "weight_bound": 1.0, "weight_total": total} | public
+        return {"weights": dpci.Weights(weights, bound=1.0, total=total)} | public
     return public
 
 

@@ -32,7 +32,7 @@ def coverage(n_fits: int, truth: np.ndarray, *, weighted: bool, **keywords: obje
     covered, lengths = [], []
     for seed in range(n_fits):
         survey = dpci.datasets.simulate_survey(N_SAMPLES, seed=seed)
-        more = {"weights": survey.weights, "weight_bound": survey.weight_bound} if weighted else {}
+        more = {"weights": dpci.Weights(survey.weights, bound=survey.weight_bound)} if weighted else {}
         fit = dpci.fit(survey.X, survey.y, l2_strength=STRENGTH, classes=(-1, 1), seed=seed, **more, **keywords)
         found = fit.conf_int(level=LEVEL)
         covered.append((found.lower <= truth) & (truth <= found.upper))

@@ -28,6 +28,7 @@ from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.fit import fit
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
+from dpci.unit import Persons, Weights
 
 __all__ = [
     "GDP",
@@ -49,6 +50,7 @@ __all__ = [
     "NotConverged",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "Persons",
     "PrivacyLeakWarning",
     "PrivateFit",
     "PureDP",
@@ -58,6 +60,7 @@ __all__ = [
     "SeededNoiseWarning",
     "TableUnits",
     "WaldTest",
+    "Weights",
     "errors",
     "fit",
     "losses",

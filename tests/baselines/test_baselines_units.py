@@ -24,9 +24,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 UNITS = {
     "persons": {"persons": WHOSE},
-    "max_rows": {"persons": WHOSE, "max_rows": 4},
-    "weights": {"weights": 3.0 * SHARES, "weight_bound": 3.0},
-    "both": {"persons": WHOSE, "weights": 3.0 * SHARES, "weight_bound": 3.0},
+    "max_rows": {"persons": dpci.Persons(WHOSE, max_rows=4)},
+    "weights": {"weights": dpci.Weights(3.0 * SHARES, bound=3.0)},
+    "both": {"persons": WHOSE, "weights": dpci.Weights(3.0 * SHARES, bound=3.0)},
 }
 
 
@@ -50,7 +50,7 @@ def test_the_limit_of_the_functional_mechanism(unit, loss):
     keywords = {"loss": loss, "l2_strength": STRENGTH, "fit_intercept": False, **classes, **HUGE}
     found = baselines.functional_mechanism(X, y, **keywords, **UNITS[unit])
     shares, n_records = shares_of(unit)
-    divisor = n_records / UNITS[unit].get("weight_bound", 1.0)
+    divisor = n_records / (UNITS[unit]["weights"].bound if "weights" in UNITS[unit] else 1.0)
     q, k = WEIGHTS[loss]
     left = q * X.T @ (shares[:, None] * X) + 0.5 * divisor * STRENGTH * np.eye(D)
     np.testing.assert_allclose(found.params, np.linalg.solve(left, 0.5 * k * X.T @ (shares * y)), atol=1e-6)
@@ -77,7 +77,7 @@ def test_the_minimiser_without_noise(unit):
     keywords = {"loss": "logistic", "l2_strength": STRENGTH, "classes": (-1, 1)}
     found = baselines.non_private(X, y, **keywords, **UNITS[unit])
     shares, n_records = shares_of(unit)
-    divisor = n_records / UNITS[unit].get("weight_bound", 1.0)
+    divisor = n_records / (UNITS[unit]["weights"].bound if "weights" in UNITS[unit] else 1.0)
     Z = np.column_stack([X, np.ones(N)])
 
     def risk(theta):
@@ -124,8 +124,8 @@ def test_no_record_moves_coefficients_further_than_is_paid_for_and_one_does_near
         draw = np.random.default_rng(d)
         claims = []
         for budget in (dpci.PureDP(1.0), dpci.ZCDP(0.5)):
-            persons = {"persons": WHOSE[:4] * 0 + np.arange(4), **({"max_rows": 5} if kind == "max_rows" else {})}
-            counts = {"weights": np.ones(4), "weight_bound": 1.0} if kind == "weights" else persons
+            persons = {"persons": dpci.Persons(np.arange(4), max_rows=5 if kind == "max_rows" else None)}
+            counts = {"weights": dpci.Weights(np.ones(4), bound=1.0)} if kind == "weights" else persons
             said = baselines.functional_mechanism(
                 np.zeros((4, d)),
                 [-1.0, 1.0, -1.0, 1.0],
@@ -223,7 +223,7 @@ def test_records_and_ledgers_say_whom_they_protect():
         # Files of rows are those of earlier versions.
         assert '"persons"' not in plain.to_json().split('"steps"')[0]
         assert baselines.BaselineFit.from_json(plain.to_json()).privacy["unit"] == "row"
-        with pytest.raises(dpci.InvalidInput, match="weight_bound"):
+        with pytest.raises(dpci.InvalidInput, match="bound="):
             release(budget=dpci.PureDP(2.0), weights=SHARES)
-        with pytest.raises(dpci.InvalidInput, match="persons must be given"):
-            release(budget=dpci.PureDP(2.0), max_rows=2)
+        with pytest.raises(dpci.InvalidInput, match="persons must have ids"):
+            release(budget=dpci.PureDP(2.0), persons=dpci.Persons(max_rows=2))

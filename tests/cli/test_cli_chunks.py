@@ -12,7 +12,7 @@ import pytest
 import dpci
 from dpci.cli.commands import fit as _commands
 from dpci.cli.main import main
-from dpci.cli.rows import Counts, Passes, TableRows
+from dpci.cli.rows import Passes, TableRows, UnitOptions
 from dpci.schema import Schema
 from support.people import as_csv, columns, fit_arguments, make_people
 
@@ -113,7 +113,7 @@ def test_each_pass_has_its_bar(people, capsys):
     assert "pass 1" in err
     assert "pass 2" in err
     rows = TableRows(files=(people / "people.csv",), schema=Schema.from_file(people / "people.toml"), chunk_rows=300)
-    passes = Passes(rows, Counts(None, None, None, None, None), progress=False)
+    passes = Passes(rows, UnitOptions(None, None, None, None, None), progress=False)
     assert [len(X) for X, _, _ in passes()] == [300] * 6 + [200]
     assert [len(X) for X, _, _ in passes()] == [300] * 6 + [200]
 

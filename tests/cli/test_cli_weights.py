@@ -42,7 +42,7 @@ def test_a_table_with_weights(files, capsys):
     assert command(folder, "--weights", "w", "--weight-bound", "3", "--weight-total", "620") == 0
     printed = json.loads(capsys.readouterr().out)
     found = dpci.fit(
-        table, schema=SCHEMA, weights="w", weight_bound=3.0, weight_total=620.0, budget=dpci.PureDP(100_000.0),
+        table, schema=SCHEMA, weights=dpci.Weights("w", bound=3.0, total=620.0), budget=dpci.PureDP(100_000.0),
         l2_strength=0.1,
     )  # fmt: skip
     assert [row["estimate"] for row in printed["parameters"]] == pytest.approx(found.params, abs=0.01)
@@ -61,7 +61,7 @@ def test_chunks_with_weights(files, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--weights", "w"), "weight_bound, the greatest weight"),
+        (("--weights", "w"), "--weight-bound, the greatest weight"),
         (("--weight-bound", "3"), "weights must be given"),
         (("--weights", "w", "--weight-bound", "1"), "at most weight_bound=1"),
         (("--weights", "v", "--weight-bound", "3"), "'v'"),

@@ -162,7 +162,7 @@ def test_plan_predicts_noise_and_lengths(files):
         (("--projection", "floor"), "--projection"),
         (("--max-rows", "2"), "--max-rows must go with --persons"),
         (("--persons", "age", "--weights", "age", "--weight-bound", "60"), "persons"),
-        (("--weights", "age"), "weight_bound"),
+        (("--weights", "age"), "--weight-bound"),
         (("--classes", "walk,car"), "three"),
         (("--classes", "walk,car,car"), "several"),
         (("--classes", "walk,car,ship"), "ship"),

@@ -87,12 +87,12 @@ def pairs(name, rng, max_rows):
 
 
 @by_loss
-@pytest.mark.parametrize("rule", [{"contribution": "mean"}, {"max_rows": 3}], ids=["mean", "max_rows"])
+@pytest.mark.parametrize("rule", [dpci.Persons(), dpci.Persons(max_rows=3)], ids=["mean", "max_rows"])
 def test_no_person_moves_more_and_some_move_that_much(name, rule):
-    gradients, hessians = pairs(name, np.random.default_rng(5), rule.get("max_rows"))
+    gradients, hessians = pairs(name, np.random.default_rng(5), rule.max_rows)
     for relation in ("replace_one", "add_remove"):
-        pure, gaussian = (steps(name, relation, budget, **rule) for budget in (dpci.PureDP(3.0), dpci.ZCDP(2.0)))
-        separate = steps(name, relation, dpci.ZCDP(2.0), moments="separate", **rule)
+        pure, gaussian = (steps(name, relation, budget, persons=rule) for budget in (dpci.PureDP(3.0), dpci.ZCDP(2.0)))
+        separate = steps(name, relation, dpci.ZCDP(2.0), moments="separate", persons=rule)
         # What the joint release of the moments weights the Hessian by: the ratio of the two scales of noise.
         weight = pure["moments"].scale / pure["moments"].hessian_scale
         alpha = gaussian["moments"].scale / gaussian["moments"].hessian_scale
@@ -130,7 +130,7 @@ def test_no_person_moves_the_minimiser_more(name):
 
     plan = dpci.plan(
         n_samples=n, n_features=DIM, budget=dpci.ZCDP(1.0), l2_strength=strength, loss=LOSSES[name], mechanism="output",
-        row_norm=ROW_NORM, fit_intercept=False, moments="none", contribution="mean",
+        row_norm=ROW_NORM, fit_intercept=False, moments="none", persons=dpci.Persons(),
     )  # fmt: skip
     greatest = 0.0
     for _ in range(40):
@@ -240,7 +240,7 @@ def test_the_price_of_persons_is_small():
     ):
         row, person = (
             dpci.plan(n_samples=5000, n_features=10, budget=budget, l2_strength=0.01, mechanism=mechanism, **rule)
-            for rule in ({}, {"contribution": "mean"})
+            for rule in ({}, {"persons": dpci.Persons()})
         )
         assert 1.0 <= person.steps[0].scale / row.steps[0].scale < 1.02
 

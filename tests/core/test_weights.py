@@ -25,8 +25,7 @@ def steps(name, relation, budget, mechanism="objective", **keywords):
         row_norm=ROW_NORM,
         fit_intercept=False,
         neighbors=relation,
-        weight_bound=BOUND,
-        weight_total=TOTAL,
+        weights=dpci.Weights(bound=BOUND, total=TOTAL),
         **keywords,
     )
     return {step.step: step for step in plan.steps}
@@ -117,7 +116,7 @@ def test_no_weighted_record_moves_the_minimiser_more(name):
 
     plan = dpci.plan(
         n_samples=n, n_features=DIM, budget=dpci.ZCDP(1.0), l2_strength=strength, loss=LOSSES[name], mechanism="output",
-        row_norm=ROW_NORM, fit_intercept=False, moments="none", weight_bound=bound, weight_total=total,
+        row_norm=ROW_NORM, fit_intercept=False, moments="none", weights=dpci.Weights(bound=bound, total=total),
     )  # fmt: skip
     greatest = 0.0
     for _ in range(60):
@@ -138,7 +137,7 @@ def test_pure_objective_perturbation_of_one_parameter(name):
     n, strength, total, epsilon = 3, 2.0, 6.0, 1.5
     plan = dpci.plan(
         n_samples=n, n_features=1, budget=dpci.PureDP(epsilon), l2_strength=strength, loss=LOSSES[name], row_norm=1.0,
-        fit_intercept=False, moments="none", weight_bound=BOUND, weight_total=total,
+        fit_intercept=False, moments="none", weights=dpci.Weights(bound=BOUND, total=total),
     )  # fmt: skip
     scale, grid, greatest = plan.steps[0].scale, np.linspace(-6.0, 6.0, 1001), 0.0
     divisor = total / BOUND

@@ -60,7 +60,6 @@ class Case:
         self.core = self.loss.to_core()
         self.is_persons, self.max_rows = RULES[rule]
         self.targets = targets_of(self.core)
-        counts = {"contribution": "mean"} if rule == "mean" else {"max_rows": self.max_rows}
         self.keywords = {
             "l2_strength": 3.0,
             "loss": self.loss,
@@ -68,9 +67,8 @@ class Case:
             "row_norm": ROW_NORM,
             "fit_intercept": False,
             "neighbors": neighbors,
-            "weight_bound": BOUND,
-            "weight_total": BOUND * N,  # so that N divides shares
-            **(counts if self.is_persons else {}),
+            "weights": dpci.Weights(bound=BOUND, total=BOUND * N),  # so that N divides shares
+            "persons": dpci.Persons(max_rows=self.max_rows) if self.is_persons else None,
         }
         plans = [
             dpci.plan(n_samples=N, n_features=DIM, budget=budget, moments="separate", **self.keywords)

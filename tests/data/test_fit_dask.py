@@ -301,16 +301,16 @@ def test_persons_and_weights_beside_partitions():
     ids, weights = np.sort(rng.integers(0, N // 3, size=N)), rng.uniform(0.0, 2.0, size=N)
     cuts = [0, *(int(np.searchsorted(ids, share * N // 12)) for share in (1, 2)), N]
     sizes = tuple(np.diff(cuts).tolist())
-    keywords = {**SETTINGS, "weight_bound": 2.0}
-    whole = dpci.fit(X, Y, persons=ids, weights=weights, **keywords)
+    whole = dpci.fit(X, Y, persons=ids, weights=dpci.Weights(weights, bound=2.0), **SETTINGS)
 
     def cut(values):
         return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
-    found = dpci.fit(cut(X), cut(Y), persons=cut(ids), weights=cut(weights), **keywords)
+    weighing = dpci.Weights(cut(weights), bound=2.0)
+    found = dpci.fit(cut(X), cut(Y), persons=cut(ids), weights=weighing, **SETTINGS)
     assert found.n_samples == whole.n_samples < N
     np.testing.assert_allclose(found.params, whole.params, rtol=0, atol=1e-12)
     with pytest.raises(InvalidInput, match="all of their rows in one part"):
-        dpci.fit(cut(X), cut(Y), persons=cut(ids[::-1] % ids[sizes[0]]), weights=cut(weights), **keywords)
+        dpci.fit(cut(X), cut(Y), persons=cut(ids[::-1] % ids[sizes[0]]), weights=weighing, **SETTINGS)
     with pytest.raises(InvalidInput, match="persons must be a Dask array or series"):
         dpci.fit(cut(X), cut(Y), persons=ids, **SETTINGS)

@@ -235,12 +235,14 @@ def block(values):
 
 
 def estimator(w, **fit):
-    return PrivateLogisticRegression(epsilon=2.0, seed=1, classes=(-1, 1), weight_bound=1.0).fit(w(X), w(LABELS), **fit)
+    return PrivateLogisticRegression(epsilon=2.0, seed=1, classes=(-1, 1), weights=dpci.Weights(bound=1.0)).fit(
+        w(X), w(LABELS), **fit
+    )
 
 
 PLACES = {
     "fit": lambda w: dpci.fit(w(X), w(LABELS), persons=w(P), **PUBLIC).params,
-    "weights": lambda w: dpci.fit(w(X), w(LABELS), weights=w(W), weight_bound=1.0, **PUBLIC).params,
+    "weights": lambda w: dpci.fit(w(X), w(LABELS), weights=dpci.Weights(w(W), bound=1.0), **PUBLIC).params,
     "parts": lambda w: dpci.fit(dpci.Chunks(lambda: ((w(X[k]), w(LABELS[k])) for k in PARTS)), **PUBLIC).params,
     "fit_many": lambda w: dpci.fit_many({"a": (w(X), w(LABELS))}, **PUBLIC)["a"].params,
     "predict": lambda w: dpci.fit(X, LABELS, **PUBLIC).predict(w(X)),
@@ -250,7 +252,7 @@ PLACES = {
     ),
     "matrix": lambda w: (
         dpci.regression.release(
-            w(X), w(R), persons=w(P), weights=w(W), weight_bound=1.0, robust=True, target_bound=(-4, 4), **MATRIX
+            w(X), w(R), persons=w(P), weights=dpci.Weights(w(W), bound=1.0), robust=True, target_bound=(-4, 4), **MATRIX
         )
         .fit()
         .params
@@ -305,5 +307,7 @@ def test_arrays_of_the_array_api_are_read_from_the_processor_alone(place):
 @pytest.mark.parametrize("what", ["X", "y", "persons", "weights"])
 def test_another_device_is_refused_for_every_argument(what):
     data = {"X": X, "y": LABELS, "persons": P, "weights": W}
+    data[what] = Tensor(data[what], (2, 0))
+    weights = dpci.Weights(data.pop("weights"), bound=1.0)
     with pytest.raises(dpci.InvalidInput, match=f"^{what} must be in the memory of the processor"):
-        dpci.fit(**{**data, what: Tensor(data[what], (2, 0))}, weight_bound=1.0, **PUBLIC)
+        dpci.fit(**data, weights=weights, **PUBLIC)

@@ -54,7 +54,7 @@ def test_a_csv_file_is_its_table(tmp_path):
 def test_csv_files_have_weights_as_texts(tmp_path):
     path = tmp_path / "people.csv"
     TABLE.to_csv(path, index=False)
-    weighted = {"weights": "w", "weight_bound": 2.0, "seed": 1, **KEYWORDS}
+    weighted = {"weights": dpci.Weights("w", bound=2.0), "seed": 1, **KEYWORDS}
     theirs = dpci.fit(TABLE, **weighted)
     source = dpci.Chunks.from_csv(path, schema=SCHEMA, beside=("w", "pid"), chunk_rows=50)
     np.testing.assert_allclose(dpci.fit(source, **weighted).params, theirs.params, atol=1e-12)
@@ -163,7 +163,7 @@ def test_parquet_files_have_weights_too(tmp_path):
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for path, part in zip(paths, (TABLE[:cut], TABLE[cut:]), strict=True):
         part.to_parquet(path, index=False)
-    weighted = {"weights": "w", "weight_bound": 2.0, "seed": 1, **KEYWORDS}
+    weighted = {"weights": dpci.Weights("w", bound=2.0), "seed": 1, **KEYWORDS}
     source = dpci.Chunks.from_parquet(paths, schema=SCHEMA, beside=("pid", "w"), chunk_rows=30)
     ours = dpci.fit(source, **weighted)
     np.testing.assert_allclose(ours.params, dpci.fit(TABLE, **weighted).params, atol=1e-12)

@@ -43,17 +43,18 @@ def assert_equal(ours, theirs):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_parts_are_the_whole(mechanism, rule, weighted):
     keywords = {**SETTINGS, "mechanism": mechanism, **rule}
-    if weighted:
-        keywords["weight_bound"] = 2.0
+    max_rows = keywords.pop("max_rows", None)
     columns = {"w": W} if weighted else {}
-    ours = dpci.fit(dpci.Chunks(chunks(**columns)), persons="id", **keywords, weights="w" if weighted else None)
-    assert_equal(ours, dpci.fit(X, Y, persons=IDS, **keywords, weights=W if weighted else None))
+    of_parts, of_table = ({"weights": dpci.Weights(w, bound=2.0)} if weighted else {} for w in ("w", W))
+    parts = dpci.Chunks(chunks(**columns))
+    ours = dpci.fit(parts, persons=dpci.Persons("id", max_rows=max_rows), **keywords, **of_parts)
+    assert_equal(ours, dpci.fit(X, Y, persons=dpci.Persons(IDS, max_rows=max_rows), **keywords, **of_table))
 
 
 def test_weights_alone():
     cut = [(x, y, {"w": beside["w"]}) for x, y, beside in chunks(w=W)]
-    ours = dpci.fit(dpci.Chunks(cut), weights="w", weight_bound=2.0, **SETTINGS)
-    theirs = dpci.fit(X, Y, weights=W, weight_bound=2.0, **SETTINGS)
+    ours = dpci.fit(dpci.Chunks(cut), weights=dpci.Weights("w", bound=2.0), **SETTINGS)
+    theirs = dpci.fit(X, Y, weights=dpci.Weights(W, bound=2.0), **SETTINGS)
     assert ours.n_samples == N
     np.testing.assert_allclose(ours.params, theirs.params, rtol=0, atol=1e-12)
 
@@ -135,11 +136,11 @@ def relabelled():
 
 
 @pytest.mark.parametrize("change", [other_cut, swapped, relabelled])
-@pytest.mark.parametrize("rule", [{}, {"max_rows": 40}], ids=str)
+@pytest.mark.parametrize("persons", ["id", dpci.Persons("id", max_rows=40)], ids=str)
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_passes_with_other_persons_are_refused(change, rule, at):
+def test_passes_with_other_persons_are_refused(change, persons, at):
     with pytest.raises(InvalidInput, match="every pass over a source must find the same rows"):
-        dpci.fit(changing(change, at), persons="id", **rule, **SETTINGS)
+        dpci.fit(changing(change, at), persons=persons, **SETTINGS)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -153,7 +154,7 @@ def test_passes_with_other_weights_are_refused(first):
         return chunks(w=other)
 
     with pytest.raises(InvalidInput, match="every pass over a source must find the same rows"):
-        dpci.fit(dpci.Chunks(source), persons="id", weights="w", weight_bound=3.0, **SETTINGS)
+        dpci.fit(dpci.Chunks(source), persons="id", weights=dpci.Weights("w", bound=3.0), **SETTINGS)
 
 
 KINDS = [

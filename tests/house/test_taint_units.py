@@ -14,7 +14,12 @@ from support.taint import D, N, quietly, record_of, tables, tainted
 
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
 COMMON = {"l2_strength": 0.5, "on_violation": "clip"}
-WEIGHTED = {"weight_bound": 2.0}
+
+
+def weighed(weights, total=None):
+    return dpci.Weights(weights, bound=2.0, total=total)
+
+
 AXES = [Bins(column, 2, -0.5, 0.5) for column in range(D)]
 CHOICE = (r".*\.(index|l2_strength|noise_scale)", r".*\.(steps|seals|releases)\..*")
 
@@ -32,57 +37,59 @@ def people():
 
 
 def fit(X, y, ids, weights, **keywords):
-    given = {"weights": weights, **WEIGHTED} if keywords.pop("weighted", True) else {}
-    return dpci.fit(X, y, persons=ids, **{"budget": PURE, **COMMON, **given, **keywords})
+    weighing = weighed(weights, total=keywords.pop("total", None))
+    given = {"weights": weighing} if keywords.pop("weighted", True) else {}
+    persons = dpci.Persons(ids, max_rows=keywords.pop("max_rows", None))
+    return dpci.fit(X, y, persons=persons, **{"budget": PURE, **COMMON, **given, **keywords})
 
 
 def in_parts(X, y, ids, weights):
     return dpci.fit(
         dpci.Chunks([(X[:0], y[:0], {"id": ids[:0], "w": weights[:0]}), (X, y, {"id": ids, "w": weights})]),
-        persons="id", weights="w", budget=dpci.ZCDP(0.5), **COMMON, **WEIGHTED,
+        persons="id", weights=weighed("w"), budget=dpci.ZCDP(0.5), **COMMON,
     )  # fmt: skip
 
 
 RELEASES = {
     "fit": (lambda *rows: fit(*rows, weighted=False), FIT),
     "weighted": (fit, FIT),
-    "total": (lambda *rows: fit(*rows, budget=APPROX, weight_total=250.0), FIT),
+    "total": (lambda *rows: fit(*rows, budget=APPROX, total=250.0), FIT),
     "max_rows": (lambda *rows: fit(*rows, budget=dpci.ZCDP(0.5), mechanism="output", max_rows=3), FIT),
     "add_remove": (lambda *rows: fit(*rows, neighbors="add_remove", n_public=N, weighted=False), FIT),
     "parts": (in_parts, FIT),
     "multinomial": (
         lambda X, y, ids, weights: dpci.multinomial.fit(
-            X, np.where(y, "a", "b"), classes=("a", "b", "c"), budget=PURE, persons=ids, weights=weights, **COMMON,
-            **WEIGHTED,
+            X, np.where(y, "a", "b"), classes=("a", "b", "c"), budget=PURE, persons=ids,
+            weights=weighed(weights), **COMMON,
         ),
         tuple(rf"\.fit{pattern}" for pattern in FIT),
     ),
     "moment matrix": (
-        lambda X, y, ids, weights: taint.moment_matrix(X, y, persons=ids, weights=weights, **WEIGHTED),
+        lambda X, y, ids, weights: taint.moment_matrix(X, y, persons=ids, weights=weighed(weights)),
         taint.OF_THE_MATRIX,
     ),
     "report": (
         lambda X, y, ids, weights: dpci.per_instance.report(
-            X, y, persons=ids, weights=weights, budget=APPROX, n_public=N, **COMMON, **WEIGHTED
+            X, y, persons=ids, weights=weighed(weights), budget=APPROX, n_public=N, **COMMON
         ),
         REPORT,
     ),
     "functional": (
         lambda X, y, ids, weights: functional_mechanism(
-            X, y, persons=ids, weights=weights, budget=APPROX, loss="logistic", on_violation="clip", **WEIGHTED
+            X, y, persons=ids, weights=weighed(weights), budget=APPROX, loss="logistic", on_violation="clip"
         ),
         (SEALED,),
     ),
     "histogram": (
         lambda X, y, ids, weights: projected_histogram(
-            X, y, persons=ids, weights=weights, budget=PURE, loss="logistic", l2_strength=0.5, axes=AXES, **WEIGHTED
+            X, y, persons=ids, weights=weighed(weights), budget=PURE, loss="logistic", l2_strength=0.5, axes=AXES
         ),
         (SEALED,),
     ),
     "tuning": (
         lambda X, y, ids, weights: dpci.tuning.tune(
-            X, y, persons=ids, weights=weights, budget=dpci.PureDP(4.0), on_violation="clip", validation_radius=1.0,
-            candidates=[{"l2_strength": 0.5}, {"l2_strength": 1.0}], **WEIGHTED,
+            X, y, persons=ids, weights=weighed(weights), budget=dpci.PureDP(4.0), on_violation="clip",
+            validation_radius=1.0, candidates=[{"l2_strength": 0.5}, {"l2_strength": 1.0}],
         ),
         (*TUNING, *CHOICE),
     ),

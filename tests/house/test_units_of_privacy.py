@@ -1,6 +1,7 @@
 """Every function that takes records, as docs/persons.md lists them: persons, weights and parts are never ignored."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,8 @@ def many(X, y, persons=None, weights=None, **keywords):
     halves = slice(0, N // 2), slice(N // 2, N)
 
     def of_halves(values):
+        if isinstance(values, dpci.Weights):
+            return {key: replace(values, values=half) for key, half in of_halves(values.values).items()}
         return None if values is None else {key: values[half] for key, half in zip("ab", halves, strict=True)}
 
     groups = {key: (X[half], y[half]) for key, half in zip("ab", halves, strict=True)}
@@ -54,10 +57,10 @@ def strata(X, _, **keywords):
     return dpci.fit_strata(table, schema=SCHEMA, **STRATA, **FIT, **keywords)["u"]
 
 
-def estimators(X, y, *, weights=None, weight_bound=None, **keywords):
+def estimators(X, y, *, weights=None, **keywords):
     """Each kind of estimator; the last one's result."""
     sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
-    public = {"epsilon": 30.0, "weight_bound": weight_bound}
+    public = {"epsilon": 30.0, "weights": weights and weights.public}
     labels = [Y, Y, C, T, T, np.abs(T)] if isinstance(X, np.ndarray) else [y] * 6
     for model, target in zip(
         [
@@ -71,15 +74,16 @@ def estimators(X, y, *, weights=None, weight_bound=None, **keywords):
         labels,
         strict=True,
     ):
-        model.fit(X, target, weights, **keywords)
+        model.fit(X, target, weights and weights.values, **keywords)
     return model.result_
 
 
-def search(X, y, *, weights=None, weight_bound=None, **keywords):
+def search(X, y, *, weights=None, **keywords):
     sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
-    model = sklearn.PrivateLogisticRegression(epsilon=6.0, weight_bound=weight_bound, **CLASSES)
+    model = sklearn.PrivateLogisticRegression(epsilon=6.0, weights=weights and weights.public, **CLASSES)
     grid = {"l2_strength": [1.0, 2.0]}
-    found = sklearn.PrivateGridSearch(model, grid, validation_radius=1.0).fit(X, y, weights, **keywords)
+    values = weights and weights.values
+    found = sklearn.PrivateGridSearch(model, grid, validation_radius=1.0).fit(X, y, values, **keywords)
     return found.result_.result
 
 
@@ -170,7 +174,7 @@ def test_what_is_said_is_what_happens(name, what, said):
         with pytest.raises((TypeError, ValueError), match=r"Chunks|rows in parts"):  # InvalidInput is a ValueError
             call(chunks, Y if "sklearn" in name else None)
         return
-    given = {"persons": IDS} if what == "persons" else {"weights": WEIGHTS, "weight_bound": 2.0}
+    given = {"persons": IDS} if what == "persons" else {"weights": dpci.Weights(WEIGHTS, bound=2.0)}
     if said == "no":
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{what}'"):
             call(X, Y, **given)

@@ -19,17 +19,18 @@ def sample(seed, n=600):
     return X, np.where(slope * X[:, 0] + rng.logistic(size=len(ids)) > 0, 1, -1), ids
 
 
-def fit(seed, *, rows=False, **keywords):
+def fit(seed, *, rows=False, max_rows=None, **keywords):
     X, y, ids = sample(seed)
-    whose = {} if rows else {"persons": ids}
+    whose = {} if rows else {"persons": dpci.Persons(ids, max_rows=max_rows)}
     given = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": seed, **whose, **keywords}
     return dpci.fit(X, y, **given)
 
 
-def release(seed, **keywords):
+def release(seed, *, max_rows=None, **keywords):
     X, y, ids = sample(seed)
+    persons = dpci.Persons(ids, max_rows=max_rows)
     return dpci.regression.release(
-        X, 1.0 * y, persons=ids, budget=dpci.ZCDP(1e6), robust=True, seed=seed, **keywords
+        X, 1.0 * y, persons=persons, budget=dpci.ZCDP(1e6), robust=True, seed=seed, **keywords
     ).fit()
 
 
@@ -56,8 +57,8 @@ def test_rows_are_persons_of_one_row():
 def test_weights_that_were_lowered_to_two_bounds_are_refused(make):
     weights = np.random.default_rng(5).uniform(0.0, 3.0, len(sample(1)[1])), np.ones(len(sample(2)[1]))
     clipped = {"on_violation": "clip"}
-    low, high = (make(1, weights=weights[0], weight_bound=bound, **clipped) for bound in (1.0, 3.0))
-    with pytest.raises(InvalidInput, match=r"weight_bound, to which weights were lowered, .* got 1\.0 and 3\.0"):
+    low, high = (make(1, weights=dpci.Weights(weights[0], bound=bound), **clipped) for bound in (1.0, 3.0))
+    with pytest.raises(InvalidInput, match=r"bound of weights, to which they were lowered, .* got 1\.0 and 3\.0"):
         dpci.compare(low, high)
-    same = make(2, weights=weights[1], weight_bound=3.0, **clipped)
+    same = make(2, weights=dpci.Weights(weights[1], bound=3.0), **clipped)
     assert np.isfinite(dpci.compare(high, same).std_errors).all()

@@ -113,8 +113,8 @@ def test_without_noise_a_fit_minimises_the_risk_of_persons_and_has_cluster_robus
     total = 400.0
     found = dpci.fit(
         X, y, loss=loss, radius=radius, mechanism=mechanism, budget=dpci.PureDP(1e9), l2_strength=STRENGTH, seed=1,
-        classes=(-1, 1) if loss.to_core().target_bounds is None else None, persons=IDS, max_rows=max_rows,
-        weights=WEIGHTS, weight_bound=BOUND, weight_total=total, row_norm=1.0,
+        classes=(-1, 1) if loss.to_core().target_bounds is None else None, persons=dpci.Persons(IDS, max_rows=max_rows),
+        weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total), row_norm=1.0,
     )  # fmt: skip
 
     def gradient(theta):

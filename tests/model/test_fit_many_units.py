@@ -26,14 +26,20 @@ TABLES = {key: table(300 + 50 * k) for k, key in enumerate(KEYS)}
 GROUPS = {key: (X, y) for key, (X, y, _) in TABLES.items()}
 IDS = {key: ids + 1000 * k for k, (key, (_, _, ids)) in enumerate(TABLES.items())}
 WEIGHTS = {key: _RNG.uniform(0.0, 2.0, len(ids)) for key, ids in IDS.items()}
-WEIGHTED = {"weights": WEIGHTS, "weight_bound": 2.0}
+
+
+def weighted(bound=2.0, totals=lambda _: None):
+    """The weights of every group."""
+    return {"weights": {key: dpci.Weights(w, bound=bound, total=totals(key)) for key, w in WEIGHTS.items()}}
+
+
 CASES = {
     "persons": {"persons": IDS},
-    "first rows": {"persons": IDS, "max_rows": 2},
-    "weights": WEIGHTED,
-    "both": {"persons": IDS, **WEIGHTED},
-    "totals": {"persons": IDS, **WEIGHTED, "weight_total": {key: 400.0 + k for k, key in enumerate(KEYS)}},
-    "one total": {**WEIGHTED, "weight_total": 500.0},
+    "first rows": {"persons": {key: dpci.Persons(ids, max_rows=2) for key, ids in IDS.items()}},
+    "weights": weighted(),
+    "both": {"persons": IDS, **weighted()},
+    "totals": {"persons": IDS, **weighted(totals=lambda key: 400.0 + KEYS.index(key))},
+    "one total": weighted(totals=lambda _: 500.0),
 }
 
 
@@ -107,14 +113,16 @@ REFUSED = {
     "a name": ({"persons": "id"}, "persons must be a mapping from the keys of groups, got str"),
     "names": ({"persons": dict.fromkeys(KEYS, "id")}, "persons must be an array of ids without a schema"),
     "no ids": ({"persons": {key: IDS[key] for key in KEYS[1:]}}, "an entry for each group and no other, got none for"),
-    "no total": ({**WEIGHTED, "weight_total": {"north": 400.0}}, "an entry for each group"),
+    "no weights": ({"weights": {"north": dpci.Weights(WEIGHTS["north"], bound=2.0)}}, "an entry for each group"),
+    "one without ids": ({"persons": {**IDS, "north": None}}, "an entry for each group and no other, got None"),
     "other ids": ({"persons": {**IDS, "p-771": IDS["north"]}}, "got one for another key"),
     "too few": ({"persons": {**IDS, "south": IDS["south"][1:]}}, "one id for each of the"),
-    "no bound": ({"weights": WEIGHTS}, "weight_bound, the greatest weight"),
-    "no weights": ({"weight_bound": 3.0}, "weights must be given with weight_bound"),
-    "no persons": ({"max_rows": 2}, "persons must be given with contribution or max_rows"),
-    "heavy": ({"weights": WEIGHTS, "weight_bound": 1.0}, "weights"),
-    "a total below the bound": ({**WEIGHTED, "weight_total": 1.0}, "weight_bound"),
+    "no bound": ({"weights": WEIGHTS}, r"weights must be dpci.Weights\(values, bound=...\)"),
+    "no mapping": ({"weights": dpci.Weights(bound=3.0)}, "weights must be a mapping from the keys of groups"),
+    "no values": ({"weights": dict.fromkeys(KEYS, dpci.Weights(bound=3.0))}, "weights must have values"),
+    "no persons": ({"persons": dict.fromkeys(KEYS, dpci.Persons(max_rows=2))}, "persons must have ids"),
+    "heavy": (weighted(bound=1.0), "weights"),
+    "a total below the bound": (weighted(totals=lambda _: 1.0), "weight_bound"),
 }
 
 

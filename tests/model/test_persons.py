@@ -64,7 +64,13 @@ def test_without_noise_a_fit_is_the_mean_over_persons_with_cluster_robust_errors
     for max_rows, neighbors in itertools.product([None, 3], ["replace_one", "add_remove"]):
         public = {"n_public": N} if neighbors == "add_remove" else {}
         found = quiet(
-            X, y, budget=budget, mechanism=mechanism, persons=ids, max_rows=max_rows, neighbors=neighbors, **public
+            X,
+            y,
+            budget=budget,
+            mechanism=mechanism,
+            persons=dpci.Persons(ids, max_rows=max_rows),
+            neighbors=neighbors,
+            **public,
         )
         params, hessian, covariance = exact(X, y, ids, 0.05, max_rows)
         if neighbors == "add_remove":  # a second moment, from which no mean is subtracted
@@ -114,7 +120,7 @@ def test_one_row_a_person_is_a_row():
     X, y = X[:N], y[:N]
     for budget, mechanism in itertools.product((dpci.PureDP(1e7), dpci.ZCDP(1e7)), ("objective", "output")):
         rows = quiet(X, y, budget=budget, mechanism=mechanism)
-        persons = quiet(X, y, budget=budget, mechanism=mechanism, persons=np.arange(N)[::-1], max_rows=1)
+        persons = quiet(X, y, budget=budget, mechanism=mechanism, persons=dpci.Persons(np.arange(N)[::-1], max_rows=1))
         assert persons.params == pytest.approx(rows.params, abs=2e-3)
         assert persons.gradient_cov == pytest.approx(rows.gradient_cov, abs=2e-4)
         assert persons.hessian == pytest.approx(rows.hessian, abs=2e-4)
@@ -197,7 +203,7 @@ def test_an_index_that_disagrees_with_a_table_is_refused():
     other = pandas.Series(ids, index=np.arange(len(ids))[::-1])
     ledger = dpci.Ledger(dpci.PureDP(10.0))
     common = {"schema": described, "budget": dpci.PureDP(1.0), "ledger": ledger}
-    for given in ({"persons": other}, {"weights": other * 0.0, "weight_bound": 1.0}):
+    for given in ({"persons": other}, {"weights": dpci.Weights(other * 0.0, bound=1.0)}):
         with pytest.raises(InvalidInput, match=f"the index of {next(iter(given))} must be that of X"):
             dpci.fit(frame, **given, l2_strength=1.0, **common)
         with pytest.raises(InvalidInput, match="the index"):
@@ -227,12 +233,8 @@ def test_an_index_that_disagrees_is_refused():
         ({"calibration": "paper"}, "calibration"),
         ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
         ({"loss": "hinge", "mechanism": "output", "moments": "none"}, "hinge"),
-        ({"max_rows": 0}, "max_rows must be at least 1"),
-        ({"max_rows": 2**32}, "max_rows must be below"),
-        ({"contribution": "sum"}, "contribution must be"),
-        ({"contribution": "mean", "max_rows": 2}, "contribution must be None with max_rows"),
-        ({"persons": None, "max_rows": 2}, "persons must be given with"),
-        ({"persons": None, "contribution": "mean"}, "persons must be given with"),
+        ({"persons": dpci.Persons(max_rows=2)}, "persons must have ids where data are read"),
+        ({"persons": dpci.Persons()}, "persons must have ids where data are read"),
         ({"persons": "name"}, "persons must be an array of ids without a schema"),
     ],
 )
@@ -245,9 +247,9 @@ def test_refusals(keywords, message):
 
 def test_a_study_takes_no_rule_without_persons():
     X, y, _ = panel()
-    rule = {"contribution": "mean", "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
+    rule = {"persons": dpci.Persons(), "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.05, "classes": (-1, 1)}
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
-        with pytest.raises(InvalidInput, match="persons must be given with contribution or max_rows"):
+        with pytest.raises(InvalidInput, match="persons must have ids where data are read"):
             function(X, y, **rule)
 
 
@@ -285,7 +287,7 @@ def test_a_schema_that_names_persons_wants_them():
         with pytest.raises(InvalidInput, match=f"the schema names, 'who', got persons='{column}'"):
             dpci.fit({**table, "row": np.arange(len(X))}, persons=column, **keywords)
     with pytest.raises(InvalidInput, match="two columns, got 'who' for both"):
-        dpci.fit(table, persons="who", weights="who", weight_bound=1e3, **keywords)
+        dpci.fit(table, persons="who", weights=dpci.Weights("who", bound=1e3), **keywords)
     encoded = dpci.data.arrays.NamedRows(schema.features(table), schema.names)
     with pytest.raises(InvalidInput, match="encoded already"):
         dpci.fit(encoded, y, persons="who", **keywords)
@@ -325,7 +327,7 @@ def test_a_ledger_pays_and_private_errors_stay_private():
 
 def test_saved_records_of_before_and_contradictions():
     X, y, ids = panel()
-    text = quiet(X, y, persons=ids, max_rows=4).to_json()
+    text = quiet(X, y, persons=dpci.Persons(ids, max_rows=4)).to_json()
     assert '"persons": {"max_rows": 4}' in text or '"persons":{"max_rows":4}' in text.replace(" ", "")
     for old, new in (('"max_rows"', '"most"'), ("tight", "paper"), ('"max_rows": 4', '"max_rows": 0')):
         assert old in text
@@ -335,10 +337,10 @@ def test_saved_records_of_before_and_contradictions():
 
 def test_the_guarantee_counts_persons():
     rule = {"n_samples": 2000, "n_features": 9, "budget": dpci.ApproxDP(1.0, 1e-6), "l2_strength": 0.01}
-    row, person = dpci.plan(**rule).guarantee, dpci.plan(contribution="mean", **rule).guarantee
+    row, person = dpci.plan(**rule).guarantee, dpci.plan(persons=dpci.Persons(), **rule).guarantee
     assert person.delta(1.0) <= 1e-6 * (1 + 1e-9)
     assert person.profile.log_det > row.profile.log_det
-    few = dpci.plan(max_rows=2, **rule).guarantee
+    few = dpci.plan(persons=dpci.Persons(max_rows=2), **rule).guarantee
     assert row.profile.log_det < few.profile.log_det < person.profile.log_det
 
 
@@ -387,13 +389,18 @@ def test_a_plan_with_a_schema_of_persons_is_that_of_the_fit():
     )
     table = {"a": X[:, 0], "b": X[:, 1], "y": y, "who": ids}
     given = {"schema": named, "budget": dpci.PureDP(4.0), "l2_strength": 0.2}
-    for rule in ({}, {"contribution": "mean"}, {"max_rows": 2}):
+    for rule in ({}, {"persons": dpci.Persons()}, {"persons": dpci.Persons(max_rows=2)}):
         plan = dpci.plan(n_samples=200, **rule, **given)
-        fit = dpci.fit(table, persons="who", **rule, **given)
+        max_rows = None if not rule else rule["persons"].max_rows
+        fit = dpci.fit(table, persons=dpci.Persons("who", max_rows=max_rows), **given)
         assert plan.steps[0].to_dict() == fit.privacy["steps"][0]
         assert "n=200 persons, lambda=0.2" in plan.title
         assert str(plan.persons) in plan.summary()
         assert fit.summary().count(str(plan.persons)) == 1
-    with pytest.raises(InvalidInput, match="contribution must be None with max_rows"):
-        dpci.plan(n_samples=200, contribution="mean", max_rows=2, **given)
+    for rule, message in (
+        (dpci.Persons("who"), "persons must have no ids in a plan"),
+        ("who", r"persons must be dpci.Persons\(\) or dpci.Persons\(max_rows=...\) in a plan"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            dpci.plan(n_samples=200, persons=rule, **given)
     assert "persons" not in dpci.plan(n_samples=200, n_features=2, budget=dpci.PureDP(1.0), l2_strength=0.2).summary()

@@ -1,5 +1,7 @@
 """Lengths of intervals that a plan predicts from an earlier fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -97,15 +99,15 @@ PERSONS = np.arange(4000) // 4  # of each half a person has two rows
 @pytest.mark.filterwarnings(*(f"ignore::dpci.{name}Warning" for name in ("MomentNoise", "SeededNoise", "PrivacyLeak")))
 def test_the_predicted_length_with_weights_and_persons_is_that_of_a_study_of_other_rows(halves, budget, counts):
     (X, y), (other_X, other_y) = halves
-    keywords = {"budget": budget, **LIKE, **({} if counts == "persons" else {"weight_bound": 4.0})}
-    weights = [{} if counts == "persons" else {"weights": WEIGHTS[part::2]} for part in range(2)]
+    keywords, bound = {"budget": budget, **LIKE}, {} if counts == "persons" else {"weights": dpci.Weights(bound=4.0)}
+    weights = [{name: replace(one, values=WEIGHTS[part::2]) for name, one in bound.items()} for part in range(2)]
     persons = [{} if counts == "weights" else {"persons": PERSONS[part::2]} for part in range(2)]
     study = dpci.simulate.coverage(
         other_X, other_y, n_replicates=100, n_variability=0, seed=1, **keywords, **weights[1], **persons[1]
     )
     like = dpci.fit(X, y, seed=0, **{**keywords, "budget": dpci.PureDP(1e6)}, **weights[0], **persons[0])
-    unit = {"n_samples": 2000} if counts == "weights" else {"n_samples": 1000, "contribution": "mean"}
-    planned = dpci.plan(**{**ROWS, **unit}, like=like, **keywords)
+    unit = {"n_samples": 2000} if counts == "weights" else {"n_samples": 1000, "persons": dpci.Persons()}
+    planned = dpci.plan(**{**ROWS, **unit}, like=like, **keywords, **bound)
     assert planned.interval_length == pytest.approx(study.mean_length, rel=0.1)
 
 
@@ -114,19 +116,19 @@ def test_what_weights_are_called_does_not_change_the_predicted_length(halves):
     (X, y), _ = halves
     weights, keywords = WEIGHTS[::2], {"budget": dpci.PureDP(1e6), "seed": 0, **LIKE}
     with pytest.warns(dpci.SeededNoiseWarning):
-        ones = dpci.fit(X, y, weights=weights, weight_bound=4.0, **keywords)
+        ones = dpci.fit(X, y, weights=dpci.Weights(weights, bound=4.0), **keywords)
     with pytest.warns(dpci.SeededNoiseWarning):
-        people = dpci.fit(X, y, weights=500.0 * weights, weight_bound=2000.0, weight_total=1e6, **keywords)
+        people = dpci.fit(X, y, weights=dpci.Weights(500.0 * weights, bound=2000.0, total=1e6), **keywords)
     asked = {"n_samples": 4000, "n_features": 6, "budget": dpci.PureDP(1e6), **LIKE}
-    expected = dpci.plan(like=ones, weight_bound=4.0, **asked).interval_length
+    expected = dpci.plan(like=ones, weights=dpci.Weights(bound=4.0), **asked).interval_length
     for like, public in (
-        (people, {"weight_bound": 4.0}),
-        (ones, {"weight_bound": 1000.0, "weight_total": 1e6}),
-        (people, {"weight_bound": 1000.0, "weight_total": 1e6}),
-        (ones, {"weight_bound": 8.0}),  # other noise, of which there is none to speak of
+        (people, {"weights": dpci.Weights(bound=4.0)}),
+        (ones, {"weights": dpci.Weights(bound=1000.0, total=1e6)}),
+        (people, {"weights": dpci.Weights(bound=1000.0, total=1e6)}),
+        (ones, {"weights": dpci.Weights(bound=8.0)}),  # other noise, of which there is none to speak of
     ):
         assert dpci.plan(like=like, **public, **asked).interval_length == pytest.approx(expected, rel=1e-3)
-    fewer = dpci.plan(like=ones, weight_bound=4.0, **{**asked, "n_samples": 1000}).interval_length
+    fewer = dpci.plan(like=ones, weights=dpci.Weights(bound=4.0), **{**asked, "n_samples": 1000}).interval_length
     assert fewer == pytest.approx(2.0 * expected, rel=0.01)
 
 
@@ -135,15 +137,15 @@ def test_what_weights_are_called_does_not_change_the_predicted_length(halves):
 def test_an_earlier_fit_of_another_unit_or_without_weights_is_refused(halves):
     (X, y), _ = halves
     keywords = {"budget": dpci.PureDP(3.0), **LIKE}
-    unit = {"contribution": "mean"}
+    unit = {"persons": dpci.Persons()}
     of_rows, of_persons = dpci.fit(X, y, **keywords), dpci.fit(X, y, persons=PERSONS[::2], **keywords)
-    weighted = dpci.fit(X, y, weights=WEIGHTS[::2], weight_bound=4.0, **keywords)
+    weighted = dpci.fit(X, y, weights=dpci.Weights(WEIGHTS[::2], bound=4.0), **keywords)
     for like, public, match in (
         (of_rows, unit, r"unit of privacy of the plan, a person \(the mean of each person's rows\), got a row"),
         (of_persons, {}, "unit of privacy of the plan, a row, got a person"),
-        (of_persons, {"max_rows": 2}, "unit of privacy of the plan"),
+        (of_persons, {"persons": dpci.Persons(max_rows=2)}, "unit of privacy of the plan"),
         (weighted, {}, "weights of the plan, None, got from 0 to 4"),
-        (of_rows, {"weight_bound": 4.0}, "weights of the plan, from 0 to 4, got None"),
+        (of_rows, {"weights": dpci.Weights(bound=4.0)}, "weights of the plan, from 0 to 4, got None"),
     ):
         with pytest.raises(dpci.InvalidInput, match=match):
             dpci.plan(**ROWS, **keywords, like=like, **public)

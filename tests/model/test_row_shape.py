@@ -34,11 +34,11 @@ def noise(rows, **keywords):
         {"radius": 3.0},
         {"radius": 0.2},
         {"neighbors": "add_remove"},
-        {"neighbors": "add_remove", "n_public": 4000, "weight_bound": 3.0},
-        {"weight_bound": 3.0},
-        {"weight_bound": 3.0, "weight_total": 1e6},
-        {"contribution": "mean"},
-        {"max_rows": 5, "weight_bound": 3.0},
+        {"neighbors": "add_remove", "n_public": 4000, "weights": dpci.Weights(bound=3.0)},
+        {"weights": dpci.Weights(bound=3.0)},
+        {"weights": dpci.Weights(bound=3.0, total=1e6)},
+        {"persons": dpci.Persons()},
+        {"persons": dpci.Persons(max_rows=5), "weights": dpci.Weights(bound=3.0)},
     ],
 )
 def test_it_is_the_domain_with_less_noise(budget, more):
@@ -54,10 +54,10 @@ def test_it_depends_on_no_size():
     assert found == {SCHEMA.rows}
 
 
-@pytest.mark.parametrize("unit", [{}, {"contribution": "mean"}, {"max_rows": 5}])
+@pytest.mark.parametrize("unit", [{}, {"persons": dpci.Persons()}, {"persons": dpci.Persons(max_rows=5)}])
 @pytest.mark.parametrize("bound", [0.5, 1.0, np.nextafter(1.0, 2.0), 3.0, 30.0])
 def test_it_depends_on_no_weights_and_no_persons(unit, bound):
-    assert chosen(weight_bound=bound, **unit) == chosen() == SCHEMA.rows
+    assert chosen(weights=dpci.Weights(bound=bound), **unit) == chosen() == SCHEMA.rows
 
 
 def test_a_fit_with_weights_takes_it():
@@ -65,7 +65,12 @@ def test_a_fit_with_weights_takes_it():
     weights = np.where(np.arange(len(table["age"])) % 2, 2.0, 0.5)
     with pytest.warns(dpci.errors.SeededNoiseWarning):
         result = dpci.fit(
-            table, schema=SCHEMA, weights=weights, weight_bound=3.0, budget=dpci.PureDP(2.0), l2_strength=0.02, seed=1
+            table,
+            schema=SCHEMA,
+            weights=dpci.Weights(weights, bound=3.0),
+            budget=dpci.PureDP(2.0),
+            l2_strength=0.02,
+            seed=1,
         )
     assert result.rows == SCHEMA.rows
 

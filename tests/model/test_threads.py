@@ -216,7 +216,8 @@ keywords = dict(budget=dpci.ZCDP(0.5), l2_strength=0.1, classes=(-1, 1), on_viol
 def fit(k):
     try:
         rows = S if k % 2 else X
-        more = dict(persons=ids) if k % 4 == 0 else dict(weights=weights, weight_bound=1.0) if k % 4 == 2 else dict()
+        more = dict(persons=ids) if k % 4 == 0 else dict()
+        more = dict(weights=dpci.Weights(weights, bound=1.0)) if k % 4 == 2 else more
         result = dpci.fit(rows, y, **more, **keywords)
     except dpci.DpciError as error:
         return type(error).__name__

@@ -9,10 +9,10 @@ import pytest
 from scipy.special import expit
 
 import dpci
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.released.consistency import check_consistent
 from dpci.released.model import record_of
+from dpci.unit import Weights
 
 N, BOUND, STRENGTH, SPLIT = 600, 4.0, 0.05, (0.8, 0.1, 0.1)
 BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
@@ -55,7 +55,7 @@ def test_without_noise_a_fit_is_the_weighted_one_with_design_based_errors(mechan
     for total, neighbors in itertools.product([None, 900.0], ["replace_one", "add_remove"]):
         public = {"n_public": N} if neighbors == "add_remove" else {}
         found = quiet(
-            X, y, budget=budget, mechanism=mechanism, weights=weights, weight_bound=BOUND, weight_total=total,
+            X, y, budget=budget, mechanism=mechanism, weights=dpci.Weights(weights, bound=BOUND, total=total),
             neighbors=neighbors, **public,
         )  # fmt: skip
         params, hessian, scores = exact(X, y, weights, total or N)
@@ -74,7 +74,7 @@ def test_statsmodels_and_linearisation_of_surveys():
     """The weighted logit of statsmodels, and Binder's (1983) linearised errors, to 1e-6 without noise."""
     statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
     X, y, weights = survey(3)
-    found = quiet(X, y, budget=dpci.PureDP(2e8), l2_strength=1e-8, weights=weights, weight_bound=BOUND)
+    found = quiet(X, y, budget=dpci.PureDP(2e8), l2_strength=1e-8, weights=dpci.Weights(weights, bound=BOUND))
     Z = np.column_stack([X, np.ones(N)])
     model = statsmodels.GLM((y + 1) / 2, Z, family=statsmodels.families.Binomial(), freq_weights=weights)
     fitted = model.fit(cov_type="HC0", tol=1e-14, maxiter=200)
@@ -94,7 +94,7 @@ def test_a_survey_has_the_coefficients_of_its_population():
     assert survey.weights.max() == survey.weight_bound
     assert survey.weights.mean() == pytest.approx(1.0, abs=0.03)
     common = {"budget": dpci.ZCDP(1e6), "l2_strength": 1e-3, "projection": "floor"}
-    weighted = quiet(survey.X, survey.y, weights=survey.weights, weight_bound=survey.weight_bound, **common)
+    weighted = quiet(survey.X, survey.y, weights=dpci.Weights(survey.weights, bound=survey.weight_bound), **common)
     plain = quiet(survey.X, survey.y, **common)
     # Of everyone half have either outcome.
     assert abs(weighted.params[-1]) < 0.06
@@ -107,10 +107,10 @@ def test_weights_of_one_are_none_and_scales_cancel():
     for budget, mechanism in itertools.product(BUDGETS, ("objective", "output")):
         same = {"budget": budget, "mechanism": mechanism, "moments": "none", "radius": 50.0}
         plain = quiet(X, y, **same)
-        ones = quiet(X, y, weights=np.ones(N), weight_bound=1.0, **same)
+        ones = quiet(X, y, weights=dpci.Weights(np.ones(N), bound=1.0), **same)
         assert ones.params == pytest.approx(plain.params, abs=1e-6)
         one, other = (
-            quiet(X, y, weights=weights * k, weight_bound=BOUND * k, weight_total=N * k, **same) for k in (1.0, 1024.0)
+            quiet(X, y, weights=dpci.Weights(weights * k, bound=BOUND * k, total=N * k), **same) for k in (1.0, 1024.0)
         )
         assert other.params == pytest.approx(one.params, abs=1e-12)
 
@@ -119,7 +119,7 @@ def test_a_whole_weight_is_so_many_equal_records():
     X, y, _ = survey()
     counts = np.random.default_rng(4).integers(0, 4, N)
     repeated = quiet(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-    weighted = quiet(X, y, weights=counts, weight_bound=3, weight_total=int(counts.sum()))
+    weighted = quiet(X, y, weights=dpci.Weights(counts, bound=3, total=int(counts.sum())))
     assert weighted.params == pytest.approx(repeated.params, abs=1e-3)
     assert weighted.hessian == pytest.approx(repeated.hessian, abs=1e-3)
 
@@ -128,20 +128,29 @@ def test_noise_grows_with_the_bound():
     def plan(**public):
         return dpci.plan(n_samples=5000, n_features=3, budget=dpci.PureDP(1.0), l2_strength=0.05, split=SPLIT, **public)
 
-    plain, twice = plan(), plan(weight_bound=2.0)
+    plain, twice = plan(), plan(weights=dpci.Weights(bound=2.0))
     assert twice.least_l2_strength == pytest.approx(2.0 * plain.least_l2_strength)
-    assert plan(weight_bound=2.0, weight_total=10_000.0).least_l2_strength == pytest.approx(plain.least_l2_strength)
+    assert plan(weights=dpci.Weights(bound=2.0, total=10_000.0)).least_l2_strength == pytest.approx(
+        plain.least_l2_strength
+    )
     assert twice.noise_std_devs[0] > 2.0 * plain.noise_std_devs[0]
-    spent = dpci.plan(n_samples=5000, n_features=3, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.05, weight_bound=3.0)
+    spent = dpci.plan(
+        n_samples=5000, n_features=3, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.05, weights=dpci.Weights(bound=3.0)
+    )
     # The guarantee knows the greater share of the Jacobian.
     assert spent.guarantee.delta(1.0) == pytest.approx(1e-6, rel=1e-3)
 
 
 def test_studies_take_no_bound_alone():
     X, y, _ = survey()
-    rule = {"weight_bound": BOUND, "budget": dpci.PureDP(1.0), "l2_strength": STRENGTH, "classes": (-1, 1)}
+    rule = {
+        "weights": dpci.Weights(bound=BOUND),
+        "budget": dpci.PureDP(1.0),
+        "l2_strength": STRENGTH,
+        "classes": (-1, 1),
+    }
     for function in (dpci.simulate.coverage, dpci.simulate.variability):
-        with pytest.raises(InvalidInput, match="weights must be given with weight_bound"):
+        with pytest.raises(InvalidInput, match="weights must have values where data are read"):
             function(X, y, **rule)
 
 
@@ -149,7 +158,7 @@ def test_persons_with_weights():
     X, y, _ = survey()
     ids = np.arange(N) // 3
     of_persons = np.random.default_rng(5).uniform(0.5, 2.0, N // 3)
-    found = quiet(X, y, persons=ids, weights=of_persons[ids], weight_bound=2.0)
+    found = quiet(X, y, persons=ids, weights=dpci.Weights(of_persons[ids], bound=2.0))
     share = of_persons[ids] / 3.0
     params, hessian, scores = exact(X, y, share, N // 3)
     summed = scores.reshape(N // 3, 3, 3).sum(axis=1)
@@ -165,7 +174,7 @@ def test_persons_with_weights():
 def test_squared_loss_sparse_rows_and_blocks():
     sparse = pytest.importorskip("scipy.sparse")
     X, y, weights = survey()
-    keywords = {"weights": weights, "weight_bound": BOUND}
+    keywords = {"weights": dpci.Weights(weights, bound=BOUND)}
     squared = quiet(X, y / 2, loss="squared", radius=20.0, classes=None, **keywords)
     Z = np.column_stack([X, np.ones(N)])
     gram = (Z.T * (2.0 * weights)) @ Z / N + STRENGTH * np.eye(3)
@@ -182,11 +191,19 @@ def test_a_schema_names_the_column():
     columns = tuple(dpci.schema.NumericColumn(name=name, lower=-1, upper=1) for name in "ab")
     target = dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",))
     described = dpci.schema.Schema(columns=columns, target=target)
-    common = {"schema": described, "budget": dpci.PureDP(100.0), "l2_strength": 0.05, "weight_bound": BOUND, "seed": 2}
-    named, given = (quiet(table, None, classes=None, weights=column, **common) for column in ("w", weights))
+    common = {
+        "schema": described,
+        "budget": dpci.PureDP(100.0),
+        "l2_strength": 0.05,
+        "seed": 2,
+    }
+    named, given = (
+        quiet(table, None, classes=None, weights=dpci.Weights(column, bound=BOUND), **common)
+        for column in ("w", weights)
+    )
     assert named.params == pytest.approx(given.params, abs=1e-12)
     with pytest.raises(InvalidInput, match="must have the column 'v'"):
-        dpci.fit(table, weights="v", **common)
+        dpci.fit(table, weights=dpci.Weights("v", bound=BOUND), **common)
 
 
 @pytest.mark.parametrize(
@@ -195,24 +212,22 @@ def test_a_schema_names_the_column():
         ({"calibration": "paper"}, "calibration"),
         ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
         ({"loss": "hinge", "mechanism": "output", "moments": "none"}, "hinge"),
-        ({"weight_bound": None}, "weight_bound, the greatest weight"),
-        ({"weight_bound": 0.0}, "weight_bound must be"),
-        ({"weight_bound": np.inf}, "weight_bound must be"),
-        ({"weight_total": -1.0}, "weight_total must be"),
-        ({"weight_total": 3.0}, "weight_bound must be at most weight_total"),
-        ({"weights": None}, "weights must be given with weight_bound"),
-        ({"weights": "name"}, "weights must be an array of numbers without a schema"),
-        ({"weights": np.ones(3)}, "one number for each of the 600 rows"),
-        ({"weights": np.full(N, "1")}, "weights must hold booleans, integers or floats"),
-        ({"weights": np.full(N, 4.5)}, "at most weight_bound=4, got 4.5 in row 0"),
-        ({"weights": -np.ones(N), "on_violation": "clip"}, "at least 0"),
-        ({"weights": np.full(N, np.nan), "on_violation": "clip"}, "got NaN in row 0"),
+        ({"weights": np.ones(N)}, r"weights must be dpci.Weights\(values, bound=...\), .* got ndarray"),
+        ({"weights": "name"}, r"weights must be dpci.Weights\(values, bound=...\), .* got str"),
+        ({"weights": dpci.Weights(bound=4.0)}, "weights must have values where data are read"),
+        ({"weights": dpci.Weights(np.ones(N), bound=4.0, total=3.0)}, "weight_bound must be at most weight_total"),
+        ({"weights": dpci.Weights("name", bound=4.0)}, "weights must be an array of numbers without a schema"),
+        ({"weights": dpci.Weights(np.ones(3), bound=4.0)}, "one number for each of the 600 rows"),
+        ({"weights": dpci.Weights(np.full(N, "1"), bound=4.0)}, "weights must hold booleans, integers or floats"),
+        ({"weights": dpci.Weights(np.full(N, 4.5), bound=4.0)}, "at most weight_bound=4, got 4.5 in row 0"),
+        ({"weights": dpci.Weights(-np.ones(N), bound=4.0), "on_violation": "clip"}, "at least 0"),
+        ({"weights": dpci.Weights(np.full(N, np.nan), bound=4.0), "on_violation": "clip"}, "got NaN in row 0"),
     ],
 )
 def test_refusals(keywords, message):
     X, y, weights = survey()
     ledger = dpci.Ledger(dpci.PureDP(10.0))
-    given = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "weights": weights, "weight_bound": BOUND}
+    given = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "weights": dpci.Weights(weights, bound=BOUND)}
     if "mechanism" not in keywords or keywords["mechanism"] != "moments":
         given["classes"] = (-1, 1)
     with pytest.raises(InvalidInput, match=message):
@@ -223,20 +238,20 @@ def test_refusals(keywords, message):
 def test_clipped_weights_are_those_at_the_bound():
     X, y, weights = survey()
     clipped, lowered = (
-        quiet(X, y, weights=given, weight_bound=1.5, on_violation="clip", budget=dpci.PureDP(1.0))
+        quiet(X, y, weights=dpci.Weights(given, bound=1.5), on_violation="clip", budget=dpci.PureDP(1.0))
         for given in (weights, np.minimum(weights, 1.5))
     )
     assert np.array_equal(clipped.params, lowered.params)
     with pytest.raises(InvalidInput, match="weights must be the name of a column"):
         dpci.fit(
             dpci.Chunks(lambda: iter([(X, y)])), budget=dpci.PureDP(1.0), l2_strength=0.05, classes=(-1, 1),
-            weights=weights, weight_bound=BOUND,
+            weights=dpci.Weights(weights, bound=BOUND),
         )  # fmt: skip
 
 
 def test_a_record_keeps_what_is_public_of_weights():
     X, y, weights = survey()
-    found = quiet(X, y, weights=weights, weight_bound=BOUND, weight_total=900.0)
+    found = quiet(X, y, weights=dpci.Weights(weights, bound=BOUND, total=900.0))
     again = dpci.PrivateFit.from_json(found.to_json())
     assert again.privacy["constants"]["weights"] == {"bound": BOUND, "total": 900.0}
     assert again.std_errors == pytest.approx(found.std_errors, rel=1e-12)
@@ -245,6 +260,6 @@ def test_a_record_keeps_what_is_public_of_weights():
     plain = quiet(X, y)
     assert json.loads(plain.to_json())["weights"] is None
     record = record_of(again)
-    object.__setattr__(record, "weights", Weights(4.0, 3.0))
+    object.__setattr__(record, "weights", Weights(bound=4.0, total=3.0))
     with pytest.raises(InvalidInput, match="at least their bound"):
         check_consistent(record, selected=False)

@@ -1,5 +1,6 @@
 """Multinomial fits of rows in parts: those of the rows in memory, from chunks, files and Dask; and what is refused."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalTarget, NumericColumn, Schema
+from dpci.unit import given_unit
 from support.parts import CountingChunks
 
 pytestmark = pytest.mark.filterwarnings(
@@ -25,9 +27,9 @@ ASKED = {"budget": dpci.ZCDP(rho=0.5), "classes": CLASSES, "l2_strength": 0.05, 
 CASES = {
     "rows": ({}, {}),
     "persons": ({"id": IDS}, {"persons": "id"}),
-    "first rows": ({"id": IDS}, {"persons": "id", "max_rows": 2}),
-    "weights": ({"w": WEIGHTS}, {"weights": "w", "weight_bound": 2.0}),
-    "both": ({"id": IDS, "w": WEIGHTS}, {"persons": "id", "weights": "w", "weight_bound": 2.0}),
+    "first rows": ({"id": IDS}, {"persons": dpci.Persons("id", max_rows=2)}),
+    "weights": ({"w": WEIGHTS}, {"weights": dpci.Weights("w", bound=2.0)}),
+    "both": ({"id": IDS, "w": WEIGHTS}, {"persons": "id", "weights": dpci.Weights("w", bound=2.0)}),
     "add_remove": ({"id": IDS}, {"persons": "id", "neighbors": "add_remove", "n_public": 240}),
 }
 
@@ -42,9 +44,12 @@ def parts(columns, x=X, y=Y):
 
 def in_memory(columns, keywords):
     """The keywords of the same fit of one table."""
+    given = given_unit(keywords.get("persons"), keywords.get("weights"))
+    ids, values = (columns.get(name) for name in given.beside)
     return {
-        name: columns[value] if isinstance(value, str) and value in columns else value
-        for name, value in keywords.items()
+        **keywords,
+        "persons": None if given.unit is None else dataclasses.replace(given.unit, ids=ids),
+        "weights": None if given.weights is None else dataclasses.replace(given.weights, values=values),
     }
 
 
@@ -136,7 +141,7 @@ REFUSED = {
     "no column": (lambda: parts({}), {"persons": "id"}, "must have the column 'id'"),
     "not named": (lambda: parts({"id": IDS}), {}, "must be named by persons= or weights="),
     "ids": (lambda: parts({"id": IDS}), {"persons": IDS}, "must be the name of a column"),
-    "heavy": (lambda: parts({"w": WEIGHTS}), {"weights": "w", "weight_bound": 1.0}, "weights"),
+    "heavy": (lambda: parts({"w": WEIGHTS}), {"weights": dpci.Weights("w", bound=1.0)}, "weights"),
 }
 
 

@@ -68,11 +68,11 @@ def expected(omega, unit, divisor):
 @pytest.mark.parametrize("stored", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize(("weighted", "mechanism"), [(False, "output"), (True, "output"), (True, "objective")])
 def test_the_limit_of_persons(max_rows, stored, weighted, mechanism):
-    weights = {"weights": WEIGHTS, "weight_bound": 3.0} if weighted else {}
+    weights = {"weights": dpci.Weights(WEIGHTS, bound=3.0)} if weighted else {}
     asked = {**LIMIT, "mechanism": mechanism}
     if mechanism == "objective":
         asked["budget"] = dpci.PureDP(1e10)
-    fitted = dpci.multinomial.fit(stored(X), Y, **asked, persons=WHOSE, max_rows=max_rows, **weights)
+    fitted = dpci.multinomial.fit(stored(X), Y, **asked, persons=dpci.Persons(WHOSE, max_rows=max_rows), **weights)
     n_persons = len(np.unique(WHOSE))
     assert fitted.n_samples == n_persons
     numbers = np.unique(WHOSE, return_inverse=True)[1]
@@ -89,7 +89,7 @@ def test_the_limit_of_persons(max_rows, stored, weighted, mechanism):
 
 
 def test_the_limit_of_weights():
-    fitted = dpci.multinomial.fit(X, Y, **LIMIT, weights=WEIGHTS, weight_bound=3.0, weight_total=4000.0)
+    fitted = dpci.multinomial.fit(X, Y, **LIMIT, weights=dpci.Weights(WEIGHTS, bound=3.0, total=4000.0))
     params, hessian, squares = expected(WEIGHTS, np.arange(N), 4000.0)
     np.testing.assert_allclose(fitted.params, params, atol=1e-6)
     np.testing.assert_allclose(fitted.hessian, hessian, atol=1e-6)
@@ -131,8 +131,8 @@ def test_persons_of_one_row_and_weights_of_one_change_nothing():
     plain = dpci.multinomial.fit(X, Y, **LIMIT)
     for same in (
         {"persons": np.arange(N)},
-        {"persons": np.arange(N), "max_rows": 1},
-        {"weights": np.ones(N), "weight_bound": 1.0},
+        {"persons": dpci.Persons(np.arange(N), max_rows=1)},
+        {"weights": dpci.Weights(np.ones(N), bound=1.0)},
     ):
         other = dpci.multinomial.fit(X, Y, **LIMIT, **same)
         np.testing.assert_allclose(other.params, plain.params, atol=1e-6)
@@ -145,7 +145,6 @@ def test_a_whole_person_moves_the_minimiser_by_no_more_than_the_sensitivity(weig
     """One of ten persons of three rows has others, or none: the fits with next to no noise are the minimisers."""
     draw = np.random.default_rng(3)
     relation = {"neighbors": neighbors} if neighbors == "replace_one" else {"neighbors": neighbors, "n_public": 10}
-    weights = {"weight_bound": 2.0} if weighted else {}
     asked = {**LIMIT, "l2_strength": 5.0, "moments": "none", "row_norm": 1.5, "fit_intercept": False, **relation}
     greatest = 0.0
     for trial in range(12):
@@ -159,7 +158,7 @@ def test_a_whole_person_moves_the_minimiser_by_no_more_than_the_sensitivity(weig
         of_rows[27:] = 2.0
         found = []
         for kept in (np.arange(30), np.r_[0:27, 30:33] if neighbors == "replace_one" else np.arange(27)):
-            given = {"weights": of_rows[kept], **weights} if weighted else {}
+            given = {"weights": dpci.Weights(of_rows[kept], bound=2.0)} if weighted else {}
             result = dpci.multinomial.fit(rows[kept], labels[kept], **asked, persons=kept // 3, **given)
             found.append(result.params)
         sensitivity = result.privacy["steps"][0]["sensitivity"]
@@ -171,13 +170,13 @@ def test_a_whole_person_moves_the_minimiser_by_no_more_than_the_sensitivity(weig
 
 
 def test_a_release_is_saved_planned_and_told():
-    plain = dpci.multinomial.fit(X, Y, **ASKED, persons=WHOSE, weights=WEIGHTS, weight_bound=3.0, seed=4)
+    plain = dpci.multinomial.fit(X, Y, **ASKED, persons=WHOSE, weights=dpci.Weights(WEIGHTS, bound=3.0), seed=4)
     again = dpci.multinomial.MultinomialFit.from_json(plain.to_json())
     assert again.to_json() == plain.to_json()
     assert "person" in again.summary()
     assert again.privacy["constants"]["persons"] == {"max_rows": None}
     planned = dpci.multinomial.plan(
-        n_samples=plain.n_samples, n_features=2, **ASKED, contribution="mean", weight_bound=3.0
+        n_samples=plain.n_samples, n_features=2, **ASKED, persons=dpci.Persons(), weights=dpci.Weights(bound=3.0)
     )
     step = plain.privacy["steps"][0]
     assert [one.sensitivity for one in planned.steps][:1] == [step["sensitivity"]]
@@ -189,9 +188,9 @@ def test_a_schema_names_persons_and_weights():
         columns=(dpci.schema.NumericColumn(name="x", lower=-1, upper=1),),
         target=dpci.schema.CategoricalTarget(column="y", classes=tuple((label,) for label in CLASSES)),
     )
-    asked = {"budget": dpci.ZCDP(1e13), "l2_strength": STRENGTH, "seed": 1, "weight_bound": 3.0}
-    named = dpci.multinomial.fit(table, schema=schema, **asked, persons="who", weights="kg")
-    given = dpci.multinomial.fit(table, schema=schema, **asked, persons=WHOSE, weights=WEIGHTS)
+    asked = {"budget": dpci.ZCDP(1e13), "l2_strength": STRENGTH, "seed": 1}
+    named = dpci.multinomial.fit(table, schema=schema, **asked, persons="who", weights=dpci.Weights("kg", bound=3.0))
+    given = dpci.multinomial.fit(table, schema=schema, **asked, persons=WHOSE, weights=dpci.Weights(WEIGHTS, bound=3.0))
     np.testing.assert_allclose(named.params, given.params, atol=1e-6)
     known = dataclasses.replace(schema, persons="who")
     with pytest.raises(InvalidInput, match="persons must be given"):
@@ -204,14 +203,12 @@ def test_a_schema_names_persons_and_weights():
     ("change", "match"),
     [
         ({"persons": WHOSE[:-1]}, "persons"),
-        ({"max_rows": 2}, "persons must be given"),
-        ({"persons": WHOSE, "max_rows": 0}, "max_rows"),
-        ({"persons": WHOSE, "max_rows": 2, "contribution": "mean"}, "contribution must be None"),
+        ({"persons": dpci.Persons(max_rows=2)}, "persons must have ids"),
         ({"persons": "who"}, "must be an array of ids"),
-        ({"weights": WEIGHTS}, "weight_bound"),
-        ({"weight_bound": 3.0}, "weights"),
-        ({"weights": WEIGHTS, "weight_bound": 1.0}, "weight"),
-        ({"weights": -WEIGHTS, "weight_bound": 3.0}, "weight"),
+        ({"weights": WEIGHTS}, "bound="),
+        ({"weights": dpci.Weights(bound=3.0)}, "weights"),
+        ({"weights": dpci.Weights(WEIGHTS, bound=1.0)}, "weight"),
+        ({"weights": dpci.Weights(-WEIGHTS, bound=3.0)}, "weight"),
     ],
 )
 def test_what_is_refused(change, match):

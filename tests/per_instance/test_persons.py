@@ -17,7 +17,11 @@ WEIGHTS = RNG.uniform(0.1, 3.0, len(X))
 # Ids in the order of their first rows.
 FIRSTS = list(dict.fromkeys(IDS.tolist()))
 SHARP = dpci.ApproxDP(8.0, 1e-3)
-RULES = {"mean": {}, "three rows": {"max_rows": 3}, "weights": {"weights": WEIGHTS, "weight_bound": 3.0}}
+RULES = {
+    "mean": {},
+    "three rows": {"persons": dpci.Persons(IDS, max_rows=3)},
+    "weights": {"weights": dpci.Weights(WEIGHTS, bound=3.0)},
+}
 by_rule = pytest.mark.parametrize("rule", RULES)
 
 
@@ -27,12 +31,12 @@ def report(**keywords):
 
 def asked(rule):
     """Arguments of a call besides the rows."""
-    return {"persons": IDS, **{name: values for name, values in RULES[rule].items() if name == "weights"}}
+    return {"persons": IDS, **({"weights": WEIGHTS} if rule == "weights" else {})}
 
 
 def shares(rule, ids=IDS, weights=WEIGHTS):
     """How much each row counts: weights over their bound."""
-    most = RULES[rule].get("max_rows")
+    most = RULES[rule]["persons"].max_rows if "persons" in RULES[rule] else None
     found = np.zeros(len(ids))
     for one in set(ids.tolist()):
         rows = np.flatnonzero(ids == one)
@@ -229,7 +233,7 @@ def test_results_depend_neither_on_threads_nor_on_the_order_of_other_rows():
 
 
 def test_saved_reports_keep_the_unit():
-    made = report(max_rows=3, weights=WEIGHTS, weight_bound=3.0)
+    made = report(persons=dpci.Persons(IDS, max_rows=3), weights=dpci.Weights(WEIGHTS, bound=3.0))
     again = dpci.per_instance.Report.from_json(made.to_json())
     counts = {"persons": IDS, "weights": WEIGHTS}
     for a, b in zip(made(X, Y, **counts), again(X, Y, **counts), strict=True):
@@ -250,10 +254,10 @@ def test_a_ledger_of_persons_pays():
 
 
 REFUSED = {
-    "a rule alone": ({"persons": None, "max_rows": 2}, "persons must be given with contribution or max_rows"),
-    "weights alone": ({"weights": WEIGHTS}, "weight_bound, the greatest weight"),
+    "a rule alone": ({"persons": dpci.Persons(max_rows=2)}, "persons must have ids"),
+    "weights alone": ({"weights": WEIGHTS}, "because it must not depend on the data, got ndarray"),
     "too few ids": ({"persons": IDS[1:]}, "persons must have one id for each of the"),
-    "a large weight": ({"weights": WEIGHTS, "weight_bound": 1.0}, "weights"),
+    "a large weight": ({"weights": dpci.Weights(WEIGHTS, bound=1.0)}, "weights"),
     "the published calibration": ({"calibration": "paper", "l2_strength": 1.0}, 'calibration="paper"|calibration'),
 }
 

@@ -279,11 +279,11 @@ def test_what_is_refused_was_hidden(strength):
 @pytest.mark.parametrize("total", [None, 60.0, 200.0])
 def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total):
     n, k, bound = 40, 2, 3.0
-    rule = {"persons": dpci.data.persons.check_contribution(None if max_rows else "mean", max_rows)}
+    rule = {"unit": dpci.Persons(max_rows=max_rows)}
     made = matrix_choices(
         np.zeros((n, 3)), bounds=([0, -2], [5, 3]), target_bound=[(-1, 1), (0, 9), (-4, 4)], row_norm=None, rows=None,
         robust=True, on_violation="clip", neighbors="replace_one", n_public=None, n_threads=None, seed=None,
-        budget=BUDGET, weights=dpci.data.weights.check_weights(bound, total), **rule,
+        budget=BUDGET, weights=dpci.Weights(bound=bound, total=total), **rule,
     )  # fmt: skip
     columns, target = made.all_names(None, k + 2)
     assert (columns, target) == (("x0", "x1", "y0", "y1"), "y2")
@@ -317,10 +317,13 @@ def test_hopeless_regressions_of_persons_weights_and_several_targets_cost_nothin
     cases = [
         ({"persons": ids}, r"n=20 .*at least n=\d+ or rho=[\d.]+ \(zCDP\), or leave out columns\)"),
         (
-            {"weights": weights, "weight_bound": 4.0, "weight_total": 59.0},
+            {"weights": dpci.Weights(weights, bound=4.0, total=59.0)},
             r"divided by 59 .*at least rho=[\d.]+ \(zCDP\)",
         ),
-        ({"weights": weights, "weight_bound": 4.0, "weight_total": 11.0}, r"must be above .*, got 11 / 4 and 3 coeff"),
+        (
+            {"weights": dpci.Weights(weights, bound=4.0, total=11.0)},
+            r"must be above .*, got 11 / 4 and 3 coeff",
+        ),
         ({"y": np.column_stack([Y, Y, Y]), "robust": True}, r"n=59 .*, or leave out columns\)"),
     ]
     for given, message in cases:

@@ -49,17 +49,24 @@ def shares(max_rows=None, weights=None):
 
 @pytest.mark.parametrize("budget", ENORMOUS, ids=lambda budget: budget.notion)
 @pytest.mark.parametrize(
-    ("rule", "weighed"), [({}, False), ({"max_rows": 3}, False), ({}, True), ({"max_rows": 2}, True)], ids=str
+    ("rule", "weighed"),
+    [
+        ({}, False),
+        ({"persons": dpci.Persons(IDS, max_rows=3)}, False),
+        ({}, True),
+        ({"persons": dpci.Persons(IDS, max_rows=2)}, True),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_an_enormous_budget_gives_the_clusters_of_statsmodels(budget, rule, weighed, neighbors):
     sm = pytest.importorskip("statsmodels.api")
-    extra = {"weights": WEIGHTS, "weight_bound": 3.0, "weight_total": 500.0} if weighed else {}
+    extra = {"weights": dpci.Weights(WEIGHTS, bound=3.0, total=500.0)} if weighed else {}
     public = {"neighbors": neighbors, "n_public": None if neighbors == "replace_one" else P + 50}
     planned = [Regression(), Regression(features=["x2", "x0"]), Regression(target="x1", features=["x2"])]
     matrix = released(budget, robust=planned, **rule, **extra, **public)
     assert matrix.n_samples == (P if neighbors == "replace_one" else P + 50)
-    weights = shares(rule.get("max_rows"), WEIGHTS if weighed else None)
+    weights = shares(rule["persons"].max_rows if rule else None, WEIGHTS if weighed else None)
     kept = weights > 0
     table = {"x0": X[:, 0], "x1": X[:, 1], "x2": X[:, 2], "y": Y}
     for one in planned:
@@ -81,7 +88,7 @@ def test_weighted_records_have_the_robust_covariance_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api")
     design = np.column_stack([X, np.ones(N)])
     theirs = sm.WLS(Y, design, weights=WEIGHTS).fit(cov_type="HC0")
-    fit = released(persons=None, weights=WEIGHTS, weight_bound=3.0).fit()
+    fit = released(persons=None, weights=dpci.Weights(WEIGHTS, bound=3.0)).fit()
     assert (fit.covariance, fit.n_samples) == ("robust", N)
     np.testing.assert_allclose(fit.params, theirs.params, rtol=1e-6)
     np.testing.assert_allclose(fit.std_errors, theirs.bse, rtol=1e-6)
@@ -136,14 +143,17 @@ def persons_of(rng, count, d, most, *, constant, weight, bound, cap):
 @pytest.mark.parametrize("notion", ["pure", "zcdp"])
 def test_no_two_persons_exceed_the_sensitivities_and_some_nearly_attain_them(max_rows, notion):
     d, bound, norm = 3, 2.0, "nuc" if notion == "pure" else "fro"
-    given = {"budget": dpci.PureDP(4.0) if notion == "pure" else dpci.ZCDP(0.5), "max_rows": max_rows}
+    given = {
+        "budget": dpci.PureDP(4.0) if notion == "pure" else dpci.ZCDP(0.5),
+        "persons": dpci.Persons(IDS, max_rows=max_rows),
+    }
     rng = np.random.default_rng(5)
     x, y = rng.uniform(-1, 1, (N, d)), rng.uniform(-bound, bound, N)
-    weigh = {"weights": WEIGHTS, "weight_bound": 3.0, "weight_total": 6.0 * P}
+    weigh = {"weights": dpci.Weights(WEIGHTS, bound=3.0, total=6.0 * P)}
     worst, drawn = {}, None
     for neighbors in ("replace_one", "add_remove"):
         public = {"neighbors": neighbors, "n_public": P if neighbors == "add_remove" else None}
-        common = {"bounds": (-1, 1), "target_bound": bound, "persons": IDS, "seed": 1, **given, **public}
+        common = {"bounds": (-1, 1), "target_bound": bound, "seed": 1, **given, **public}
         plain = regression.release(x, y, **common)._record
         weighted = regression.release(x, y, **common, **weigh)._record
         for record in (plain, weighted):
@@ -197,9 +207,9 @@ def test_residual_moments_are_those_of_persons_with_residuals_held_to_the_cap(ma
     x = rng.uniform(-1, 1, (N, 2))
     y = 0.3 * x[:, 0] + 0.01 * rng.normal(size=N)
     y[:3] = [1.0, -1.0, 1.0]  # beyond the cap
-    extra = {"weights": WEIGHTS, "weight_bound": 3.0} if weighed else {}
+    extra = {"weights": dpci.Weights(WEIGHTS, bound=3.0)} if weighed else {}
     record = regression.release(
-        x, y, budget=dpci.ZCDP(1e24), bounds=(-1, 1), persons=IDS, max_rows=max_rows, seed=1, **extra
+        x, y, budget=dpci.ZCDP(1e24), bounds=(-1, 1), persons=dpci.Persons(IDS, max_rows=max_rows), seed=1, **extra
     )._record
     (residual,) = record.residuals
     design = np.column_stack([x, np.full(N, record.constant)])
@@ -229,7 +239,7 @@ def test_everything_says_person():
     assert pickle.loads(pickle.dumps(fit)).params.tolist() == fit.params.tolist()
     page = fit.to_html()
     assert "one person replaced" in page
-    weighted = released(dpci.ZCDP(5e4), weights=WEIGHTS, weight_bound=3.0, max_rows=2)
+    weighted = released(dpci.ZCDP(5e4), weights=dpci.Weights(WEIGHTS, bound=3.0), persons=dpci.Persons(IDS, max_rows=2))
     assert "from 0 to 3" in weighted.fit().summary()
     assert "the first 2 rows of each person" in weighted.summary()
     with pytest.raises(dpci.InvalidInput, match="the same unit"):
@@ -240,7 +250,7 @@ def test_files_say_whose_privacy_they_protect_and_damage_is_refused():
     plain = json.loads(released(persons=None).to_json())
     assert plain["persons"] is None
     assert plain["weights"] is None
-    document = json.loads(released(weights=WEIGHTS, weight_bound=3.0).to_json())
+    document = json.loads(released(weights=dpci.Weights(WEIGHTS, bound=3.0)).to_json())
     document.pop("checksum")
     for damage in (
         {"persons": {"max_rows": 0}},
@@ -262,11 +272,10 @@ BAD = {
     "no standard errors": ({"robust": False}, "robust must be True"),
     "an empty plan": ({"robust": []}, "robust must be True"),
     "a name": ({"persons": "who"}, "name of a column"),
-    "two rules": ({"contribution": "mean", "max_rows": 2}, "contribution must be None"),
-    "a rule alone": ({"persons": None, "max_rows": 2}, "persons must be given"),
-    "no bound": ({"weights": WEIGHTS}, "weight_bound"),
-    "a bound alone": ({"weight_bound": 2.0}, "weights must be given"),
-    "a weight above the bound": ({"weights": WEIGHTS, "weight_bound": 1.0}, "weight"),
+    "a rule alone": ({"persons": dpci.Persons(max_rows=2)}, "persons must have ids"),
+    "no bound": ({"weights": WEIGHTS}, "bound="),
+    "a bound alone": ({"weights": dpci.Weights(bound=2.0)}, "weights must have values"),
+    "a weight above the bound": ({"weights": dpci.Weights(WEIGHTS, bound=1.0)}, "weight"),
     "too few ids": ({"persons": IDS[1:]}, "one id for each"),
 }
 
@@ -287,7 +296,7 @@ def test_what_a_matrix_of_persons_does_not_offer():
     with pytest.raises(dpci.InvalidInput, match="planned"):
         matrix.fit(features=["x0"])
     chunks = dpci.Chunks([(X, Y)])
-    for keywords in ({"persons": IDS}, {"weights": WEIGHTS, "weight_bound": 3.0}):
+    for keywords in ({"persons": IDS}, {"weights": dpci.Weights(WEIGHTS, bound=3.0)}):
         ledger = dpci.Ledger(dpci.ZCDP(1.0))
         with pytest.raises(dpci.InvalidInput, match="name of a column"):
             regression.release(chunks, budget=dpci.ZCDP(0.5), ledger=ledger, **keywords, **BOUNDS)
@@ -302,7 +311,7 @@ def test_what_a_matrix_of_persons_does_not_offer():
 
 
 def test_means_count_persons():
-    found = released(max_rows=2).means()
+    found = released(persons=dpci.Persons(IDS, max_rows=2)).means()
     weights = shares(2)
     columns = np.column_stack([X, Y])
     means = weights @ columns / weights.sum()
@@ -314,7 +323,9 @@ def test_means_count_persons():
     ours = (found.upper - found.lower) / (2 * 1.96)
     assert np.all((errors < ours) & (ours < 2 * errors))
     variances = weights @ (columns - means) ** 2 / weights.sum()
-    np.testing.assert_allclose(released(max_rows=2).variances().estimate, variances, rtol=1e-2)
+    np.testing.assert_allclose(
+        released(persons=dpci.Persons(IDS, max_rows=2)).variances().estimate, variances, rtol=1e-2
+    )
 
 
 SCHEMA = Schema(
@@ -334,7 +345,7 @@ def test_a_table_with_a_column_of_persons():
     given = {"schema": SCHEMA, "loss": "squared", "budget": dpci.ZCDP(1e24), "seed": 1}
     with pytest.raises(dpci.InvalidInput, match="persons must be given"):
         dpci.fit(TABLE, **given)
-    fit = dpci.fit(TABLE, persons="who", weights="count", weight_bound=3.0, **given)
+    fit = dpci.fit(TABLE, persons="who", weights=dpci.Weights("count", bound=3.0), **given)
     design = np.column_stack([X, np.ones(N)])
     model = sm.WLS(Y, design, weights=shares(None, WEIGHTS))
     theirs = model.fit(cov_type="cluster", cov_kwds={"groups": IDS, "use_correction": False})
@@ -342,11 +353,14 @@ def test_a_table_with_a_column_of_persons():
     np.testing.assert_allclose(found.params, theirs.params, rtol=1e-5)
     np.testing.assert_allclose(found.std_errors, theirs.bse, rtol=1e-5)
     frame = pytest.importorskip("pandas").DataFrame(TABLE)
-    same = dpci.fit(frame, persons="who", weights="count", weight_bound=3.0, **given)
+    same = dpci.fit(frame, persons="who", weights=dpci.Weights("count", bound=3.0), **given)
     np.testing.assert_allclose(same.params, fit.params)
-    for series in ({"persons": frame["who"][::-1]}, {"persons": "who", "weights": frame["count"][::-1]}):
+    for series in (
+        {"persons": frame["who"][::-1]},
+        {"persons": "who", "weights": dpci.Weights(frame["count"][::-1], bound=3.0)},
+    ):
         with pytest.raises(dpci.InvalidInput, match="index"):
-            dpci.fit(frame, **series, weight_bound=3.0 if "weights" in series else None, **given)
+            dpci.fit(frame, **series, **given)
     with pytest.raises(dpci.InvalidInput, match="index"):
         regression.release(
             frame[["year", "size", "score"]], Y, persons=frame["who"][::-1], budget=dpci.ZCDP(1), **BOUNDS
@@ -371,7 +385,9 @@ def test_the_command(tmp_path, capsys):
     assert main(["verify", model, "--ledger", ledger]) == 0
     assert "FAILED" not in capsys.readouterr().out
     given = {"schema": SCHEMA, "loss": "squared", "budget": dpci.ZCDP(1e24), "seed": 1}
-    expected = dpci.fit(TABLE, persons="who", max_rows=4, weights="count", weight_bound=3.0, **given)
+    expected = dpci.fit(
+        TABLE, persons=dpci.Persons("who", max_rows=4), weights=dpci.Weights("count", bound=3.0), **given
+    )
     found = regression.LinearFit.from_json((tmp_path / "model.json").read_text())
     np.testing.assert_allclose(found.params, expected.params, atol=0.01)
 
@@ -387,6 +403,6 @@ def test_private_errors_hide_what_the_ids_say():
         return found
 
     assert attempt().n_samples == P
-    assert attempt(weights=WEIGHTS, weight_bound=3.0).n_samples == P
+    assert attempt(weights=dpci.Weights(WEIGHTS, bound=3.0)).n_samples == P
     for keywords in ({"persons": IDS[1:]}, {"persons": np.where(IDS == 0, np.nan, IDS)}):
         assert attempt(**keywords) is None

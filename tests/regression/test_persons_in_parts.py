@@ -28,7 +28,7 @@ RULES = {
     "mean": {},
     "two rows": {"max_rows": 2},
     "add or remove": {"neighbors": "add_remove", "n_public": 210},
-    "weights": {"weights": "w", "weight_bound": 2.0, "weight_total": 180.0},
+    "weights": {},
 }
 
 
@@ -46,11 +46,15 @@ def weighted_chunks():
 def both(rule, **keywords):
     """The release of parts and that of the table."""
     given = {**SETTINGS, **RULES[rule], **keywords}
+    max_rows = given.pop("max_rows", None)
     parts = weighted_chunks() if rule == "weights" else chunks()
-    in_parts = regression.release(dpci.Chunks(parts), persons="id", **given)
-    if rule == "weights":
-        given["weights"] = W
-    return in_parts, regression.release(X, Y, persons=IDS, **given)
+
+    def unit(ids, weights):
+        weighing = {"weights": dpci.Weights(weights, bound=2.0, total=180.0)} if rule == "weights" else {}
+        return {"persons": dpci.Persons(ids, max_rows=max_rows), **weighing}
+
+    in_parts = regression.release(dpci.Chunks(parts), **unit("id", "w"), **given)
+    return in_parts, regression.release(X, Y, **unit(IDS, W), **given)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -88,7 +92,7 @@ def test_files_have_the_cluster_robust_errors_of_statsmodels(tmp_path, chunk_row
     sm = pytest.importorskip("statsmodels.api")
     path = write(tmp_path / "visits.csv")
     source = dpci.Chunks.from_csv(path, schema=schema(), chunk_rows=chunk_rows, beside=["who", "w"])
-    keywords = {"budget": dpci.ZCDP(1e24), "seed": 1, "persons": "who", "weights": "w", "weight_bound": 2.0}
+    keywords = {"budget": dpci.ZCDP(1e24), "seed": 1, "persons": "who", "weights": dpci.Weights("w", bound=2.0)}
     found = dpci.fit(source, loss="squared", **keywords)
     share = W / _counts[IDS]
     model = sm.WLS(Y, sm.add_constant(X, prepend=False), weights=share)
@@ -121,8 +125,8 @@ REFUSED = {
     "straddles": (straddling, {}, "all of their rows in one part"),
     "no column": (lambda: [(x, y) for x, y, _ in chunks()], {}, "must have the column 'id'"),
     "ids beside": (chunks, {"persons": IDS}, "must be the name of a column"),
-    "weights beside": (chunks, {"weights": W, "weight_bound": 2.0}, "must be the name of a column"),
-    "a large weight": (weighted_chunks, {"weights": "w", "weight_bound": 1.0}, "weight"),
+    "weights beside": (chunks, {"weights": dpci.Weights(W, bound=2.0)}, "must be the name of a column"),
+    "a large weight": (weighted_chunks, {"weights": dpci.Weights("w", bound=1.0)}, "weight"),
 }
 
 

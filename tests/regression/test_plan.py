@@ -1,5 +1,7 @@
 """The plan of a linear regression: what it says is what a release of such data has, and it agrees with the release."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -172,9 +174,11 @@ def test_a_plan_of_a_hidden_regression_says_so():
         ({"target": "unregularised"}, "target must be 'regularised'"),
         ({"rows": Blocks([1.0])}, "rows must bound every column"),
         ({"like": 3}, "like must be a regression.LinearFit"),
-        ({"weight_bound": -2.0}, "weight_bound must be"),
-        ({"weight_bound": 2.0, "fit_intercept": False}, "fit_intercept must be True with persons and with weights"),
-        ({"contribution": "mean", "l2_strength": "private"}, "l2_strength must be a number with persons"),
+        (
+            {"weights": dpci.Weights(bound=2.0), "fit_intercept": False},
+            "fit_intercept must be True with persons and with weights",
+        ),
+        ({"persons": dpci.Persons(), "l2_strength": "private"}, "l2_strength must be a number with persons"),
         ({"budget": 1.0}, "budget must be"),
         ({"l2_strength": -1.0}, "l2_strength"),
         ({"n_samples": 3}, "more records than coefficients"),
@@ -239,12 +243,11 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
     # Three rows of a person alike, and equal weights: what a plan assumes.
     keywords, values = {}, {}
     if counts in {"persons", "max_rows", "both"}:
-        keywords |= {"max_rows": 3} if counts == "max_rows" else {"contribution": "mean"}
+        keywords |= {"persons": dpci.Persons(max_rows=3)} if counts == "max_rows" else {"persons": dpci.Persons()}
         values["persons"] = np.repeat(np.arange(N), 3)
     if counts in {"weights", "both"}:
-        keywords |= {"weight_bound": 2.5, "weight_total": 4.0 * N if counts == "both" else None}
+        keywords |= {"weights": dpci.Weights(bound=2.5, total=2.0 * N if counts == "both" else None)}
         values["weights"] = np.full(3 * N if counts == "both" else N, 2.0 if counts == "both" else 1.0)
-        keywords["weight_total"] = 2.0 * N if counts == "both" else None
     budget = dpci.ZCDP(2.0)
     plan = dpci.plan(**PLAN, **keywords, budget=budget).assuming(column_std_dev=0.5, target_std_dev=0.25)
     assert [step.step for step in plan.steps] == ["moment_matrix", "residual_moments"]
@@ -254,8 +257,8 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
         x, y, slopes = drawn(plan, rng)
         if "persons" in values:
             x, y = np.repeat(x, 3, axis=0), np.repeat(y, 3)
-        with_ids = {"persons": values["persons"]} if "persons" in values else {}
-        weighed = {"weights": values["weights"]} if "weights" in values else {}
+        with_ids = {"persons": replace(keywords["persons"], ids=values["persons"])} if "persons" in values else {}
+        weighed = {"weights": replace(keywords["weights"], values=values["weights"])} if "weights" in values else {}
         fit = dpci.fit(
             x,
             y,
@@ -264,7 +267,7 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
             budget=budget,
             seed=seed,
             on_violation="clip",
-            **{"contribution": None, **keywords, **with_ids, **weighed},
+            **{**keywords, **with_ids, **weighed},
         )
         assert fit._record.steps[0].scale == plan.steps[0].scale
         assert fit._record.steps[1].scale == pytest.approx(plan.steps[1].scale, rel=0.25)
@@ -283,6 +286,10 @@ def test_an_earlier_release_of_another_unit_is_refused():
     x, y, _ = drawn(dpci.plan(**PLAN, budget=dpci.ZCDP(0.5)).assuming(target_std_dev=0.2), np.random.default_rng(2))
     released = {"loss": "squared", "budget": dpci.ZCDP(5.0), "rows": ROWS, "on_violation": "clip"}
     of_rows, of_persons = dpci.fit(x, y, **released), dpci.fit(x, y, persons=np.arange(N) // 2, **released)
-    for like, unit in ((of_rows, {"contribution": "mean"}), (of_persons, {}), (of_persons, {"max_rows": 2})):
+    for like, unit in (
+        (of_rows, {"persons": dpci.Persons()}),
+        (of_persons, {}),
+        (of_persons, {"persons": dpci.Persons(max_rows=2)}),
+    ):
         with pytest.raises(dpci.InvalidInput, match="like must have the unit of privacy of the plan, a "):
             dpci.plan(**PLAN, **unit, budget=dpci.ZCDP(0.5), like=like)

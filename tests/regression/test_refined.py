@@ -79,8 +79,8 @@ def test_residuals_beyond_the_cap_count_as_the_cap():
 def test_persons_weights_and_chunks_have_the_same_gradient():
     ids, weights = np.repeat(np.arange(N // 3), 3), RNG.uniform(0, 2, N)
     cases = [
-        ({"persons": ids, "weights": weights, "weight_bound": 2.0}, weights / 2.0 / 3.0),
-        ({"persons": ids, "max_rows": 2}, np.where(np.arange(N) % 3 < 2, 0.5, 0.0)),
+        ({"persons": ids, "weights": dpci.Weights(weights, bound=2.0)}, weights / 2.0 / 3.0),
+        ({"persons": dpci.Persons(ids, max_rows=2)}, np.where(np.arange(N) % 3 < 2, 0.5, 0.0)),
         ({"x": dpci.Chunks([(X[:900], Y[:900]), (X[900:], Y[900:])]), "y": None}, np.ones(N)),
     ]
     for keywords, share in cases:
@@ -139,7 +139,7 @@ def test_the_levels_are_those_of_the_residuals_and_determine_the_cap(budget):
     for y, keywords, share in [
         (Y, {}, np.ones(N)),
         (heavy, {}, np.ones(N)),
-        (heavy, {"persons": ids, "weights": weights, "weight_bound": 2.0}, weights / 2.0 / 3.0),
+        (heavy, {"persons": ids, "weights": dpci.Weights(weights, bound=2.0)}, weights / 2.0 / 3.0),
         (heavy, {"x": dpci.Chunks([(X[:900], heavy[:900]), (X[900:], heavy[900:])]), "y": None}, np.ones(N)),
     ]:
         record = released(budget, **{"y": y, **keywords})._record

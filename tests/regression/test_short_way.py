@@ -74,7 +74,7 @@ def test_it_is_the_default_without_a_radius_and_the_release_it_says(keywords):
         ({"calibration": "paper"}, "calibration"),
         ({"radius": 1.0, "mechanism": "moments"}, "radius"),
         ({"classes": (0, 1)}, "classes"),
-        ({"max_rows": 2}, "max_rows"),
+        ({"persons": dpci.Persons(max_rows=2)}, "max_rows"),
         ({"intercept_scale": np.ones(3)}, "intercept_scale"),
         ({"loss": "logistic", "mechanism": "moments"}, "loss must be 'squared'"),
         ({"l2_strength": -1.0}, "l2_strength"),

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from dpci import _core
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import BUILT_IN, declaration
 from dpci.released import consistency
+from dpci.unit import Persons, Weights
 
 BUDGETS = {
     "pure": _core.Budget.pure(1.0),
@@ -54,7 +53,7 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_b
         classes_inferred=False,
         blocks=None,
         persons=Persons() if persons else None,
-        weights=None if weight_bound is None else Weights(weight_bound),
+        weights=None if weight_bound is None else Weights(bound=weight_bound),
         divisor=1000.0 / (weight_bound or 1.0),
         calibration="tight",
     )

@@ -133,9 +133,11 @@ def test_a_schema_that_names_persons_makes_a_table_for_persons():
     found = dpci.plan_table(schema=schema, **asked)
     assert {str(entry.plan.persons) for entry in found.entries} == {"the mean of each person's rows"}
     assert found.title == "Plans: n=2,000 persons, 5 columns, lambda=0.05"
-    first = dpci.plan_table(schema=schema, max_rows=2, weight_bound=3.0, **asked)
+    first = dpci.plan_table(schema=schema, persons=dpci.Persons(max_rows=2), weights=dpci.Weights(bound=3.0), **asked)
     assert {entry.plan.persons.max_rows for entry in first.entries} == {2}
     assert {entry.plan.weights.bound for entry in first.entries} == {3.0}
     for entry in found.entries:
-        alone = dpci.plan(**PLAN, contribution="mean", rows=entry.rows, budget=entry.budget, mechanism=entry.mechanism)
+        alone = dpci.plan(
+            **PLAN, persons=dpci.Persons(), rows=entry.rows, budget=entry.budget, mechanism=entry.mechanism
+        )
         assert entry.plan == alone

@@ -37,7 +37,7 @@ ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0), PrivatePoissonRegressor()]
 HUGE = 1e9
 # The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7. Some compare two fits,
 # to .01 for instance: that is not left to chance.
-CHECKED = {"epsilon": 1e5, "weight_bound": 3.0, "seed": 1}
+CHECKED = {"epsilon": 1e5, "weights": dpci.Weights(bound=3.0), "seed": 1}
 WEIGHTED = {
     "check_sample_weight_equivalence_on_dense_data": "its noise is that of one record",
     "check_sample_weight_equivalence_on_sparse_data": "its noise is that of one record",
@@ -146,7 +146,7 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
     own = {"h", "target_bound", "count_bound"}
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", *own}
-    others = {"X", "y", "budget", "loss", "schema", "persons", "contribution", "max_rows", "weights"}
+    others = {"X", "y", "budget", "loss", "schema"}
     theirs = set(inspect.signature(dpci.fit).parameters) - others
     assert ours == (theirs if is_classifier(estimator) else theirs - {"classes"})
     params = {

@@ -113,7 +113,7 @@ ENCODING = {
     "voting": lambda model, y=TEXT: VotingClassifier([("a", model)]).fit(X, y),
     "stacking": lambda model, y=TEXT: StackingClassifier([("a", model)], cv=2).fit(X, y),
     "bagging": lambda model, y=TEXT: BaggingClassifier(
-        model.set_params(weight_bound=1.0), n_estimators=1, bootstrap=False
+        model.set_params(weights=dpci.Weights(bound=1.0)), n_estimators=1, bootstrap=False
     ).fit(X, y),
     "rest": lambda model, y=TEXT: OneVsRestClassifier(model).fit(X, y),
     "calibration": lambda model, y=TEXT: CalibratedClassifierCV(model, cv=2, ensemble=False).fit(X, y),

@@ -29,7 +29,7 @@ CLASSES = ("mid", "low", "high")
 ASKED = {"epsilon": 3.0, "l2_strength": 0.05, "classes": CLASSES}
 TWO = "its rows have two classes, for which PrivateLogisticRegression is"
 OTHERS = "its rows have other labels, or do not have every public class"
-CHECKED = {"epsilon": 1e5, "weight_bound": 3.0, "seed": 1}  # some checks compare two fits
+CHECKED = {"epsilon": 1e5, "weights": dpci.Weights(bound=3.0), "seed": 1}  # some checks compare two fits
 OF_TWO = (
     "check_estimators_dtypes", "check_estimators_nan_inf", "check_estimators_pickle", "check_classifiers_classes",
     "check_classifier_data_not_an_array", "check_classifiers_train", "check_decision_proba_consistency",
@@ -145,15 +145,16 @@ def test_inferred_classes_are_told(seed):
 def test_persons_are_those_of_the_library():
     whose = np.arange(N) // 3
     for max_rows in (None, 2):
-        found = PrivateMultinomialRegression(**ASKED, seed=4).fit(X, Y, persons=whose, max_rows=max_rows).result_
+        rule = dpci.Persons(max_rows=max_rows)
+        found = PrivateMultinomialRegression(**ASKED, persons=rule, seed=4).fit(X, Y, persons=whose).result_
         expected = dpci.multinomial.fit(
-            X, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, persons=whose, max_rows=max_rows,
-            on_violation="clip", seed=4,
+            X, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, on_violation="clip", seed=4,
+            persons=dpci.Persons(whose, max_rows=max_rows),
         )  # fmt: skip
         np.testing.assert_array_equal(found.params, expected.params)
         assert found.n_samples == len(np.unique(whose))
     with pytest.raises(InvalidInput, match="max_rows"):
-        PrivateMultinomialRegression(**ASKED).fit(X, Y, max_rows=2)
+        PrivateMultinomialRegression(**ASKED, persons=dpci.Persons(max_rows=2)).fit(X, Y)
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
@@ -239,19 +240,25 @@ def test_tags_and_the_warning_of_model_selection():
 @quiet
 def test_weights_and_persons_are_those_of_the_library():
     weights, whose = np.random.default_rng(5).uniform(0.0, 2.0, N), np.arange(N) // 2
-    public = {"weight_bound": 2.0, "weight_total": 1.5 * N}
+    public = {"weights": dpci.Weights(bound=2.0, total=1.5 * N)}
     model = PrivateMultinomialRegression(**ASKED, seed=3, **public)
     common = {"budget": dpci.PureDP(3.0), "l2_strength": 0.05, "classes": CLASSES, "on_violation": "clip", "seed": 3}
-    for given in ({}, {"persons": whose}, {"persons": whose, "max_rows": 1}):
-        found = model.fit(X, Y, weights, **given)
-        fit = dpci.multinomial.fit(X, Y, weights=weights, **common, **public, **given)
+    weighing = dpci.Weights(weights, bound=2.0, total=1.5 * N)
+    for rule in (None, dpci.Persons(), dpci.Persons(max_rows=1)):
+        found = clone(model).set_params(persons=rule).fit(X, Y, weights, persons=None if rule is None else whose)
+        persons = None if rule is None else dpci.Persons(whose, max_rows=rule.max_rows)
+        fit = dpci.multinomial.fit(X, Y, weights=weighing, persons=persons, **common)
         assert found.result_.to_json() == fit.to_json()
     # Without weights the public values are not used.
     assert model.fit(X, Y).result_.to_json() == dpci.multinomial.fit(X, Y, **common).to_json()
     for estimator, weighed, message in (
-        (PrivateMultinomialRegression(**ASKED), weights, "weight_bound, the greatest weight"),
-        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0, on_violation="error"), 2.0 * weights, "weights"),
-        (PrivateMultinomialRegression(**ASKED, weight_bound=2.0), -weights, "weights"),
+        (PrivateMultinomialRegression(**ASKED), weights, "must not depend on the data"),
+        (
+            PrivateMultinomialRegression(**ASKED, weights=dpci.Weights(bound=2.0), on_violation="error"),
+            2.0 * weights,
+            "weights",
+        ),
+        (PrivateMultinomialRegression(**ASKED, weights=dpci.Weights(bound=2.0)), -weights, "weights"),
     ):
         with pytest.raises(InvalidInput, match=message):
             estimator.fit(X, Y, weighed)

@@ -1,5 +1,7 @@
 """``fit(X, y, sample_weight, persons=)`` of the estimators is the fit of the library."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sklearn
@@ -24,55 +26,52 @@ quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 @quiet
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
-@pytest.mark.parametrize("rule", [{}, {"max_rows": 2}])
+@pytest.mark.parametrize("rule", [None, dpci.Persons(max_rows=2)])
 def test_persons(kind, rule):
     whose = np.arange(len(X)) // 3
-    model = kind(epsilon=1e9, l2_strength=0.1, seed=1).fit(X, Y, persons=whose, **rule)
+    model = kind(epsilon=1e9, l2_strength=0.1, seed=1, persons=rule).fit(X, Y, persons=whose)
+    persons = whose if rule is None else replace(rule, ids=whose)
     reference = dpci.fit(
-        X, Y, persons=whose, budget=dpci.PureDP(1e9), l2_strength=0.1, on_violation="clip", seed=1,
-        loss="logistic" if kind is PrivateLogisticRegression else "huber_hinge", **rule,
+        X, Y, persons=persons, budget=dpci.PureDP(1e9), l2_strength=0.1, on_violation="clip", seed=1,
+        loss="logistic" if kind is PrivateLogisticRegression else "huber_hinge",
     )  # fmt: skip
     assert model.result_.n_samples == len(set(whose.tolist()))
     np.testing.assert_allclose(model.result_.params, reference.params, atol=1e-6)
 
 
 def test_a_rule_needs_persons():
-    with pytest.raises(dpci.errors.InvalidInput, match="persons must be given"):
-        PrivateLogisticRegression().fit(X, Y, max_rows=2)
+    with pytest.raises(dpci.errors.InvalidInput, match="persons=ids must be given to fit"):
+        PrivateLogisticRegression(persons=dpci.Persons(max_rows=2)).fit(X, Y)
 
 
 @quiet
 @pytest.mark.parametrize(
     "counts",
     [
-        {"persons": WHOSE},
-        {"persons": WHOSE, "max_rows": 2},
-        {"weights": WEIGHTS},
-        {"persons": WHOSE, "weights": WEIGHTS, "weight_total": 700.0},
+        {"persons": dpci.Persons(WHOSE)},
+        {"persons": dpci.Persons(WHOSE, max_rows=2)},
+        {"weights": dpci.Weights(WEIGHTS, bound=2.0)},
+        {"persons": dpci.Persons(WHOSE), "weights": dpci.Weights(WEIGHTS, bound=2.0, total=700.0)},
     ],
     ids="-".join,
 )
 def test_linear_regressions(counts):
-    public = {"weight_bound": 2.0} if "weights" in counts else {}
-    public |= {name: counts[name] for name in ("weight_total",) if name in counts}
-    given = {name: counts[name] for name in ("persons", "max_rows") if name in counts}
-    weights = counts.get("weights")
+    public = {name: one.public for name, one in counts.items()}
+    given = {"persons": WHOSE} if "persons" in counts else {}
+    weights = WEIGHTS if "weights" in counts else None
     model = PrivateLinearRegression(epsilon=5.0, seed=3, **public, **KNOWN).fit(X, T, weights, **given)
-    matrix = regression.release(
-        X, T, weights=weights, budget=dpci.PureDP(5.0), on_violation="clip", seed=3, **public, **given, **KNOWN
-    )
+    matrix = regression.release(X, T, budget=dpci.PureDP(5.0), on_violation="clip", seed=3, **counts, **KNOWN)
     assert model.result_.to_json() == matrix.fit().to_json()
     assert model.result_.covariance == "robust"
     ridge = PrivateRidge(epsilon=5.0, l2_strength=0.1, seed=3, **public).fit(X, T, weights, **given)
     fit = dpci.fit(
-        X, T, weights=weights, loss="squared", budget=dpci.PureDP(5.0), l2_strength=0.1, on_violation="clip", seed=3,
-        **public, **given,
-    )  # fmt: skip
+        X, T, loss="squared", budget=dpci.PureDP(5.0), l2_strength=0.1, on_violation="clip", seed=3, **counts
+    )
     assert ridge.result_.to_json() == fit.to_json()
 
 
 def test_a_huge_budget_gives_the_weighted_coefficients_of_scikit_learn():
-    model = PrivateLinearRegression(epsilon=1e12, weight_bound=2.0, **KNOWN).fit(X, T, WEIGHTS)
+    model = PrivateLinearRegression(epsilon=1e12, weights=dpci.Weights(bound=2.0), **KNOWN).fit(X, T, WEIGHTS)
     theirs = LinearRegression().fit(X, T, WEIGHTS)
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), [*theirs.coef_, theirs.intercept_], atol=1e-6)
     # Each person counts by the mean over their rows: rows of a person of three count a third each.
@@ -88,12 +87,20 @@ def test_a_huge_budget_gives_the_weighted_coefficients_of_scikit_learn():
         (PrivateRidge(), {"persons": WHOSE}, "l2_strength must be a number with persons and with weights"),
         (PrivateRidge(l2_strength=0.1, fit_intercept=False), {"persons": WHOSE}, "fit_intercept must be True with"),
         (PrivateLinearRegression(fit_intercept=False, **KNOWN), {"persons": WHOSE}, "fit_intercept must be True with"),
-        (PrivateLinearRegression(**KNOWN), {"sample_weight": WEIGHTS}, "weight_bound, the greatest weight"),
-        (PrivateLinearRegression(**KNOWN), {"max_rows": 2}, "persons must be given with contribution or max_rows"),
-        (PrivateLinearRegression(**KNOWN), {"persons": WHOSE, "max_rows": 0}, "max_rows must be"),
+        (PrivateLinearRegression(**KNOWN), {"sample_weight": WEIGHTS}, "must not depend on the data, got weights=None"),
+        (PrivateLinearRegression(persons=dpci.Persons(), **KNOWN), {}, "persons=ids must be given to fit"),
+        (PrivateLinearRegression(persons=dpci.Persons(WHOSE), **KNOWN), {"persons": WHOSE}, "persons must have no ids"),
+        (PrivateLinearRegression(persons="id", **KNOWN), {"persons": WHOSE}, "as a parameter of an estimator, got str"),
+        (PrivateLinearRegression(weights=2.0, **KNOWN), {}, "as a parameter of an estimator, got float"),
+        (PrivateLinearRegression(**KNOWN), {"persons": dpci.Persons(WHOSE)}, "persons must be an array in fit"),
+        (
+            PrivateLinearRegression(weights=dpci.Weights(bound=2.0), **KNOWN),
+            {"sample_weight": dpci.Weights(WEIGHTS, bound=2.0)},
+            "sample_weight must be an array in fit",
+        ),
         (PrivateLinearRegression(**KNOWN), {"persons": "id"}, "persons must be an array of ids"),
         (PrivateLogisticRegression(), {"persons": "id"}, "persons must be an array of ids"),
-        (PrivateLinearRegression(weight_bound=2.0, **KNOWN), {"sample_weight": -WEIGHTS}, "at least 0"),
+        (PrivateLinearRegression(weights=dpci.Weights(bound=2.0), **KNOWN), {"sample_weight": -WEIGHTS}, "at least 0"),
         (PrivateLinearRegression(**KNOWN), {"persons": WHOSE[:-1]}, "persons must"),
         (PrivateLinearRegression(epsilon=0.01, **KNOWN), {"persons": WHOSE}, "vary more than the noise"),
     ],
@@ -128,8 +135,10 @@ def test_a_hidden_regression_of_persons_keeps_its_release():
 @quiet
 def test_persons_and_weights_are_routed_through_pipelines():
     with sklearn.config_context(enable_metadata_routing=True):
-        last = PrivateLinearRegression(row_norm=1.0, weight_bound=2.0, seed=1)
+        last = PrivateLinearRegression(row_norm=1.0, weights=dpci.Weights(bound=2.0), seed=1)
         pipe = make_pipeline(RowNormClipper(), last.set_fit_request(persons=True, sample_weight=True))
         pipe.fit(X, T, persons=WHOSE, sample_weight=WEIGHTS)
-    alone = PrivateLinearRegression(row_norm=1.0, weight_bound=2.0, seed=1).fit(X, T, WEIGHTS, persons=WHOSE)
+    alone = PrivateLinearRegression(row_norm=1.0, weights=dpci.Weights(bound=2.0), seed=1).fit(
+        X, T, WEIGHTS, persons=WHOSE
+    )
     np.testing.assert_array_equal(pipe[-1].coef_, alone.coef_)

@@ -238,7 +238,7 @@ def test_the_name_of_a_column_is_no_persons():
     pandas = pytest.importorskip("pandas", reason="optional")
     frame = pandas.DataFrame(X).assign(id=np.arange(N) % 50 / 100).rename(columns=str)
     ledger = dpci.Ledger(dpci.PureDP(9.0))
-    model = PrivateLogisticRegression(epsilon=4.0, classes=(0, 1), ledger=ledger)
+    model = PrivateLogisticRegression(epsilon=4.0, classes=(0, 1), ledger=ledger, weights=dpci.Weights(bound=1.0))
     for given in ({"persons": "id"}, {"sample_weight": "id"}):
         with pytest.raises(dpci.InvalidInput, match="without a schema"):
             PrivateGridSearch(model, GRID, validation_radius=4.0).fit(frame, Y, **given)

@@ -30,7 +30,7 @@ THREE = np.arange(len(X)) % 3
 # So great a budget that no fit is refused. Tools that encode labels hand 0 and 1 to it.
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
 # Weights of a bootstrap: how often a record was drawn.
-WEIGHTED = clone(LOGISTIC).set_params(weight_bound=3.0)
+WEIGHTED = clone(LOGISTIC).set_params(weights=dpci.Weights(bound=3.0))
 RIDGE = PrivateRidge(epsilon=1e3, radius=2.0)
 SEARCH = PrivateGridSearch(WEIGHTED, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
 
@@ -81,8 +81,8 @@ def test_a_fit_of_each_member_pays_and_repeated_records_are_weights():
     assert max(np.bincount(sample).max() for sample in bagging.estimators_samples_) > 3
     assert bagging.estimators_[0].result_.privacy["constants"]["weights"]["bound"] == 3.0
     assert bagging.estimators_[0].result_.n_samples == len(X)
-    with pytest.raises(dpci.InvalidInput, match="weight_bound"):
-        leaks_of(lambda: bagging.set_params(estimator__weight_bound=None).fit(X, Y))
+    with pytest.raises(dpci.InvalidInput, match="must not depend on the data, got weights=None"):
+        leaks_of(lambda: bagging.set_params(estimator__weights=None).fit(X, Y))
 
 
 def test_inspection_is_noticed_where_it_predicts():

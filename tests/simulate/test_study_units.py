@@ -52,11 +52,11 @@ def person_shares(max_rows=None):
 
 CASES = {
     "persons": (IDS, {"persons": IDS}, person_shares(), 3),
-    "first two rows": (IDS, {"persons": IDS, "max_rows": 2}, person_shares(2), 3),
-    "weights": (np.arange(6), {"weights": WEIGHTS, "weight_bound": 4.0}, WEIGHTS, 6),
+    "first two rows": (IDS, {"persons": dpci.Persons(IDS, max_rows=2)}, person_shares(2), 3),
+    "weights": (np.arange(6), {"weights": dpci.Weights(WEIGHTS, bound=4.0)}, WEIGHTS, 6),
     "both": (
         IDS,
-        {"persons": IDS, "weights": WEIGHTS, "weight_bound": 4.0, "weight_total": 6.0},
+        {"persons": IDS, "weights": dpci.Weights(WEIGHTS, bound=4.0, total=6.0)},
         WEIGHTS * person_shares(),
         6.0,
     ),
@@ -104,12 +104,12 @@ def test_what_counts_is_common_to_all_configurations_and_checked():
     few = {**LARGE, "n_replicates": 2, "n_variability": 0}
     for keywords, message in [
         ({"configs": [{"persons": IDS}]}, "other keywords are common to all, got 'persons'"),
-        ({"configs": [{}], "max_rows": 2}, "persons must be given with contribution or max_rows"),
+        ({"configs": [{}], "persons": dpci.Persons(max_rows=2)}, "persons must have ids"),
         ({"persons": "id"}, "persons must be an array of ids without a schema"),
         ({"persons": IDS[:-1]}, "one id for each of the 6 rows, got 5"),
-        ({"weights": WEIGHTS}, "weight_bound, the greatest weight"),
-        ({"weight_bound": 4.0}, "weights must be given with weight_bound"),
-        ({"weights": WEIGHTS, "weight_bound": 2.0}, "weight"),
+        ({"weights": WEIGHTS}, "because it must not depend on the data, got ndarray"),
+        ({"weights": dpci.Weights(bound=4.0)}, "weights must have values"),
+        ({"weights": dpci.Weights(WEIGHTS, bound=2.0)}, "weight"),
         ({"persons": IDS, "calibration": "paper"}, "calibration"),
     ]:
         with pytest.raises(InvalidInput, match=message):
@@ -120,10 +120,14 @@ def test_what_counts_is_common_to_all_configurations_and_checked():
 
 def test_a_checkpoint_belongs_to_its_persons_and_weights(tmp_path):
     run = {**LARGE, "n_replicates": 4, "n_variability": 0, "checkpoint": tmp_path / "study.npz"}
-    counted = {"persons": IDS, "weights": WEIGHTS, "weight_bound": 4.0, "weight_total": 6.0}
+    counted = {"persons": IDS, "weights": dpci.Weights(WEIGHTS, bound=4.0, total=6.0)}
     study = simulate.coverage(X, Y, **run, **counted)
     again = simulate.coverage(X, Y, **run, **counted)
     assert study.params.tobytes() == again.params.tobytes()
-    for other in ({**counted, "persons": IDS[::-1]}, {**counted, "weights": WEIGHTS[::-1]}, {}):
+    for other in (
+        {**counted, "persons": IDS[::-1]},
+        {**counted, "weights": dpci.Weights(WEIGHTS[::-1], bound=4.0, total=6.0)},
+        {},
+    ):
         with pytest.raises(InvalidInput, match="must belong to the same study"):
             simulate.coverage(X, Y, **run, **other)

@@ -9,7 +9,7 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
-from dpci.cli.rows import Counts, TableRows, find_tables
+from dpci.cli.rows import TableRows, UnitOptions, find_tables
 from dpci.errors import InvalidInput
 from dpci.schema import Schema
 from dpci.sources.files import read_batches
@@ -132,7 +132,7 @@ def test_the_many_ways_to_write_csv(text: str, delimiter: str, tmp_path: Path) -
     (tmp_path / "t.csv").write_bytes(text.encode())
     schema = Schema.from_file(tmp_path / "s.toml")
     rows = TableRows(files=(tmp_path / "t.csv",), schema=schema, delimiter=delimiter, chunk_rows=1)
-    table, y, _ = Counts(None, None, None, None, None).read(rows, np.inf, progress=False)
+    table, y, _ = UnitOptions(None, None, None, None, None).read(rows, np.inf, progress=False)
     X = table.values
     np.testing.assert_allclose(X * schema.row_scale, [[2 * 2 / 72 - 1, 0], [1, 1]], rtol=1e-15)
     assert y.tolist() == [-1.0, 1.0]

@@ -47,7 +47,7 @@ def part(table, state):
 
 def test_a_stratum_has_the_model_of_its_rows():
     table = people()
-    for more in ({}, {"weights": "w", "weight_bound": 2.0}, {"persons": np.arange(N) // 2}):
+    for more in ({}, {"weights": dpci.Weights("w", bound=2.0)}, {"persons": np.arange(N) // 2}):
         if "persons" in more:
             table = people() | {"state": np.repeat(STATES, N // 3)}
         found = quiet(table, **more)
@@ -131,7 +131,7 @@ def test_fifty_strata_cost_what_one_does():
         ({}, {"by": "county"}, "'county'"),
         ({}, {"neighbors": "both"}, "neighbors must be"),
         ({}, {"n_public": 3, "l2_strength": 2.0}, "n_public must be at least a sixteenth"),
-        ({}, {"weights": "w", "weight_bound": 1.0}, "at most weight_bound=1"),
+        ({}, {"weights": dpci.Weights("w", bound=1.0)}, "at most weight_bound=1"),
     ],
 )
 def test_what_is_refused_is_not_paid(change, keywords, message):

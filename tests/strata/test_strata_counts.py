@@ -156,15 +156,15 @@ def test_a_lambda_that_is_too_small_for_any_count_names_the_least(epsilon, perso
 def test_counts_are_raised_to_the_bound_of_weights():
     """So no fit is refused after payment for a bound above the number that divides."""
     weights = np.ones(sum(SIZES.values()))
-    given = {"weights": weights, "l2_strength": 20.0, "seed": 1, "moments": "none"}
-    found = fitted(weight_bound=300.5, **given)
+    given = {"l2_strength": 20.0, "seed": 1, "moments": "none"}
+    found = fitted(weights=dpci.Weights(weights, bound=300.5), **given)
     assert found["C"].n_samples == 301
-    assert found["A"].n_samples == fitted(weight_bound=2.0, **given)["A"].n_samples
+    assert found["A"].n_samples == fitted(weights=dpci.Weights(weights, bound=2.0), **given)["A"].n_samples
     # A public total is what divides.
-    assert fitted(weight_bound=300.5, weight_total=400.0, **given)["C"].n_samples < 100
+    assert fitted(weights=dpci.Weights(weights, bound=300.5, total=400.0), **given)["C"].n_samples < 100
     ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
     with pytest.raises(InvalidInput, match="weight_bound must be at most weight_total"):
-        fitted(**{**given, "seed": None}, weight_bound=500.0, weight_total=400.0, ledger=ledger)
+        fitted(**{**given, "seed": None}, weights=dpci.Weights(weights, bound=500.0, total=400.0), ledger=ledger)
     assert ledger.history == ()
 
 

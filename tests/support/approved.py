@@ -65,8 +65,8 @@ def made(kind, notion, neighbors):
             "fit": lambda: dpci.fit(X, Y, **fit, **number),
             "output": lambda: dpci.fit(X, Y, mechanism="output", **fit, **number),
             "persons": lambda: dpci.fit(X, Y, persons=IDS, **fit, **people),
-            "max_rows": lambda: dpci.fit(X, Y, persons=IDS, max_rows=3, **fit, **people),
-            "weights": lambda: dpci.fit(X, Y, weights=WEIGHTS, weight_bound=2.0, weight_total=N, **fit, **number),
+            "max_rows": lambda: dpci.fit(X, Y, persons=dpci.Persons(IDS, max_rows=3), **fit, **people),
+            "weights": lambda: dpci.fit(X, Y, weights=dpci.Weights(WEIGHTS, bound=2.0, total=N), **fit, **number),
             "clip": lambda: dpci.fit(X, Y, on_violation="clip", **fit, **number),
             "ball": lambda: dpci.fit(X, Y, radius=2.0, **fit, **number),
             "hinge": lambda: dpci.fit(X, Y, loss="hinge", mechanism="output", moments="none", **fit, **number),
@@ -79,7 +79,7 @@ def made(kind, notion, neighbors):
             "ridge": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(l2_strength=0.3),
             "matrix_of_persons": lambda: dpci.regression.release(X, REAL, persons=IDS, **of_matrix, **people),
             "matrix_of_weights": lambda: dpci.regression.release(
-                X, REAL, weights=WEIGHTS, weight_bound=2.0, **of_matrix, **number
+                X, REAL, weights=dpci.Weights(WEIGHTS, bound=2.0), **of_matrix, **number
             ),
             "wages": lambda: dpci.fit(TABLE, schema=OF_WAGES, loss="squared", **common, **number),
             "several": lambda: dpci.regression.release(
@@ -98,8 +98,7 @@ def made(kind, notion, neighbors):
                 np.resize(["a", "b", "c"], N),
                 classes=["a", "b", "c"],
                 l2_strength=0.2,
-                persons=IDS,
-                max_rows=3,
+                persons=dpci.Persons(IDS, max_rows=3),
                 **common,
                 **people,
             ),

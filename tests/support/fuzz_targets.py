@@ -147,6 +147,9 @@ OWN = {
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
+    "tune": {"candidates": [{"l2_strength": 0.5}, {"l2_strength": 1.0}], "schema": None},
+    "Weights": {"bound": 4.0},
+    "weighted_gram": {"weights": np.linspace(0.0, 1.0, N)},
     "fit_strata": {"by": "b", "n_public": 100_000, "strata": None},
     "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
@@ -172,7 +175,7 @@ TYPICAL = {
     "records": (X[:3],),
     "targets": (CLASSES[:3],),
     "member": (np.array([True, True, True]),),
-    "weights": (*[None] * 11, np.linspace(0.0, 1.0, N)),
+    "weights": (*[None] * 11, dpci.Weights(np.linspace(0.0, 1.0, N), bound=1.0)),
     "params": (np.zeros(3), np.zeros(2)),
     "linear_term": (np.full(3, 0.1), np.full(2, 0.1)),
     "start": (np.zeros(3), np.ones(2)),
@@ -245,11 +248,10 @@ TYPICAL = {
     "n_rows": (3, (1, 4)),
     "persistence": (0.9, 0.0),
     "effect": (2.0, 0.0),
-    "persons": (None, np.arange(N) // 2, [f"p{i}" for i in range(N)], "who"),
-    "contribution": (None, "mean"),
+    "persons": (*[None] * 4, np.arange(N) // 2, [f"p{i}" for i in range(N)], dpci.Persons("who", max_rows=2)),
+    "ids": (None, np.arange(N) // 2, "who"),
+    "values": (None, np.linspace(0.0, 1.0, N)),
     "max_rows": (None, 2),
-    "weight_bound": (*[None] * 11, 1.0),
-    "weight_total": (None,),
 }
 # A default would take seconds.
 _SMALL = frozenset({"n_draws", "n_replicates", "n_variability", "n_runs"})

@@ -21,9 +21,9 @@ ASKED = {"candidates": GRID, "validation_radius": 6.0, "classes": CLASSES}
 UNITS = {
     "rows": {},
     "persons": {"persons": np.arange(N) // 3},
-    "max_rows": {"persons": np.arange(N) // 3, "max_rows": 2},
-    "weights": {"weights": rng.uniform(0.0, 2.0, N), "weight_bound": 2.0},
-    "both": {"persons": np.arange(N) // 3, "weights": rng.uniform(0.0, 2.0, N), "weight_bound": 2.0},
+    "max_rows": {"persons": dpci.Persons(np.arange(N) // 3, max_rows=2)},
+    "weights": {"weights": dpci.Weights(rng.uniform(0.0, 2.0, N), bound=2.0)},
+    "both": {"persons": np.arange(N) // 3, "weights": dpci.Weights(rng.uniform(0.0, 2.0, N), bound=2.0)},
 }
 
 
@@ -118,7 +118,10 @@ def circle():
 
 
 @pytest.mark.parametrize("n_classes", [3, 4, 6])
-@pytest.mark.parametrize("counts", [{}, {"contribution": "mean"}, {"max_rows": 3}, {"weight_bound": 2.0}])
+@pytest.mark.parametrize(
+    "counts",
+    [{}, {"persons": dpci.Persons()}, {"persons": dpci.Persons(max_rows=3)}, {"weights": dpci.Weights(bound=2.0)}],
+)
 @pytest.mark.parametrize("radius", [0.5, 4.0])
 def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(n_classes, counts, radius):
     """Whole persons of three rows at one point of the ball; weights may leave almost nothing of a record."""
@@ -135,8 +138,8 @@ def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(n_
     )
     paid = spec.facts()["score_sensitivity"]
     draw = np.random.default_rng(n_classes)
-    n_rows = 3 if counts.keys() & {"contribution", "max_rows"} else 1
-    least_share = 0.0 if counts.keys() & {"max_rows", "weight_bound"} else 1.0
+    n_rows = 3 if "persons" in counts else 1
+    least_share = 0.0 if counts not in ({}, {"persons": dpci.Persons()}) else 1.0
 
     def person(theta, rows, labels):
         """The mean loss of the rows, and its gradients in theta and in the rows."""
@@ -240,10 +243,12 @@ def test_a_schema_has_the_classes():
 
 def test_the_search_of_an_estimator():
     sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
-    model = sklearn.PrivateMultinomialRegression(epsilon=1e4, classes=("c", "a", "b"), weight_bound=2.0, seed=1)
+    model = sklearn.PrivateMultinomialRegression(
+        epsilon=1e4, classes=("c", "a", "b"), weights=dpci.Weights(bound=2.0), seed=1
+    )
     grid = {"l2_strength": [0.01, 1.0], "mechanism": ["objective", "output"]}
     search = sklearn.PrivateGridSearch(model, grid, validation_radius=6.0)
-    search.fit(X, Y, UNITS["weights"]["weights"], persons=UNITS["persons"]["persons"])
+    search.fit(X, Y, UNITS["weights"]["weights"].values, persons=UNITS["persons"]["persons"])
     assert search.result_.result.n_samples == N // 3
     assert search.best_params_["l2_strength"] == 0.01
     assert search.classes_.tolist() == ["a", "b", "c"]

@@ -12,7 +12,7 @@ PANEL = dpci.datasets.simulate_panel(1500, n_rows=(1, 8), seed=0)
 SURVEY = dpci.datasets.simulate_survey(3000, seed=0)
 HUGE = {"budget": dpci.PureDP(1e6), "classes": (-1, 1), "seed": 1}
 PERSONS = {"persons": PANEL.persons}
-WEIGHTS = {"weights": SURVEY.weights, "weight_bound": SURVEY.weight_bound}
+WEIGHTS = {"weights": dpci.Weights(SURVEY.weights, bound=SURVEY.weight_bound)}
 
 
 @pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
@@ -21,9 +21,9 @@ WEIGHTS = {"weights": SURVEY.weights, "weight_bound": SURVEY.weight_bound}
     ("data", "unit"),
     [
         (PANEL, PERSONS),
-        (PANEL, {**PERSONS, "max_rows": 3}),
+        (PANEL, {"persons": dpci.Persons(PANEL.persons, max_rows=3)}),
         (SURVEY, WEIGHTS),
-        (SURVEY, {**WEIGHTS, "weight_total": 4e3}),
+        (SURVEY, {"weights": dpci.Weights(SURVEY.weights, bound=SURVEY.weight_bound, total=4e3)}),
     ],
     ids=["mean", "max_rows", "weights", "total"],
 )
@@ -88,9 +88,16 @@ def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(un
 
 
 def test_persons_in_parts_and_without_a_rule_are_refused():
-    with pytest.raises(dpci.InvalidInput, match="persons must be given"):
-        tuning.tune(PANEL.X, PANEL.y, candidates=GRID, validation_radius=4.0, budget=dpci.PureDP(1.0), max_rows=3)
-    with pytest.raises(dpci.InvalidInput, match="weight_bound"):
+    with pytest.raises(dpci.InvalidInput, match="persons must have ids"):
+        tuning.tune(
+            PANEL.X,
+            PANEL.y,
+            candidates=GRID,
+            validation_radius=4.0,
+            budget=dpci.PureDP(1.0),
+            persons=dpci.Persons(max_rows=3),
+        )
+    with pytest.raises(dpci.InvalidInput, match="bound="):
         tuning.tune(
             SURVEY.X, SURVEY.y, candidates=GRID, validation_radius=4.0, budget=dpci.PureDP(1.0), weights=SURVEY.weights
         )

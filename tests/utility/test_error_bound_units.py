@@ -14,25 +14,25 @@ RISKS = ("training", "empirical", "regularized", "population")
 def test_records_that_count_one_have_the_bound_of_rows(of):
     plain = dpci.utility.bound(of=of, radius=1.0, **ASKED)
     for unit in (
-        {"contribution": "mean"},
-        {"max_rows": 3},
-        {"weight_bound": 3.0, "weight_total": 9000.0},
-        {"contribution": "mean", "weight_bound": 1.0},
+        {"persons": dpci.Persons()},
+        {"persons": dpci.Persons(max_rows=3)},
+        {"weights": dpci.Weights(bound=3.0, total=9000.0)},
+        {"persons": dpci.Persons(), "weights": dpci.Weights(bound=1.0)},
     ):
         found = dpci.utility.bound(of=of, radius=1.0, **ASKED, **unit)
         assert found.value == pytest.approx(plain.value, rel=1e-12)
-        is_of_persons = "weight_total" not in unit and of in {"regularized", "population"}
+        is_of_persons = "persons" in unit and of in {"regularized", "population"}
         assert ("persons are independent" in found.assumes[0]) is is_of_persons
-    found = dpci.utility.bound(of=of, neighbors="add_remove", max_rows=2, radius=1.0, **ASKED)
+    found = dpci.utility.bound(of=of, neighbors="add_remove", persons=dpci.Persons(max_rows=2), radius=1.0, **ASKED)
     assert found.assumes[-1] == "the number of persons is n_public"
 
 
 def test_weights_multiply_what_records_count():
     """The half of Lemma 22 with a curvature W/N times as great for each record."""
-    found = dpci.utility.bound(of="training", weight_bound=3.0, fit_intercept=False, **ASKED)
+    found = dpci.utility.bound(of="training", weights=dpci.Weights(bound=3.0), fit_intercept=False, **ASKED)
     assert found.value == pytest.approx(0.5 * (3.0 * 0.25 + 0.05) * found.noise_norm**2, rel=1e-12)
-    with pytest.raises(dpci.InvalidInput, match="weight_bound must be given"):
-        dpci.utility.bound(weight_total=3.0, **ASKED)
+    with pytest.raises(dpci.InvalidInput, match="weights must have no values"):
+        dpci.utility.bound(weights=dpci.Weights([1.0], bound=3.0), **ASKED)
 
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
@@ -45,13 +45,15 @@ def test_the_bound_of_weighted_persons_is_attained():
         n_features=1,
         of="training",
         failure_probability=0.5,
-        contribution="mean",
-        weight_bound=2.0,
-        weight_total=60.0,
+        persons=dpci.Persons(),
+        weights=dpci.Weights(bound=2.0, total=60.0),
         **keywords,
     )
     X, y, persons = np.ones((2 * n, 1)), np.tile([-1, 1], n), np.repeat(np.arange(n), 2)
-    counts = {"persons": persons, "weights": np.full(2 * n, 2.0), "weight_bound": 2.0, "weight_total": 60.0}
+    counts = {
+        "persons": persons,
+        "weights": dpci.Weights(np.full(2 * n, 2.0), bound=2.0, total=60.0),
+    }
     above = 0
     for seed in range(runs):
         theta = dpci.fit(X, y, classes=(-1, 1), moments="none", seed=seed, **counts, **keywords).params[0]

@@ -10,6 +10,7 @@ from scipy import special, stats
 import dpci
 from dpci import _core
 from dpci.errors import InvalidInput
+from dpci.unit import given_unit
 from support.utility import APPROX, L2_STRENGTH, SEED, curve, make_rows
 
 DEVIATIONS = stats.norm.isf(0.5e-6)
@@ -19,15 +20,15 @@ Z = np.column_stack([X, np.ones(len(Y))])
 _RNG = np.random.default_rng(6)
 IDS = _RNG.permutation(np.arange(len(Y)) * 7 % 300)
 WEIGHTS = _RNG.uniform(0.0, 3.0, len(Y))
-WEIGHTED = {"weights": WEIGHTS, "weight_bound": 3.0}
+WEIGHTED = {"weights": dpci.Weights(WEIGHTS, bound=3.0)}
 
 _FIRST = np.array([np.sum(IDS[:i] == IDS[i]) < 2 for i in range(len(IDS))])
 CASES = {
     # Keywords, how much each row counts, and what divides sums.
     "persons": ({"persons": IDS}, 1.0 / np.bincount(IDS)[IDS], 300.0),
-    "first rows": ({"persons": IDS, "max_rows": 2}, 0.5 * _FIRST, 300.0),
+    "first rows": ({"persons": dpci.Persons(IDS, max_rows=2)}, 0.5 * _FIRST, 300.0),
     "weights": (WEIGHTED, WEIGHTS / 3.0, 300.0),
-    "a total": ({**WEIGHTED, "weight_total": 1200.0}, WEIGHTS / 3.0, 400.0),
+    "a total": ({"weights": dpci.Weights(WEIGHTS, bound=3.0, total=1200.0)}, WEIGHTS / 3.0, 400.0),
     "both": ({"persons": IDS, **WEIGHTED}, WEIGHTS / 3.0 / np.bincount(IDS)[IDS], 100.0),
 }
 MECHANISMS = {
@@ -105,11 +106,7 @@ def test_the_curve_is_that_of_refits(case, mechanism):
 @EACH
 def test_the_noise_is_that_of_a_fit(case, mechanism):
     found, keywords = measured(case, mechanism), {**CASES[case][0], **MECHANISMS[mechanism]}
-    unit = {
-        name: keywords[name] for name in ("max_rows", "weight_bound", "weight_total", "mechanism") if name in keywords
-    }
-    if "persons" in keywords and "max_rows" not in keywords:
-        unit["contribution"] = "mean"
+    given = given_unit(keywords.get("persons"), keywords.get("weights"))
     plan = dpci.plan(
         n_samples=300 if "persons" in keywords else 900,
         n_features=3,
@@ -117,7 +114,9 @@ def test_the_noise_is_that_of_a_fit(case, mechanism):
         l2_strength=L2_STRENGTH,
         moments=keywords.get("moments", "none"),
         neighbors=keywords.get("neighbors", "replace_one"),
-        **unit,
+        mechanism=keywords.get("mechanism", "objective"),
+        persons=given.unit,
+        weights=given.weights,
     )
     assert plan.steps[0].scale == found.path.spec(found.path.at).noise_scale
 
@@ -141,7 +140,7 @@ def test_equal_tables_have_equal_curves(mechanism):
     n = len(Y)
     rows = curve((X, Y), **MECHANISMS[mechanism])
     twice = curve((np.tile(X, (2, 1)), np.tile(Y, 2)), persons=np.tile(np.arange(n), 2), **MECHANISMS[mechanism])
-    ones = curve((X, Y), weights=np.ones(n), weight_bound=1.0, **MECHANISMS[mechanism])
+    ones = curve((X, Y), weights=dpci.Weights(np.ones(n), bound=1.0), **MECHANISMS[mechanism])
     values = np.array([0.5, 2.0]) * rows.path.at
     # Objective perturbation has more noise for persons, whose Hessians have a greater rank.
     for other in (twice, ones) if mechanism == "output" else (ones,):
@@ -164,11 +163,11 @@ def test_a_smoothed_accuracy_has_the_weights_of_rows():
     [
         ({"persons": IDS[1:]}, "one id for each"),
         ({"persons": "id"}, "persons must be an array of ids without a schema"),
-        ({"max_rows": 2}, "persons must be given with contribution or max_rows"),
-        ({"weights": WEIGHTS}, "weight_bound, the greatest weight"),
-        ({"weight_bound": 2.0}, "weights must be given"),
-        ({"weights": WEIGHTS, "weight_bound": 1.0}, "weights"),
-        ({"weights": 0.0 * WEIGHTS, "weight_bound": 1.0}, "the sum of weights must be > 0"),
+        ({"persons": dpci.Persons(max_rows=2)}, "persons must have ids"),
+        ({"weights": WEIGHTS}, "must not depend on the data, got ndarray"),
+        ({"weights": dpci.Weights(bound=2.0)}, "weights must have values"),
+        ({"weights": dpci.Weights(WEIGHTS, bound=1.0)}, "weights"),
+        ({"weights": dpci.Weights(0.0 * WEIGHTS, bound=1.0)}, "the sum of weights must be > 0"),
         ({"persons": IDS, "calibration": "paper", "neighbors": "add_remove"}, "paper"),
     ],
 )

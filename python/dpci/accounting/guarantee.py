@@ -13,9 +13,9 @@ from dpci.accounting.seals import Seal, seal_costs
 from dpci.accounting.steps import Step
 from dpci.budgets import ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
-from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
+from dpci.unit import Persons
 
 __all__ = ["Guarantee"]
 

@@ -8,8 +8,6 @@ from dpci.approval.claims import Claim
 from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement, steps_text
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
@@ -21,6 +19,7 @@ from dpci.released.whole import Whole, counted_strata
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Strong, Words, names
+from dpci.unit import Persons, Weights
 
 _ADDS = {
     "objective": "noise is added to the function that the parameters minimise",

@@ -13,13 +13,12 @@ from dpci.approval.findings import Finding
 from dpci.approval.ledger import against_ledger
 from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import GaussianBudget
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.ledger.ledger import Ledger
 from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.shown.document import Words, joined, names
+from dpci.unit import Persons, Weights
 
 RIDGE = "regularisation (λ)"
 """Cause of a shift in the estimates of most models."""

@@ -25,15 +25,14 @@ from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
-from dpci.data.persons import Persons, check_contribution, person_rule
 from dpci.data.rows import Rows
-from dpci.data.weights import Weights, check_weighted, check_weights
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
 from dpci.model.settings import DerivedFacts
 from dpci.rows import Ball, RowDomain
+from dpci.unit import Persons, Weights
 
 _UNBOUNDED = Ball(sys.float_info.max)
 
@@ -49,7 +48,7 @@ class Choices(DerivedFacts):
     n_threads: int | None
     rows: RowDomain = _UNBOUNDED
     on_violation: OnViolation = "error"
-    persons: Persons | None = None
+    unit: Persons | None = None
     weights: Weights | None = None
 
     def __post_init__(self) -> None:
@@ -89,7 +88,7 @@ class Choices(DerivedFacts):
                 named_columns=rows.named_columns,
                 loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
-                persons=self.persons,
+                persons=self.unit,
                 weights=self.weights,
                 version=_core.__version__,
                 **{**defaults, **facts},
@@ -120,7 +119,7 @@ class PrivateChoices(Choices):
 
     def payment(self, source: str, ledger: Ledger | None) -> Payment:
         """Return what the release owes its ledger, whose unit is the person where ids are given."""
-        of_persons = self.persons is not None
+        of_persons = self.unit is not None
         return Payment.due(
             source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed, persons=of_persons
         )
@@ -138,35 +137,6 @@ class PrivateChoices(Choices):
             "seals": seals_from(release["seals"]),
             "private": release["private"],
         }
-
-
-class Counted(TypedDict):
-    """How much records count, as choices keep it."""
-
-    persons: Persons | None
-    weights: Weights | None
-
-
-def counted(  # noqa: PLR0917  # those of a fit, in its order
-    persons: object,
-    contribution: Literal["mean"] | None,
-    max_rows: int | None,
-    weights: object,
-    weight_bound: float | None,
-    weight_total: float | None = None,
-) -> Counted:
-    """Return how much records count.
-
-    Raises
-    ------
-    InvalidInput
-        For rules without persons or weights, weights without a bound, and values out of range.
-    """
-    check_weighted(weights, weight_bound, weight_total)
-    return {
-        "persons": check_contribution(person_rule(persons, contribution, max_rows), max_rows),
-        "weights": check_weights(weight_bound, weight_total),
-    }
 
 
 def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:

@@ -9,7 +9,6 @@ from dpci import _core
 from dpci.base.validation import check_choice, check_not_negative
 from dpci.baselines.choices import (
     PrivateChoices,
-    counted,
     polynomial_loss,
     polynomial_numbers,
     public_classes,
@@ -17,11 +16,11 @@ from dpci.baselines.choices import (
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.weights import core_counts
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Logistic, Squared
 from dpci.model.tables import check_unit_columns
 from dpci.rows import row_domain
+from dpci.unit import Persons, Weights, core_unit, given_unit
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
 
@@ -42,12 +41,8 @@ def functional_mechanism(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: ArrayLike | Persons | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -83,7 +78,7 @@ def functional_mechanism(
     intercept_scale : float
         Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
     on_violation : {"error", "clip"}
-        Treatment of rows above ``row_norm``, targets beyond ``target_bound`` and weights above ``weight_bound``:
+        Treatment of rows above ``row_norm``, targets beyond ``target_bound`` and weights above their bound:
         refuse the data, or move them to the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
@@ -92,9 +87,11 @@ def functional_mechanism(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
-    persons, contribution, max_rows, weights, weight_bound, weight_total
-        See :func:`dpci.fit`: the person of each row, or the weight of each record. The noise is that of rows,
-        because the terms of a record lie between those of its rows.
+    persons : array-like of shape (n_samples,) or Persons, optional
+        The person of each row, as for :func:`dpci.fit`. The noise is that of rows, because the terms of a record lie
+        between those of its rows.
+    weights : Weights, optional
+        The weight of each record, as for :func:`dpci.fit`.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -129,6 +126,7 @@ def functional_mechanism(
     Zhang, Zhang, Xiao, Yang & Winslett, "Functional mechanism: regression analysis under differential privacy", 2012.
     """
     checked = polynomial_loss(loss, target_bound)
+    unit, weighing, beside = given_unit(persons, weights)
     choices = PrivateChoices(
         loss=checked,
         fit_intercept=fit_intercept,
@@ -141,7 +139,8 @@ def functional_mechanism(
         rows=row_domain(row_norm, None),
         on_violation=on_violation,
         seed=seed,
-        **counted(persons, contribution, max_rows, weights, weight_bound, weight_total),
+        unit=unit,
+        weights=weighing,
     )
     payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
@@ -158,12 +157,12 @@ def functional_mechanism(
             intercept=choices.intercept,
             neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
-            **core_counts(choices.persons, choices.weights),
+            **core_unit(choices.unit, choices.weights),
         )
 
-    check_unit_columns(None, X, persons=persons, weights=weights)
-    with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
-        rows, spec = till.read(X, y, persons=persons, weights=weights, stacklevel=3)
+    check_unit_columns(None, X, beside)
+    with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
+        rows, spec = till.read(X, y, beside, stacklevel=3)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
             spec,

@@ -1,20 +1,22 @@
 """Regression on a noisy histogram."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
-from dpci.baselines.choices import PrivateChoices, counted, public_classes, unbounded_loss
+from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
+from dpci.unit import Persons, Weights, given_unit
 
 
 def projected_histogram(
@@ -31,11 +33,8 @@ def projected_histogram(
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | None = None,
-    weight_bound: float | None = None,
+    persons: ArrayLike | Persons | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -76,9 +75,11 @@ def projected_histogram(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
-    persons, contribution, max_rows, weights, weight_bound
-        See :func:`dpci.fit`: the person of each row, or the weight of each record; weights above the bound are
-        lowered to it. Each row counts in its cell by its share of a person, times its weight over ``weight_bound``.
+    persons : array-like of shape (n_samples,) or Persons, optional
+        The person of each row, as for :func:`dpci.fit`. Each row counts in its cell by its share of a person.
+    weights : Weights, optional
+        The weight of each record, as for :func:`dpci.fit`, but without a total, because the mean is over the noisy
+        counts. Each row counts in its cell by its weight over the bound; weights above the bound are lowered to it.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
     n_threads : int, optional
@@ -114,6 +115,11 @@ def projected_histogram(
     & Ristenpart, "Privacy in pharmacogenetics", 2014, compare such histograms with the functional mechanism.
     """
     checked = unbounded_loss(loss, kinks=False)
+    unit, weighing, beside = given_unit(persons, weights)
+    if weighing is not None and weighing.total is not None:
+        raise InvalidInput(
+            f"weights must have no total for a histogram, whose mean is over the noisy counts, got {weighing!r}"
+        )
     choices = PrivateChoices(
         loss=checked,
         fit_intercept=fit_intercept,
@@ -125,7 +131,8 @@ def projected_histogram(
         n_public=n_public,
         on_violation="clip",  # every record has a nearest cell
         seed=seed,
-        **counted(persons, contribution, max_rows, weights, weight_bound),
+        unit=unit,
+        weights=weighing,
     )
     payment = choices.payment("dpci.baselines.projected_histogram", ledger)
     axes = check_axes(axes)
@@ -143,14 +150,14 @@ def projected_histogram(
             intercept=choices.intercept,
             neighbors=choices.neighbors,
             budget=core_budget(payment.budget),
-            persons=choices.persons is not None,
-            max_rows=max_rows,
-            weight_bound=weight_bound,
+            persons=unit is not None,
+            max_rows=None if unit is None else unit.max_rows,
+            weight_bound=None if weighing is None else weighing.bound,
         )
 
-    check_unit_columns(None, X, persons=persons, weights=weights)
-    with payment.release(X, y, choices, resolve, persons=persons is not None) as till:
-        rows, spec = till.read(X, y, sums=False, persons=persons, weights=weights, stacklevel=3)
+    check_unit_columns(None, X, beside)
+    with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
+        rows, spec = till.read(X, y, beside, sums=False, stacklevel=3)
         n_threads = choices.n_threads
         release = _core.release_histogram(
             spec,

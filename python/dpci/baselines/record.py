@@ -12,8 +12,6 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import broken, check_count, check_flag, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import Classes
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import declaration, from_declaration
 from dpci.released.rules import (
@@ -31,6 +29,7 @@ from dpci.released.rules import (
     saved_text,
     steps_by,
 )
+from dpci.unit import Persons, Weights
 
 SCHEMA = "dpci.BaselineFit"
 SCHEMA_VERSION = 1

@@ -2,19 +2,20 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
-from dpci.baselines.choices import Choices, counted, public_classes, unbounded_loss
+from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
 from dpci.data.rows import read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
+from dpci.unit import Persons, Weights, given_unit
 
 
 def non_private(
@@ -27,12 +28,8 @@ def non_private(
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
     classes: Sequence[Any] | None = None,
-    persons: ArrayLike | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: ArrayLike | Persons | None = None,
+    weights: Weights | None = None,
     n_threads: int | None = None,
 ) -> BaselineFit:
     """Fit the same model without any privacy, for comparison with every mechanism.
@@ -55,7 +52,9 @@ def non_private(
         Value of that constant.
     classes : (negative, positive), optional
         The classes.
-    persons, contribution, max_rows, weights, weight_bound, weight_total
+    persons : array-like of shape (n_samples,) or Persons, optional
+        See :func:`dpci.fit`; the same risk is minimised.
+    weights : Weights, optional
         See :func:`dpci.fit`; the same risk is minimised.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
@@ -79,18 +78,20 @@ def non_private(
     """
     warnings.warn("the result is NOT PRIVATE: it is the minimiser without noise", PrivacyLeakWarning, stacklevel=2)
     checked = unbounded_loss(loss, kinks=True)
+    unit, weighing, beside = given_unit(persons, weights)
     choices = Choices(
         loss=checked,
         fit_intercept=fit_intercept,
         intercept_scale=intercept_scale,
         classes=public_classes(classes),
         n_threads=n_threads,
-        **counted(persons, contribution, max_rows, weights, weight_bound, weight_total),
+        unit=unit,
+        weights=weighing,
     )
-    check_unit_columns(None, X, persons=persons, weights=weights)
+    check_unit_columns(None, X, beside)
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
-    rows, _ = read(X, y, choices, lambda *_: None, persons=persons, weights=weights)
+    rows, _ = read(X, y, choices, lambda *_: None, beside=beside)
     minimum = _core.minimize_erm(
         rows.values,
         rows.targets,
@@ -105,10 +106,10 @@ def non_private(
         max_iterations=2000,
         n_threads=choices.n_threads,
         persons=rows.persons,
-        max_rows=max_rows,
+        max_rows=None if unit is None else unit.max_rows,
         weights=rows.weights,
-        weight_bound=weight_bound,
-        weight_total=None if weights is None else rows.n_records if weight_total is None else weight_total,
+        weight_bound=None if weighing is None else weighing.bound,
+        weight_total=None if weighing is None else rows.n_records if weighing.total is None else weighing.total,
     )
     return choices.result(
         "non_private",

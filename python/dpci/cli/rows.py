@@ -7,15 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
 from dpci.data.arrays import NamedRows
-from dpci.data.persons import check_columns_of_counts, person_rule
-from dpci.data.weights import check_weighted, weights_of_cells
+from dpci.data.persons import check_columns_of_unit
+from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks, given_cells
@@ -29,6 +29,7 @@ from dpci.sources.files import (
     read_batches,
     uncut,
 )
+from dpci.unit import Beside, Persons, Weights
 
 CHUNK_ROWS: Final = 65_536
 """Rows that are read at a time where no number is given: some megabytes of text."""
@@ -121,14 +122,14 @@ class TableRows:
         found = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
         return {**found, **{name: given_cells(found[name]) for name in ids}}
 
-    def beside(self, counts: "Counts") -> Iterator[Chunk]:
+    def beside(self, options: "UnitOptions") -> Iterator[Chunk]:
         """Yield rows and targets of each chunk with the columns that say how much they count.
 
         Chunks are cut between persons whose rows follow each other.
         """
-        names = counts.columns
+        names = options.columns
         for table, (X, y, _) in self._chunks(
-            self.schema.transform, (self.schema.target.column, *names), exact=names, together=counts.persons
+            self.schema.transform, (self.schema.target.column, *names), exact=names, together=options.persons
         ):
             yield X, y, {name: list(given_cells(table[name])) for name in names}
 
@@ -175,37 +176,15 @@ def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = 
     return np.concatenate([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
 
 
-def planned_rule(persons: str | None, max_rows: int | None, schema: Schema | None) -> Literal["mean"] | None:
-    """Return how the rows of persons count in a plan, whose records are persons also where the schema names them.
-
-    Raises
-    ------
-    InvalidInput
-        For another column of persons than that of the schema, and rows of persons without persons.
-    """
-    named = "" if schema is None else schema.persons
-    if persons is not None:
-        check_columns_of_counts(named, persons, None)
-    whose = persons or named or None
-    _check_max_rows(whose, max_rows)
-    return person_rule(whose, None, max_rows)
-
-
-def _check_max_rows(persons: str | None, max_rows: int | None) -> None:
-    if persons is None and max_rows is not None:
-        msg = f"--max-rows must go with --persons, got --max-rows {max_rows} alone"
-        raise InvalidInput(msg)
-
-
 @dataclasses.dataclass(frozen=True)
-class Counts:
-    """The options that say whose the rows are and how much they count."""
+class UnitOptions:
+    """The options --persons, --max-rows, --weights, --weight-bound and --weight-total."""
 
     persons: str | None
     max_rows: int | None
-    weights: str | None
-    weight_bound: float | None
-    weight_total: float | None
+    weights: str | None = None
+    bound: float | None = None
+    total: float | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -226,9 +205,45 @@ class Counts:
                 "none"
             )
             raise InvalidInput(msg)
-        check_columns_of_counts(schema.persons, self.persons, self.weights)
-        _check_max_rows(self.persons, self.max_rows)
-        check_weighted(self.weights, self.weight_bound, self.weight_total)
+        check_columns_of_unit(schema.persons, Beside(self.persons, self.weights))
+        self._check_persons(self.persons)
+        for option, value in (("--weight-bound", self.bound), ("--weight-total", self.total)):
+            if self.weights is None and value is not None:
+                msg = f"--weights must be given with {option}, got {option} {value} alone"
+                raise InvalidInput(msg)
+        self._check_bound(self.weights)
+
+    def planned(self, schema: Schema | None) -> dict[str, Any]:
+        """Return the keywords of a plan, whose records are persons also where the schema names them.
+
+        Raises
+        ------
+        InvalidInput
+            For one option without another that it needs, and another column of persons than that of the schema.
+        """
+        named = "" if schema is None else schema.persons
+        if self.persons is not None:
+            check_columns_of_unit(named, Beside(self.persons))
+        whose = self.persons or named or None
+        self._check_persons(whose)
+        self._check_bound(self.total)
+        return {
+            "persons": None if whose is None else Persons(max_rows=self.max_rows),
+            "weights": None if self.bound is None else Weights(bound=self.bound, total=self.total),
+        }
+
+    def _check_persons(self, persons: str | None) -> None:
+        if persons is None and self.max_rows is not None:
+            msg = f"--max-rows must go with --persons, got --max-rows {self.max_rows} alone"
+            raise InvalidInput(msg)
+
+    def _check_bound(self, needed_by: object) -> None:
+        if needed_by is not None and self.bound is None:
+            msg = (
+                "--weight-bound, the greatest weight that any record could have, must be given with weights, because "
+                "it must not depend on the data, got none"
+            )
+            raise InvalidInput(msg)
 
     def read(self, rows: TableRows, most_bytes: float, *, progress: bool) -> tuple[Any, Any, dict[str, Any]]:
         """Return rows and targets, and the keywords of a fit that say how much they count.
@@ -246,11 +261,8 @@ class Counts:
 
     def _keywords(self, persons: object, weights: object) -> dict[str, Any]:
         return {
-            "persons": persons,
-            "max_rows": self.max_rows,
-            "weights": weights,
-            "weight_bound": self.weight_bound,
-            "weight_total": self.weight_total,
+            "persons": None if self.persons is None else Persons(persons, max_rows=self.max_rows),
+            "weights": None if self.bound is None else Weights(weights, bound=self.bound, total=self.total),
         }
 
 
@@ -260,9 +272,9 @@ class Passes:
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, counts: Counts, *, progress: bool) -> None:
+    def __init__(self, rows: TableRows, options: UnitOptions, *, progress: bool) -> None:
         self._rows = rows
-        self._counts = counts
+        self._options = options
         self._progress = progress
         self._n_passes = 0
         self._n_rows: int | None = None
@@ -272,7 +284,7 @@ class Passes:
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0
-            for chunk in self._rows.beside(self._counts):
+            for chunk in self._rows.beside(self._options):
                 yield chunk
                 n_rows += len(chunk[0])
                 advance(len(chunk[0]))

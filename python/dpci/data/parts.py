@@ -18,12 +18,12 @@ from dpci.data.arrays import Features, as_features, check_columns
 from dpci.data.frames import check_same_index
 from dpci.data.interchange import taken_over
 from dpci.data.labels import BOOLEANS, Classes, Label, SeveralClasses, check_public_classes, encode
-from dpci.data.persons import Persons
 from dpci.data.tags import PartPersons, check_apart, check_one_kind, tagged
 from dpci.data.weights import weight_values, weights_of_cells
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import Loss
 from dpci.rows import Ball, RowDomain, core_rows
+from dpci.unit import NOTHING_BESIDE, Beside, Persons, Weights
 
 _GREATEST_NORM = sys.float_info.max
 
@@ -85,13 +85,10 @@ class PartRules:
     n_threads: int | None
     columns: tuple[str, ...] | None = None
     named: bool = False
-    persons: Persons | None = None
-    """How the rows of a person count, where the records are persons."""
-    weight_bound: float | None = None
-    ids: str | None = None
-    """The column beside the rows that says whose each is."""
-    weights: str | None = None
-    """The column beside the rows that says what each weighs."""
+    unit: Persons | None = None
+    weights: Weights | None = None
+    beside: Beside = NOTHING_BESIDE
+    """Names of the columns of ids and weights beside the rows."""
     several: tuple[Label, ...] | None = None
     """The public classes of a loss that has more than two, the reference first."""
 
@@ -137,17 +134,18 @@ class PartRules:
         """Check the rows of a part and sum over them; return also the rows, and whose they are."""
         features = self.features(X)
         n_rows = features.shape[0]
-        used = {"persons": self.ids, "weights": self.weights}
+        used = self.beside.given
         for what, name in used.items():
-            if name is not None and name not in beside:
+            if name not in beside:
                 raise InvalidInput(f"every part must have the column {name!r} of {what} beside its rows, got none")
         if unused := [name for name in beside if name not in used.values()]:
             raise InvalidInput(
                 f"columns beside the rows of a part must be named by persons= or weights=, got {unused[0]!r}, which is "
                 "not"
             )
-        persons = None if self.ids is None else tagged(beside[self.ids], n_rows, X, request.key)
-        weights = None if self.weights is None else weight_values(weights_of_cells(beside[self.weights]), n_rows, X)
+        ids, weighed = self.beside
+        persons = None if ids is None else tagged(beside[ids], n_rows, X, request.key)
+        weights = None if weighed is None else weight_values(weights_of_cells(beside[weighed]), n_rows, X)
         sums = _core.part_sums(
             request,
             features.values,
@@ -158,9 +156,9 @@ class PartRules:
             clip=self.clip,
             n_threads=self.n_threads,
             persons=None if persons is None else persons.for_core,
-            max_rows=None if self.persons is None else self.persons.max_rows,
+            max_rows=None if self.unit is None else self.unit.max_rows,
             weights=weights,
-            weight_bound=self.weight_bound,
+            weight_bound=None if self.weights is None else self.weights.bound,
         )
         return sums, features, persons
 

@@ -1,15 +1,14 @@
-"""Whose the rows are: identifiers of persons as numbers, and how much the rows of one person count. No id is kept."""
+"""Identifiers of persons as numbers. No id is kept."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import check_choice, check_count
 from dpci.data.frames import decoded, is_nan, same_index, text_of
 from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
+from dpci.unit import Beside
 
 _I64 = NDArray[np.int64]
 
@@ -17,80 +16,6 @@ _I64 = NDArray[np.int64]
 _SPREAD = 8
 
 _NOT_IDS = (tuple, dict, list, set)
-
-
-@dataclass(frozen=True)
-class Persons:
-    """The unit of privacy is a person, whose rows count at most 1 together (docs/persons.md)."""
-
-    max_rows: int | None = None
-    """Rows of a person that count, each 1/max_rows; None: all of them, each by the reciprocal of their number."""
-
-    def __str__(self) -> str:
-        if self.max_rows is None:
-            return "the mean of each person's rows"
-        if self.max_rows == 1:
-            return "the first row of each person"
-        return f"the first {self.max_rows} rows of each person, each with weight 1/{self.max_rows}"
-
-    def to_dict(self) -> dict[str, int | None]:
-        """Return the rule as a record keeps it."""
-        return {"max_rows": self.max_rows}
-
-    @classmethod
-    def from_dict(cls, value: Any) -> "Persons":  # noqa: ANN401  # a file can hold anything
-        """Return the rule that a record keeps."""
-        if not isinstance(value, dict) or set(value) != {"max_rows"}:
-            raise InvalidInput(f"persons must have the field 'max_rows' and no other, got persons={value!r}")
-        return cls(None if value["max_rows"] is None else _check_rows(value["max_rows"]))
-
-
-def unit_in_words(persons: Persons | None) -> str:
-    """Return what a release protects, for messages."""
-    return "a row" if persons is None else f"a person ({persons})"
-
-
-def check_contribution(contribution: object, max_rows: object) -> Persons | None:
-    """Return how much the rows of one person count; None where rows are records of their own.
-
-    Raises
-    ------
-    InvalidInput
-        For both rules at once, and for values that are none.
-    """
-    if max_rows is not None:
-        if contribution is not None:
-            raise InvalidInput(
-                f"contribution must be None with max_rows, got contribution={contribution!r} and max_rows={max_rows!r}"
-            )
-        return Persons(_check_rows(max_rows))
-    if contribution is None:
-        return None
-    check_choice("contribution", contribution, ("mean",))
-    return Persons()
-
-
-def person_rule(persons: object, contribution: Literal["mean"] | None, max_rows: int | None) -> Literal["mean"] | None:
-    """Return how the rows of persons count, as it is asked for or by default.
-
-    Raises
-    ------
-    InvalidInput
-        For a rule without persons.
-    """
-    if persons is None and (contribution is not None or max_rows is not None):
-        raise InvalidInput(
-            f"persons must be given with contribution or max_rows, got contribution={contribution!r}, "
-            f"max_rows={max_rows!r} and persons=None"
-        )
-    return "mean" if persons is not None and max_rows is None and contribution is None else contribution
-
-
-def _check_rows(max_rows: object) -> int:
-    count = check_count("max_rows", max_rows)
-    if count >= 2**32:
-        raise InvalidInput(f"max_rows must be below 2**32, got max_rows={count}")
-    return count
 
 
 def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
@@ -165,7 +90,7 @@ def by_appearance(numbers: _I64) -> _I64:
     return in_order
 
 
-def check_columns_of_counts(known: str | None, persons: object, weights: object) -> None:
+def check_columns_of_unit(known: str | None, beside: Beside) -> None:
     """Refuse rows without the persons whose ids a schema names, other persons, and one column for ids and weights.
 
     Raises
@@ -173,6 +98,7 @@ def check_columns_of_counts(known: str | None, persons: object, weights: object)
     InvalidInput
         For no persons, and for names of such columns; arrays are the caller's own.
     """
+    persons, weights = beside
     if persons is None and known:
         raise InvalidInput(
             f"persons must be given where the schema names a column of persons, {known!r}, because a person may have "

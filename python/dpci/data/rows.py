@@ -18,6 +18,7 @@ from dpci.data.persons import count_records, numbered
 from dpci.data.weights import row_weights
 from dpci.errors import InvalidInput
 from dpci.rows import RowDomain
+from dpci.unit import NOTHING_BESIDE, Beside
 
 _Resolved = TypeVar("_Resolved")
 
@@ -101,8 +102,7 @@ def read(
     resolve: Callable[[int, int], _Resolved],
     *,
     parts: PartRules | None = None,
-    persons: Any = None,  # noqa: ANN401  # ids of any library
-    weights: Any = None,  # noqa: ANN401  # a column of any library
+    beside: Beside = NOTHING_BESIDE,
     stacklevel: int | None = None,
 ) -> tuple[Rows, _Resolved]:
     """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
@@ -118,10 +118,8 @@ def read(
         public choices rule out is refused first.
     parts : PartRules, optional
         How rows in parts are understood and checked; None: they are refused.
-    persons : array-like, optional
-        The person to whom each row belongs, if the records are persons.
-    weights : array-like or ClassWeights, optional
-        How much each row counts.
+    beside : Beside
+        Ids and weights of the rows; weights may be :class:`ClassWeights`.
     stacklevel : int, optional
         Where a warning about inferred classes points: 1 is this function, 2 its caller. None: no such warning, for
         results that are marked as not private anyway.
@@ -131,10 +129,9 @@ def read(
     InvalidInput, RowNormViolation
         For malformed data; for rows in parts also where they break the bounds, which all others meet in the core.
     """
-    partitions = None if parts is None else as_partitions(X, y, persons=persons, weights=weights)
+    partitions = None if parts is None else as_partitions(X, y, beside)
     if parts is not None and partitions is not None:
-        ids, weighed = name_beside("persons", persons), name_beside("weights", weights)
-        found = describe(partitions, dataclasses.replace(parts, ids=ids, weights=weighed))
+        found = describe(partitions, dataclasses.replace(parts, beside=names_beside(beside)))
         names = _param_names(found.names, found.n_columns, choices)
         rows = Rows(
             shape=(found.n_rows, found.n_columns),
@@ -148,13 +145,13 @@ def read(
     features = as_features(X)
     names = _param_names(features.names, features.shape[1], choices)
     choices.rows.check_columns(features.shape[1])
-    numbers = None if persons is None else numbered(persons, features.shape[0], X)
+    numbers = None if beside.persons is None else numbered(beside.persons, features.shape[0], X)
     n_records = count_records(features.shape[0], numbers)
     resolved = resolve(n_records, features.shape[1])
     above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
-    row_weight = None if weights is None else row_weights(weights, targets.values, X)
+    row_weight = None if beside.weights is None else row_weights(beside.weights, targets.values, X)
     values = features.values
     placed = values if features.place is None or isinstance(values, tuple) else (values, *features.place)
     rows = Rows(
@@ -215,7 +212,7 @@ def known_names(X: object) -> tuple[str, ...] | None:
     return X.names if isinstance(X, NamedRows) else column_labels(X)
 
 
-def check_in_memory(X: object, persons: object, weights: object) -> None:
+def check_in_memory(X: object, beside: Beside) -> None:
     """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read.
 
     Raises
@@ -223,15 +220,14 @@ def check_in_memory(X: object, persons: object, weights: object) -> None:
     InvalidInput
         For a source of parts and a Dask collection.
     """
-    given = "persons" if persons is not None else "weights" if weights is not None else None
-    if given is not None and (is_in_parts(X) or is_dask(X)):
+    if beside.given and (is_in_parts(X) or is_dask(X)):
         raise InvalidInput(
-            f"{given} need all rows in memory, got rows in parts of type {type(X).__name__} (pass them as one array or "
-            "table)"
+            f"{next(iter(beside.given))} need all rows in memory, got rows in parts of type {type(X).__name__} (pass "
+            "them as one array or table)"
         )
 
 
-def check_counts_in_parts(X: object, persons: object, weights: object) -> None:
+def check_beside_parts(X: object, beside: Beside) -> None:
     """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read.
 
     Raises
@@ -240,9 +236,7 @@ def check_counts_in_parts(X: object, persons: object, weights: object) -> None:
         For anything but names with a source of parts, and anything but Dask collections with such rows.
     """
     in_parts, on_dask = is_in_parts(X), is_dask(X)
-    for name, values in (("persons", persons), ("weights", weights)):
-        if values is None:
-            continue
+    for name, values in beside.given.items():
         if in_parts and not isinstance(values, str):
             raise InvalidInput(
                 f"{name} must be the name of a column where rows come in parts, got {type(values).__name__} "
@@ -254,9 +248,10 @@ def check_counts_in_parts(X: object, persons: object, weights: object) -> None:
             )
 
 
-def name_beside(name: str, values: object) -> str | None:
-    """Return under which name the parts have ids or weights: its own for Dask collections."""
-    return values if isinstance(values, str) else None if values is None else name
+def names_beside(beside: Beside) -> Beside:
+    """Return the names under which parts have ids and weights: "persons" and "weights" for Dask collections."""
+    names = {name: values if isinstance(values, str) else name for name, values in beside.given.items()}
+    return Beside(**names)
 
 
 def check_source(X: object, y: object, loss: _core.Loss) -> None:
@@ -275,7 +270,7 @@ def check_source(X: object, y: object, loss: _core.Loss) -> None:
         check_smooth(loss)
 
 
-def as_partitions(X: object, y: object, *, persons: object = None, weights: object = None) -> Partitions | None:
+def as_partitions(X: object, y: object, beside: Beside = NOTHING_BESIDE) -> Partitions | None:
     """Return rows in parts as such, with the columns of ids and weights of Dask collections; None for rows in memory.
 
     Raises
@@ -283,7 +278,7 @@ def as_partitions(X: object, y: object, *, persons: object = None, weights: obje
     InvalidInput
         For targets given twice, or not at all; for Dask collections whose partitions do not match.
     """
-    check_counts_in_parts(X, persons, weights)
+    check_beside_parts(X, beside)
     if is_in_parts(X):
         if y is not None:
             raise InvalidInput(
@@ -298,5 +293,4 @@ def as_partitions(X: object, y: object, *, persons: object = None, weights: obje
                 "dpci.Chunks(function) with a function that returns a fresh iterable each time"
             )
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
-    given = {"persons": persons, "weights": weights}
-    return dask_partitions(X, y, {name: values for name, values in given.items() if values is not None})
+    return dask_partitions(X, y, beside.given)

@@ -1,9 +1,9 @@
-"""How much each row counts: the public bound and total of weights, and a column of them as numbers."""
+"""Weights of rows as numbers: a column of them, and those of the two classes."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,82 +11,9 @@ from numpy.typing import NDArray
 from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import as_floats, as_numbers
 from dpci.data.frames import same_index
-from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 
 _F64 = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Public bound and total of the weights of records (docs/weights.md)."""
-
-    bound: float
-    """The largest weight."""
-    total: float | None = None
-    """Divisor of weighted sums; None: the number of records."""
-
-    def __str__(self) -> str:
-        total = "" if self.total is None else f", sums divided by {self.total:g}"
-        return f"from 0 to {self.bound:g}{total}"
-
-    def divisor(self, n_samples: int) -> float:
-        """Return what divides sums over records that weigh at most 1."""
-        return (n_samples if self.total is None else self.total) / self.bound
-
-    def mean_share(self, n_samples: int) -> float:
-        """Return the mean over the bound of as many weights that add up to their total."""
-        return self.divisor(n_samples) / n_samples
-
-    def to_dict(self) -> dict[str, float | None]:
-        """Return the public values as a record keeps them."""
-        return {"bound": self.bound, "total": self.total}
-
-    @classmethod
-    def from_dict(cls, value: Any) -> "Weights":  # noqa: ANN401  # a file can hold anything
-        """Return the public values that a record keeps."""
-        if not isinstance(value, dict) or set(value) != {"bound", "total"}:
-            raise InvalidInput(f"weights must have the fields 'bound' and 'total' and no other, got weights={value!r}")
-        found = check_weights(value["bound"], value["total"])
-        if found is None:
-            raise InvalidInput(f"weights must have a bound, got weights={value!r}")
-        return found
-
-
-class CoreCounts(TypedDict):
-    """How much records count, by the keywords of the core's specifications."""
-
-    persons: bool
-    max_rows: int | None
-    weight_bound: float | None
-    weight_total: float | None
-
-
-def core_counts(persons: Persons | None, weights: Weights | None) -> CoreCounts:
-    """Return how much records count, as the core takes it."""
-    return {
-        "persons": persons is not None,
-        "max_rows": None if persons is None else persons.max_rows,
-        "weight_bound": None if weights is None else weights.bound,
-        "weight_total": None if weights is None else weights.total,
-    }
-
-
-def check_weights(bound: object, total: object) -> Weights | None:
-    """Return the public bound and total of weights; None without weights.
-
-    Raises
-    ------
-    InvalidInput
-        For a total without a bound, and values out of range.
-    """
-    if bound is None:
-        if total is not None:
-            raise InvalidInput(f"weight_bound must be given with weight_total, got weight_total={total!r} alone")
-        return None
-    return Weights(
-        check_positive("weight_bound", bound), None if total is None else check_positive("weight_total", total)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,30 +73,10 @@ class ClassWeights:
         if not legal.all():
             at = int(np.argmin(legal))
             raise InvalidInput(
-                f"sample_weight must be finite, at least 0 and at most weight_bound={self.row_bound:g}, got "
+                f"sample_weight must be finite, at least 0 and at most the bound of weights, {self.row_bound:g}, got "
                 f'{of_rows[at]:g} in row {at} (pass on_violation="clip" to lower greater weights to the bound)'
             )
         return by_class * np.minimum(of_rows, self.row_bound)
-
-
-def check_weighted(weights: object, bound: object, total: object) -> None:
-    """Refuse weights without their public bound, and the public values without weights.
-
-    Raises
-    ------
-    InvalidInput
-        For one without the other.
-    """
-    if weights is not None and bound is None:
-        raise InvalidInput(
-            "weight_bound, the greatest weight that any record could have, must be given with weights, because it must "
-            "not depend on the data, got weight_bound=None"
-        )
-    if weights is None and (bound is not None or total is not None):
-        raise InvalidInput(
-            f"weights must be given with weight_bound or weight_total, got weight_bound={bound!r}, "
-            f"weight_total={total!r} and weights=None"
-        )
 
 
 def weights_of_cells(cells: object) -> object:

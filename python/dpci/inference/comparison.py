@@ -16,8 +16,6 @@ from dpci.base.tables import (
     printable,
 )
 from dpci.base.validation import check_choice, check_flag, check_fraction
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
@@ -29,6 +27,7 @@ from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.document import Document, Paragraph, Table, seeded
 from dpci.shown.text import as_text
+from dpci.unit import Persons, Weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +209,7 @@ def compare(
     Both must have comparable targets: equal names, loss, regularisation, classes, intercept and ``max_rows``, and the
     same public bounds if rows or weights were clipped to them. With ``target="unregularised"`` λ may differ. Under
     add/remove targets are comparable only if ``n_public`` over the private number of records is the same in both fits,
-    and with weights only if ``weight_total`` over the private sum of the weights is. No release can show these ratios
+    and with weights only if the total over the private sum of the weights is. No release can show these ratios
     (:attr:`Comparison.private_n_samples`). The comparison reads no data and uses no budget.
 
     On independent samples the errors of both add up, sampling and noise alike, and the law of their sum is exact:
@@ -334,7 +333,7 @@ def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped
     """
     return {
         "max_rows": None if persons is None else persons.max_rows,
-        "weight_bound, to which weights were lowered,": weights.bound if weights is not None and clipped else None,
+        "bound of weights, to which they were lowered,": weights.bound if weights is not None and clipped else None,
     }
 
 

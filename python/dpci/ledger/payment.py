@@ -26,6 +26,7 @@ from dpci.errors import DpciWarning, InvalidInput, LedgerError, ReleaseFailed
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry, Unit
 from dpci.ledger.ledger import Ledger, keep_model
+from dpci.unit import NOTHING_BESIDE, Beside
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
@@ -215,10 +216,9 @@ class Till(Generic[_Resolved]):
         self,
         X: Any,  # noqa: ANN401  # whatever the caller has
         y: Any,  # noqa: ANN401
+        beside: Beside = NOTHING_BESIDE,
         *,
         sums: bool = True,
-        persons: Any = None,  # noqa: ANN401  # whatever the caller has
-        weights: Any = None,  # noqa: ANN401
         by_name: Callable[[Rows], _Resolved] | None = None,
         check: Callable[[Rows], None] | None = None,
         stacklevel: int,
@@ -229,12 +229,10 @@ class Till(Generic[_Resolved]):
         ----------
         X, y
             Rows and targets as the caller gave them.
+        beside : Beside
+            Ids and weights of the rows.
         sums : bool
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
-        persons : array-like, optional
-            The person to whom each row belongs, if the records are persons.
-        weights : array-like, optional
-            How much each row counts.
         by_name : callable, optional
             Calibrates again, before the spend is written, for choices that depend on names which only the rows have.
         check : callable, optional
@@ -260,8 +258,7 @@ class Till(Generic[_Resolved]):
         """
         choices = self._choices
         above = None if choices.seed is not None else stacklevel + 1
-        counts = {"persons": persons, "weights": weights}
-        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, **counts, stacklevel=above)
+        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, beside=beside, stacklevel=above)
         if check is not None:
             check(rows)
         if by_name is not None:

@@ -13,9 +13,7 @@ from dpci.base.validation import check_real, warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
-from dpci.data.persons import person_rule
-from dpci.data.rows import Rows, check_counts_in_parts, check_source
-from dpci.data.weights import ClassWeights, check_weighted
+from dpci.data.rows import Rows, check_beside_parts, check_source
 from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -27,12 +25,14 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, beside_rows, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, check_unit_columns, described
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
+from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
+from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
 if TYPE_CHECKING:
     from dpci.regression.result import LinearFit
@@ -96,12 +96,8 @@ def fit(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | str | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | str | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: PersonsLike | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -187,25 +183,15 @@ def fit(
         Data sets that must be hard to tell apart: one record replaced, or one added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
-    persons : array-like of shape (n_samples,) or str, optional
+    persons : array-like of shape (n_samples,), str or Persons, optional
         The person to whom each row belongs, in the order of the rows: ids of any type, or with ``schema`` the name of
         the column that holds them. The unit of privacy is then the person: neighbouring data sets differ in all rows of
         one person, n counts persons, and the target minimises the mean over persons of the mean loss of their rows
-        (docs/persons.md). No id is kept. None: every row is one record.
-    contribution : {"mean"}, optional
-        How much the rows of a person count: "mean", the default with ``persons``, weights each by the reciprocal of
-        their number.
-    max_rows : int, optional
-        Instead of ``contribution``: the first ``max_rows`` rows of each person count, by ``1 / max_rows`` each.
-    weights : array-like of shape (n_samples,) or str, optional
-        How much each row counts, such as survey weights: numbers from 0 to ``weight_bound``, or with ``schema`` the
-        name of the column that holds them. A weight belongs to its record and is protected with it (docs/weights.md).
-    weight_bound : float, optional
-        The largest weight, required with ``weights``. It is public and must not be taken from the data. Greater
-        weights are refused, or lowered to it with ``on_violation="clip"``. The noise grows with it.
-    weight_total : float, optional
-        The public number that divides weighted sums, such as the size of the population that the weights represent.
-        None: the number of records, for weights with mean 1.
+        (docs/persons.md). :class:`dpci.Persons` also bounds how many rows of a person count. No id is kept. None: every
+        row is one record.
+    weights : Weights, optional
+        How much each row counts, such as survey weights: :class:`dpci.Weights` has the values, or with ``schema`` the
+        name of the column that holds them, and the public bound and total (docs/weights.md).
     ledger : Ledger, optional
         The ledger that pays for the fit. The spend is recorded before noise is drawn. If the remaining budget is too
         small, the fit is refused before anything is computed.
@@ -274,6 +260,7 @@ def fit(
     mechanism = check_mechanism("objective" if mechanism is None else mechanism)
     if l2_strength is None:
         raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
+    unit, weighing, beside = given_unit(persons, weights)
     settings = Settings.checked(
         budget=check_budget(budget),
         l2_strength=check_real("l2_strength", l2_strength),
@@ -292,32 +279,27 @@ def fit(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=unit,
+        weights=weighing,
         n_threads=n_threads,
         seed=seed,
         schema=schema,
     )
-    check_weighted(weights, weight_bound, weight_total)
     if rows is None and row_norm is None:
         settings = with_default_rows(settings)
-    is_of_persons = persons is not None
+    is_of_persons = unit is not None
     payment = Payment.due(
         "dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed, persons=is_of_persons
     )
-    beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
-    check_unit_columns(settings.schema, source.X, persons=persons, weights=weights)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
+    check_unit_columns(settings.schema, source.X, beside)
     return release_fit(
         source.X,
         source.y,
         settings,
         payment=payment,
         prepare=source.prepare,
-        persons=persons,
-        weights=weights,
+        beside=beside,
         stacklevel=3,
     )
 
@@ -329,8 +311,7 @@ def release_fit(
     *,
     payment: Payment,
     prepare: Prepare | None = None,
-    persons: ArrayLike | str | None = None,
-    weights: ArrayLike | str | ClassWeights | None = None,
+    beside: Beside = NOTHING_BESIDE,
     recommended: bool = False,
     stacklevel: int,
 ) -> PrivateFit:
@@ -347,14 +328,15 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    check_counts_in_parts(X, persons, weights)
+    check_beside_parts(X, beside)
     if prepare is None:
         check_source(X, y, settings.core_loss)
-    with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=persons is not None) as till:
-        counts = counts_beside(X, persons=persons, weights=weights)
+    of_persons = settings.unit is not None
+    with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=of_persons) as till:
+        beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (spec, chosen) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
+        rows, (spec, chosen) = till.read(X, y, beside, stacklevel=stacklevel + 1)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
     fitted.announce(stacklevel + 1)

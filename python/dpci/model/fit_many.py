@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -12,10 +12,9 @@ from dpci import _core
 from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
-from dpci.data.persons import checked_ids, person_rule
+from dpci.data.persons import checked_ids
 from dpci.data.rows import Rows, read
 from dpci.data.tags import check_in_one_group
-from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry
@@ -27,6 +26,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.released.whole import Whole
+from dpci.unit import NOTHING_BESIDE, Beside, Given, Persons, Weights, given_unit
 
 __all__ = ["fit_many"]
 
@@ -40,12 +40,8 @@ def fit_many(
     *,
     budget: Budget,
     disjoint: bool = False,
-    persons: Mapping[_Key, ArrayLike] | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: Mapping[_Key, ArrayLike] | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | Mapping[_Key, float] | None = None,
+    persons: Mapping[_Key, ArrayLike | Persons] | None = None,
+    weights: Mapping[_Key, Weights] | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -71,17 +67,11 @@ def fit_many(
         sets then differ in one record of one group, whose group does not change. With ``persons`` an id in two groups
         is refused; without it nothing checks this.
     persons : mapping, optional
-        Maps each key to the ids of its rows, as ``persons`` of :func:`dpci.fit`. The unit of privacy is then the person
-        in every group, and a person may have rows in several groups unless they are ``disjoint``.
-    contribution, max_rows
-        See :func:`dpci.fit`; the same in every group.
+        Maps each key to the ids of its rows, or to a :class:`dpci.Persons`, as ``persons`` of :func:`dpci.fit`. The
+        unit of privacy is then the person in every group, and a person may have rows in several groups unless they are
+        ``disjoint``.
     weights : mapping, optional
-        Maps each key to the weights of its rows, as ``weights`` of :func:`dpci.fit`.
-    weight_bound : float, optional
-        The greatest weight that any record of any group could have; required with ``weights``.
-    weight_total : float or mapping, optional
-        The public number that divides weighted sums: one for each group, by its key, or one for every group. None: the
-        number of records of the group.
+        Maps each key to the :class:`dpci.Weights` of its rows, as ``weights`` of :func:`dpci.fit`.
     ledger : Ledger, optional
         Pays for all groups in one entry, before noise is drawn. It must have detailed errors.
     n_threads : int, optional
@@ -125,25 +115,14 @@ def fit_many(
     >>> results["north"].names, ledger.remaining
     (('x0', 'x1', 'intercept'), ZCDP(rho=0.5))
     """
-    given: object = groups
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(given)}")
+    offered: object = groups
+    if not isinstance(offered, Mapping) or not offered:
+        raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(offered)}")
     check_keywords("fit_many", keywords, allowed=_ALLOWED, required=("l2_strength",))
     ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
-    by_key = weight_total if isinstance(weight_total, Mapping) else dict.fromkeys(groups, weight_total)
-    totals = _of_groups("weight_total", by_key, groups)
-    check_weighted(weights, weight_bound, weight_total)
-    common = Settings.checked(
-        budget=budget,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        n_threads=n_threads,
-        seed=seed,
-        **keywords,
-    )
-    settings = {
-        key: dataclasses.replace(common, weights=check_weights(weight_bound, total)) for key, total in totals.items()
-    }
+    given = {key: _given(key, ids[key], weighed[key]) for key in groups}
+    common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
+    settings = {key: dataclasses.replace(common, unit=one.unit, weights=one.weights) for key, one in given.items()}
     together = check_flag("disjoint", disjoint)
     payment = Payment.due(
         "dpci.fit_many, disjoint groups" if together else "dpci.fit_many",
@@ -151,16 +130,16 @@ def fit_many(
         budget=common.budget if together else times(common.budget, len(groups)),
         neighbors=common.neighbors,
         seed=common.seed,
-        persons=common.persons is not None,
+        persons=persons is not None,
     )
     if payment.private:
         raise InvalidInput(
             "ledger must have errors='detailed' for many groups, because an error would have to hide which group it is "
             "of, got errors='private' (call dpci.fit for each group)"
         )
-    tables = {key: _checked(key, group, ids[key], weighed[key]) for key, group in groups.items()}
+    tables = {key: _checked(key, group, given[key].beside) for key, group in groups.items()}
     if together and persons is not None:
-        check_in_one_group([group.persons for group in tables.values()])
+        check_in_one_group([group.beside.persons for group in tables.values()])
     whole = Whole("disjoint_groups" if together else "groups", len(tables), common.neighbors, payment.charged)
     fits, _ = release_groups(tables, settings, payment, whole)
     announce(fits)
@@ -173,8 +152,7 @@ class Group:
 
     X: Any
     y: Any
-    persons: Any = None
-    weights: Any = None
+    beside: Beside = NOTHING_BESIDE
 
 
 def release_groups(
@@ -221,7 +199,7 @@ def release_groups(
 
 
 def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mapping[_Key, Any]:
-    """Return what each group has of ids, weights or totals; None for every group where none are given."""
+    """Return the ids or weights of each group; None for every group where none are given."""
     if given is None:
         return dict.fromkeys(groups)
     if not isinstance(given, Mapping):
@@ -230,21 +208,31 @@ def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mappi
         # Keys of no group could be ids.
         lack = next((f"none for {key!r}" for key in groups if key not in given), "one for another key")
         raise InvalidInput(f"{name} must have an entry for each group and no other, got {lack}")
+    if any(one is None for one in given.values()):
+        raise InvalidInput(f"{name} must have an entry for each group and no other, got None for a group")
     return given
 
 
-def _checked(key: object, group: object, ids: object, weights: object) -> Group:
+def _given(key: object, ids: object, weights: object) -> Given:
+    try:
+        return given_unit(ids, weights)
+    except DpciError as error:
+        _in_group(error, key)
+        raise
+
+
+def _checked(key: object, group: object, beside: Beside) -> Group:
     if not isinstance(group, tuple) or len(group) != 2:
         raise _in_group(InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}"), key)
     X, y = group
     try:
-        check_unit_columns(None, X, persons=ids, weights=weights)
+        check_unit_columns(None, X, beside)
         # Once, also for groups whose ids are compared: a stream can be read only once.
-        persons = None if ids is None else checked_ids(ids, None, X)
+        persons = None if beside.persons is None else checked_ids(beside.persons, None, X)
     except DpciError as error:
         _in_group(error, key)
         raise
-    return Group(X, y, persons, weights)
+    return Group(X, y, beside._replace(persons=persons))
 
 
 def _in_group(error: DpciError, key: object) -> DpciError:
@@ -265,9 +253,10 @@ def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> _core
 def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
     """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as above
-    counts = {"persons": group.persons, "weights": group.weights}
     try:
-        rows, spec = read(group.X, group.y, settings, lambda n, k: settings.spec(n, k, budget=budget), **counts)
+        rows, spec = read(
+            group.X, group.y, settings, lambda n, k: settings.spec(n, k, budget=budget), beside=group.beside
+        )
         if rows.classes_inferred:
             raise InvalidInput(
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from typing import Literal
 
 from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
 from dpci.schema.table import Schema
+from dpci.unit import Persons
 
 
 def asks_add_remove(keywords: Mapping[str, object]) -> bool:
@@ -26,12 +26,10 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
     return n_samples
 
 
-def planned_contribution(
-    schema: Schema | None, contribution: Literal["mean"] | None, max_rows: int | None
-) -> Literal["mean"] | None:
-    """Return how the rows of persons count in a plan: where a schema names persons, every fit is of persons."""
-    of_persons = schema is not None and schema.persons and max_rows is None
-    return contribution or "mean" if of_persons else contribution
+def planned_unit(schema: Schema | None, persons: Persons | None) -> Persons | None:
+    """Return the unit of a plan: where a schema names persons, every fit is of persons."""
+    named = schema is not None and schema.persons
+    return Persons() if persons is None and named else persons
 
 
 def check_no_ledger(function: str, keyword: str) -> None:
@@ -45,10 +43,10 @@ def check_no_ledger(function: str, keyword: str) -> None:
 KEYWORDS = tuple(
     name
     for part in fields(Settings)
-    if part.name not in {"schema", "persons", "weights"}
+    if part.name not in {"schema", "unit", "weights"}
     for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
 )
-UNIT_KEYWORDS = ("contribution", "max_rows", "weight_bound", "weight_total")
+UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 

@@ -2,21 +2,18 @@
 
 import warnings
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_flag, warn_of_seed
 from dpci.budgets import Neighbors
-from dpci.data.persons import check_contribution, person_rule
 from dpci.data.rows import check_source
-from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
-from dpci.model.tables import Source, beside_rows, check_schema, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, check_schema, check_unit_columns, described
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.keywords import choices_of_fit
 from dpci.regression.choices.matrix import MatrixChoices
@@ -28,6 +25,7 @@ from dpci.regression.plan import MomentPlan, planned
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
+from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
 # The keywords that only other mechanisms use, with their defaults.
 _UNUSED: dict[str, object] = {
@@ -51,10 +49,8 @@ _DEFAULTS: dict[str, Any] = {
     "rows": None,
     "n_threads": None,
     "seed": None,
-    "contribution": None,
-    "max_rows": None,
-    "weight_bound": None,
-    "weight_total": None,
+    "persons": None,
+    "weights": None,
 }
 
 
@@ -69,12 +65,8 @@ def fit_moments(
     schema: Schema | None,
     ledger: Ledger | None,
     neighbors: Neighbors,
-    persons: ArrayLike | str | None,
-    contribution: Literal["mean"] | None,
-    max_rows: int | None,
-    weights: ArrayLike | str | None,
-    weight_bound: float | None,
-    weight_total: float | None,
+    persons: PersonsLike | None,
+    weights: Weights | None,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
 ) -> LinearFit:
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`.
@@ -84,24 +76,21 @@ def fit_moments(
     InvalidInput
         For another loss, and keywords that only other mechanisms use.
     """
+    unit, weighing, beside = given_unit(persons, weights)
     made, model = _choices(
         loss=loss,
         l2_strength=l2_strength,
         fit_intercept=fit_intercept,
         schema=schema,
         neighbors=neighbors,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=unit,
+        weights=weighing,
         **others,
     )
-    check_weighted(weights, weight_bound, weight_total)
     schema = made.schema
     payment = payment_for("dpci.fit", ledger, made)
-    beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
-    check_unit_columns(schema, source.X, persons=persons, weights=weights)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
+    check_unit_columns(schema, source.X, beside)
     if source.prepare is None:
         check_source(source.X, source.y, made.loss.to_core())
     matrix = release_matrix(
@@ -110,7 +99,7 @@ def fit_moments(
         made,
         payment=payment,
         prepare=source.prepare,
-        counts=partial(counts_beside, persons=persons, weights=weights),
+        beside=beside,
         whole=model,
         stacklevel=4,
     )
@@ -163,10 +152,8 @@ def _choices(
     fit_intercept: bool,
     schema: Schema | None,
     neighbors: Neighbors,
-    contribution: Literal["mean"] | None,
-    max_rows: int | None,
-    weight_bound: float | None,
-    weight_total: float | None,
+    persons: Persons | None,
+    weights: Weights | None,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
 ) -> tuple[MatrixChoices, Callable[[MatrixChoices, tuple[str, ...]], Model]]:
     """Return the choices of the release, and what makes its regression of the names of the columns."""
@@ -178,15 +165,13 @@ def _choices(
     schema = None if schema is None else check_schema(schema)
     if schema is not None and l2_strength == 0.0:
         _check_references(schema, fit_intercept=fit_intercept)
-    rule = check_contribution(contribution, max_rows)
-    public = check_weights(weight_bound, weight_total)
-    counts = rule is not None or public is not None
+    counts = check_unit(persons) is not None or check_weights(weights) is not None
     made = choices_of_fit(
         loss=loss,
         schema=schema,
         neighbors=neighbors,
-        persons=rule,
-        weights=public,
+        unit=persons,
+        weights=weights,
         robust=regression_of_counts(l2_strength, fit_intercept=fit_intercept) if counts else (),
         **others,
     )

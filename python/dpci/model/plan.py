@@ -11,8 +11,6 @@ from dpci.accounting.steps import Step, steps_from
 from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import GaussianBudget, core_budget
-from dpci.data.persons import Persons, unit_in_words
-from dpci.data.weights import Weights
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.targets.unregularised import TARGETS, Target
@@ -23,7 +21,7 @@ from dpci.model.keywords import (
     asks_add_remove,
     check_keywords,
     check_n_planned,
-    planned_contribution,
+    planned_unit,
     takes_moments,
 )
 from dpci.model.recommend import column_length, hidden_columns, noise_std_devs, recommended_l2_strength
@@ -36,6 +34,7 @@ from dpci.rows import Ball, RowDomain, same_blocks
 from dpci.schema.table import Schema
 from dpci.shown.document import Document, Facts, Table
 from dpci.shown.text import as_text
+from dpci.unit import Persons, Weights, unit_in_words
 
 if TYPE_CHECKING:
     from dpci.regression.matrix import MomentMatrix
@@ -241,8 +240,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     n_features : int, optional
         Columns, without the intercept; None: those of the schema.
     schema : dpci.schema.Schema, optional
-        See :func:`dpci.fit`; gives the number of columns and the domain of the rows. Where it names a column of
-        persons the samples are persons, as ``fit`` demands, and all their rows count unless ``max_rows`` is given.
+        See :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
+        persons the samples are persons, as ``fit`` demands, and all their rows count unless ``persons`` says otherwise.
     target : {"regularised", "unregularised"}
         Use of :attr:`Plan.recommended_l2_strength`: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
@@ -253,7 +252,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         regression takes an earlier moment matrix.
     **keywords
         Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
-        ``contribution`` or ``max_rows`` the samples are persons; ``weight_bound`` plans a fit with weights.
+        ``persons=dpci.Persons()`` the samples are persons; ``weights=dpci.Weights(bound=...)`` plans a fit with
+        weights. Both have no values, because a plan reads no data.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
-    keywords["contribution"] = planned_contribution(schema, keywords.get("contribution"), keywords.get("max_rows"))
+    keywords["persons"] = planned_unit(schema, keywords.get("persons"))
     if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
@@ -327,7 +327,7 @@ def planned(
         **numbers,
         interval_length=None if like is None else _interval_length(spec, settings, n_samples, core["n_params"], like),
         rows=settings.rows,
-        persons=settings.persons,
+        persons=settings.unit,
         weights=settings.weights,
         recommended_l2_strength=recommended,
         target=target,
@@ -344,7 +344,7 @@ def planned(
             **{name: record[name] for name in GUARANTEE_FACTS},
         ),
         title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
-        f"n={settings.public_n(n_samples):,}{'' if settings.persons is None else ' persons'}, "
+        f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}, "
         f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),
     )
 
@@ -361,7 +361,7 @@ def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_par
     # The blocks of a schema and the ball around them have norms that differ by rounding.
     same_norm = math.isclose(settings.row_norm, earlier.row_norm, rel_tol=1e-9)
     # Gradients of persons vary less than those of their rows, and those with weights more than those without.
-    units, weights = (settings.persons, earlier.persons), (settings.weights, earlier.weights)
+    units, weights = (settings.unit, earlier.persons), (settings.weights, earlier.weights)
     for same, name, expected, got in [
         (n_params == len(earlier.params), "number of parameters", n_params, len(earlier.params)),
         (same_norm, "row norm", settings.row_norm, earlier.row_norm),

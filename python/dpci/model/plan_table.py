@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
-from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned_contribution
+from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned_unit
 from dpci.model.plan import Plan, plan
 from dpci.model.result import PrivateFit
 from dpci.model.tables import n_planned_columns
@@ -136,7 +136,7 @@ def plan_table(
     allowed = [name for name in (*KEYWORDS, *UNIT_KEYWORDS) if name not in _NAMED]
     check_keywords("plan_table", names, allowed=allowed, required=())
     common: dict[str, Any] = dict(keywords)
-    common["contribution"] = planned_contribution(schema, common.get("contribution"), common.get("max_rows"))
+    common["persons"] = planned_unit(schema, common.get("persons"))
     n_features = n_planned_columns(n_features, schema)
     if schema is not None and rows is None and "row_norm" not in common:
         rows = schema.rows

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
-from numpy.typing import ArrayLike
-
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
@@ -25,9 +23,7 @@ from dpci.budgets import Budget, Calibration, Neighbors, check_budget, check_n_p
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.parts import PartRules
-from dpci.data.persons import Persons, check_contribution
 from dpci.data.rows import Rows
-from dpci.data.weights import Weights, check_weights, core_counts
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
@@ -36,6 +32,7 @@ from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
+from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
@@ -98,12 +95,8 @@ class OtherKeywords(TypedDict, total=False):
     rows: RowDomain | None
     on_violation: OnViolation
     neighbors: Neighbors
-    persons: ArrayLike | str | None
-    contribution: Literal["mean"] | None
-    max_rows: int | None
-    weights: ArrayLike | str | None
-    weight_bound: float | None
-    weight_total: float | None
+    persons: PersonsLike | None
+    weights: Weights | None
     n_public: int | None
     n_threads: int | None
     seed: int | None
@@ -139,10 +132,8 @@ class ModelKeywords(BudgetlessKeywords, total=False):
 class FitKeywords(ModelKeywords, total=False):
     """The keywords of :func:`dpci.fit`, for functions that pass them on."""
 
-    contribution: Literal["mean"] | None
-    max_rows: int | None
-    weight_bound: float | None
-    weight_total: float | None
+    persons: Persons | None
+    weights: Weights | None
     n_threads: int | None
     seed: int | None
 
@@ -219,7 +210,8 @@ class Settings(DerivedFacts):
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
-    persons: Persons | None = None
+    unit: Persons | None = None
+    """The rule for the rows of a person; None where rows are records of their own."""
     weights: Weights | None = None
     n_threads: int | None = None
     seed: int | None = None
@@ -236,13 +228,12 @@ class Settings(DerivedFacts):
         """
         values: dict[str, Any] = {**keywords}
         rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
-        persons = check_contribution(values.pop("contribution", None), values.pop("max_rows", None))
-        weights = check_weights(values.pop("weight_bound", None), values.pop("weight_total", None))
+        unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
         if schema is not None and rows is None and row_norm is None:
             rows = check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
         kept = None if schema is None else check_schema(schema)
-        return cls(**checked, rows=row_domain(row_norm, rows), persons=persons, weights=weights, schema=kept)
+        return cls(**checked, rows=row_domain(row_norm, rows), unit=unit, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only for a loss that declares strong convexity, which the core looks at.
@@ -309,7 +300,7 @@ class Settings(DerivedFacts):
             projection=self.projection,
             calibration=self.calibration,
             neighbors=self.neighbors,
-            **core_counts(self.persons, self.weights),
+            **core_unit(self.unit, self.weights),
         )
 
     def row_bounds(self) -> dict[str, Any]:
@@ -325,8 +316,8 @@ class Settings(DerivedFacts):
             intercept=self.intercept,
             clip=self.on_violation == "clip",
             n_threads=self.n_threads,
-            persons=self.persons,
-            weight_bound=None if self.weights is None else self.weights.bound,
+            unit=self.unit,
+            weights=self.weights,
         )
 
     def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
@@ -353,7 +344,7 @@ class Settings(DerivedFacts):
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
-            "persons": self.persons,
+            "persons": self.unit,
             "weights": self.weights,
             "blocks": self.rows if isinstance(self.rows, Blocks) else None,
             "mechanism": self.mechanism.name,

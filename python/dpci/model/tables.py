@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,19 +15,21 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.interchange import named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
-from dpci.data.persons import check_columns_of_counts, check_index_of_persons
+from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import is_in_parts
-from dpci.data.weights import check_index_of_weights
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
 from dpci.schema.cells import absent, column_of
 from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
+from dpci.schema.raw import RawTable
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
+from dpci.unit import NOTHING_BESIDE, Beside
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
 _CODED: Classes = (-1, 1)
+_CELLS = {"persons": "ids", "weights": "numbers"}
 
 
 class Source(NamedTuple):
@@ -67,18 +68,11 @@ def check_counts(loss: str, schema: Schema) -> None:
         )
 
 
-def beside_rows(*columns: object) -> tuple[str, ...]:
-    """Return the columns of ids and weights that are named."""
-    return tuple(column for column in columns if isinstance(column, str))
-
-
 def described(
     X: Any,  # noqa: ANN401  # whatever the caller has
     y: Any,  # noqa: ANN401
     schema: Schema,
-    beside: tuple[str, ...] = (),
-    *,
-    persons: object = None,
+    beside: Beside = NOTHING_BESIDE,
 ) -> Source:
     """Return what a fit reads of a table that a schema describes; nothing is read here.
 
@@ -91,10 +85,9 @@ def described(
         The column of targets, if it is not in the table.
     schema : Schema
         Public description of the columns.
-    beside : tuple of str
-        Columns of ids and weights, which parts keep beside their encoded rows.
-    persons : object
-        If it is the name of one of them, files are cut between these persons.
+    beside : Beside
+        Ids and weights. Columns of these that are named parts keep beside their encoded rows, and files are cut between
+        persons.
 
     Raises
     ------
@@ -102,26 +95,26 @@ def described(
         For anything that is no such table, and chunks of another schema.
     """
     if isinstance(X, str | os.PathLike):
-        X = _file(X, schema, beside, persons if isinstance(persons, str) else None)
+        X = _file(X, schema, beside)
     _check_no_targets(X, y)
     if isinstance(X, Chunks) and X.schema is not None:
         if X.schema.digest != schema.digest:
             raise InvalidInput(
                 f"schema must be the one that the chunks were made with, {X.schema.digest}, got {schema.digest}"
             )
-        return Source(SchemaParts(X, schema, beside, encoded=True), y, None)
+        return Source(SchemaParts(X, schema, beside.names, encoded=True), y, None)
     if isinstance(X, NamedRows):  # encoded already
         if X.names != schema.names:
             raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
         return Source(X, None if y is None else _coded(y, schema), None)
     if hasattr(type(X), "reduce") and isinstance(X, Partitions):
-        return Source(SchemaParts(X, schema, beside), y, None)
+        return Source(SchemaParts(X, schema, beside.names), y, None)
     if is_dask(X):
-        needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside])]
+        needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside.names])]
         if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
             raise InvalidInput(absent(missing[0], X))
         parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
-        return Source(SchemaParts(parts, schema, beside), None, None)
+        return Source(SchemaParts(parts, schema, beside.names), None, None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
         raise InvalidInput(
             "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
@@ -130,9 +123,10 @@ def described(
     return Source(RawTable(X, schema), y, _encoded)
 
 
-def check_unit_columns(schema: Schema | None, X: object, *, persons: object, weights: object) -> None:
+def check_unit_columns(schema: Schema | None, X: object, beside: Beside) -> None:
     """Refuse names of columns without a schema, and rows without the persons of whom the schema has a column of ids."""
-    for name, values, what in (("persons", persons, "ids"), ("weights", weights, "numbers")):
+    for name, values in beside.given.items():
+        what = _CELLS[name]
         if isinstance(values, str) and schema is None and not is_in_parts(X):
             raise InvalidInput(
                 f"{name} must be an array of {what} without a schema, because all columns of X are used, got the name "
@@ -145,53 +139,7 @@ def check_unit_columns(schema: Schema | None, X: object, *, persons: object, wei
     # Chunks may know a schema that the fit was not given.
     known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
     named = known.persons if isinstance(known, Schema) else None
-    check_columns_of_counts(named, persons, weights)
-
-
-def column_values(X: Any, values: Any) -> Any:  # noqa: ANN401  # a column of any library
-    """Return ids or weights, of a table those of the column that is named."""
-    # Parts are asked for their columns one by one.
-    if not isinstance(values, str) or is_in_parts(X):
-        return values
-    return column_of(X.columns if isinstance(X, RawTable) else X, values)
-
-
-def counts_beside(X: Any, *, persons: Any, weights: Any) -> dict[str, Any]:  # noqa: ANN401  # columns of any library
-    """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given.
-
-    Raises
-    ------
-    InvalidInput
-        Where the table and one of them have an index and the two differ.
-    """
-    # Encoded rows have no index any more.
-    table = X.table if isinstance(X, RawTable) else X
-    check_index_of_persons(table, persons)
-    check_index_of_weights(table, weights)
-    return {"persons": column_values(X, persons), "weights": column_values(X, weights)}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RawTable:
-    """A table in memory that is not encoded yet, with the shape that it will have."""
-
-    table: Any
-    schema: Schema
-
-    @cached_property
-    def columns(self) -> Any:  # noqa: ANN401  # tables of any library
-        """The table, whose columns can be asked for; one that is a stream of Arrow is read here, once."""
-        return named_columns(self.table)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of encoded columns, without a look at a value."""
-        table, name = self.table, self.schema.columns[0].name
-        try:
-            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
-        except TypeError as error:  # such as a lazy frame
-            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
-        return n_rows, len(self.schema.names)
+    check_columns_of_unit(named, beside)
 
 
 class SchemaParts:
@@ -263,9 +211,10 @@ def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the c
         )
 
 
-def _file(path: Any, schema: Schema, beside: tuple[str, ...], together: str | None) -> Chunks:  # noqa: ANN401  # a path
+def _file(path: Any, schema: Schema, beside: Beside) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
-    return read(path, schema=schema, beside=beside, together=together)
+    together = beside.persons if isinstance(beside.persons, str) else None
+    return read(path, schema=schema, beside=beside.names, together=together)
 
 
 def n_planned_columns(n_features: object, schema: Schema | None) -> int:

@@ -2,19 +2,20 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
-from dpci.model.keywords import check_n_planned, planned_contribution
+from dpci.model.keywords import check_n_planned, planned_unit
 from dpci.model.plan import Plan, planned
 from dpci.model.settings import Moments
 from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
 from dpci.schema.table import Schema
+from dpci.unit import Persons, Weights
 
 
 def plan(
@@ -32,10 +33,8 @@ def plan(
     row_norm: float | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: Persons | None = None,
+    weights: Weights | None = None,
     schema: Schema | None = None,
     like: MultinomialFit | None = None,
 ) -> Plan:
@@ -54,9 +53,10 @@ def plan(
         See :func:`fit`.
     n_public, schema
         See :func:`fit`.
-    contribution, max_rows, weight_bound, weight_total
-        See :func:`fit`. With ``contribution`` or ``max_rows``, or a schema that names a column of persons, the
-        samples are persons; ``weight_bound`` plans a fit with weights.
+    persons : Persons, optional
+        See :func:`fit`, without ids. With it, or a schema that names a column of persons, the samples are persons.
+    weights : Weights, optional
+        See :func:`fit`, without values.
 
     Returns
     -------
@@ -83,7 +83,6 @@ def plan(
     n_samples = check_count("n_samples", n_samples)
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
-    contribution = planned_contribution(schema, contribution, max_rows)
     check_norm(row_norm, schema)
     if neighbors == "add_remove":
         n_public = check_n_planned(n_samples, n_public)
@@ -100,10 +99,8 @@ def plan(
         row_norm=row_norm,
         neighbors=neighbors,
         n_public=n_public,
-        contribution=contribution,
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=planned_unit(schema, persons),
+        weights=weights,
     )
     if like is not None and not isinstance(like, MultinomialFit):
         raise InvalidInput(f"like must be a MultinomialFit, got {type(like).__name__}")

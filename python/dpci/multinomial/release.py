@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -11,9 +11,7 @@ from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
-from dpci.data.persons import person_rule
-from dpci.data.rows import check_counts_in_parts, check_source
-from dpci.data.weights import check_weighted
+from dpci.data.rows import check_beside_parts, check_source
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -22,14 +20,16 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, fit_rows
 from dpci.model.recommend import recommended_l2_strength
 from dpci.model.settings import Moments, Settings
-from dpci.model.tables import Source, beside_rows, check_schema, check_unit_columns, counts_beside, described
+from dpci.model.tables import Source, check_schema, check_unit_columns, described
 from dpci.multinomial.loss import Multinomial
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
+from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
+from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
 
 def fit(
@@ -48,12 +48,8 @@ def fit(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | str | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | str | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: PersonsLike | None = None,
+    weights: Weights | None = None,
     schema: Schema | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
@@ -102,10 +98,10 @@ def fit(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
-    persons, contribution, max_rows
+    persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count. The unit
         of privacy is then the person, and the covariance is cluster-robust (docs/persons.md).
-    weights, weight_bound, weight_total
+    weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total (docs/weights.md).
     schema : dpci.schema.Schema, optional
         Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
@@ -154,6 +150,7 @@ def fit(
         schema = X.schema
     known = public_classes(classes, schema)
     check_norm(row_norm, schema)
+    unit, weighing, beside = given_unit(persons, weights)
     settings = multinomial_settings(
         len(known),
         schema=schema,
@@ -168,21 +165,17 @@ def fit(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=unit,
+        weights=weighing,
         n_threads=n_threads,
         seed=seed,
     )
-    check_weighted(weights, weight_bound, weight_total)
     payment = Payment.due(
-        "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=persons is not None
+        "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=unit is not None
     )
-    beside = beside_rows(persons, weights)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside, persons=persons)
-    check_unit_columns(schema, source.X, persons=persons, weights=weights)
-    return release_fit(source, known, settings, payment=payment, persons=persons, weights=weights, stacklevel=3)
+    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
+    check_unit_columns(schema, source.X, beside)
+    return release_fit(source, known, settings, payment=payment, beside=beside, stacklevel=3)
 
 
 def release_fit(
@@ -191,8 +184,7 @@ def release_fit(
     settings: Settings,
     *,
     payment: Payment,
-    persons: ArrayLike | str | None = None,
-    weights: ArrayLike | str | None = None,
+    beside: Beside = NOTHING_BESIDE,
     inferred: bool = False,
     recommended: bool = False,
     stacklevel: int,
@@ -214,16 +206,16 @@ def release_fit(
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
     parts = dataclasses.replace(settings.part_rules(), several=coded)
-    check_counts_in_parts(X, persons, weights)
+    check_beside_parts(X, beside)
     if source.prepare is None:
         check_source(X, y, settings.core_loss)
-    with payment.release(X, y, settings, resolve, parts=parts, persons=persons is not None) as till:
-        counts = counts_beside(X, persons=persons, weights=weights)
+    with payment.release(X, y, settings, resolve, parts=parts, persons=settings.unit is not None) as till:
+        beside = columns_beside(X, beside)
         if source.prepare is not None:
             X, y = source.prepare(X, y)
         # The classes of parts are with their rules.
         labels = y if y is None or is_dask(X) else SeveralClasses(y, coded)
-        rows, (spec, chosen) = till.read(X, labels, **counts, stacklevel=stacklevel + 1)
+        rows, (spec, chosen) = till.read(X, labels, beside, stacklevel=stacklevel + 1)
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fitted = fit_rows(named, spec, chosen, paid=till.receipt())
         result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))

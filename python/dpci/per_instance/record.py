@@ -12,13 +12,13 @@ from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable, statement_of
 from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
 from dpci.data.arrays import check_finite
-from dpci.data.weights import core_counts
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
 from dpci.released.record import FitRecord
 from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
 from dpci.rows import core_rows
+from dpci.unit import core_unit
 
 if TYPE_CHECKING:
     from dpci.approval.statement import Statement
@@ -115,7 +115,7 @@ class ReportRecord(Approvable):
             failure_probability=self.failure_probability,
             simultaneous=self.simultaneous,
             bound=self.bound,
-            **core_counts(fit.persons, fit.weights),
+            **core_unit(fit.persons, fit.weights),
         )
 
     def _statement(self) -> "Statement":

@@ -6,7 +6,7 @@ docs/per_instance.md.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -14,8 +14,6 @@ from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real, warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.persons import person_rule
-from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -24,6 +22,7 @@ from dpci.model.settings import Settings
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
 from dpci.rows import RowDomain
+from dpci.unit import Persons, Weights, given_unit
 
 __all__ = ["report"]
 
@@ -48,12 +47,8 @@ def report(
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
-    persons: ArrayLike | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: ArrayLike | Persons | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -110,19 +105,11 @@ def report(
         Public domain of the rows, in place of ``row_norm``.
     on_violation : {"error", "clip"}
         Treatment of rows beyond their bounds and real targets out of their bounds, here and in later calls.
-    persons : array-like of shape (n_samples,), optional
+    persons : array-like of shape (n_samples,) or Persons, optional
         The person to whom each row belongs, as for :func:`dpci.fit`. The bounds are then those of persons, each with
         all rows (docs/per_instance.md, "Persons and weights").
-    contribution : {"mean"}, optional
-        How much the rows of a person count, as for :func:`dpci.fit`.
-    max_rows : int, optional
-        See :func:`dpci.fit`.
-    weights : array-like of shape (n_samples,), optional
-        How much each row counts, as for :func:`dpci.fit`.
-    weight_bound : float, optional
-        The largest weight, which is public; required with ``weights``.
-    weight_total : float, optional
-        The public number that divides weighted sums; None: ``n_public``.
+    weights : Weights, optional
+        How much each row counts, as for :func:`dpci.fit`; without a total ``n_public`` divides weighted sums.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
@@ -172,6 +159,7 @@ def report(
     """
     if not isinstance(budget, ApproxDP):
         raise broken("budget", "dpci.ApproxDP for a per-instance report, because its noise is Gaussian", budget)
+    unit, weighing, beside = given_unit(persons, weights)
     settings = Settings.checked(
         budget=budget,
         l2_strength=l2_strength,
@@ -186,20 +174,17 @@ def report(
         on_violation=on_violation,
         neighbors="add_remove",
         n_public=n_public,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=unit,
+        weights=weighing,
         n_threads=n_threads,
         seed=seed,
     )
-    check_weighted(weights, weight_bound, weight_total)
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
             f"loss={settings.loss!r}"
         )
-    of_persons = persons is not None
+    of_persons = unit is not None
     payment = Payment.due(
         "dpci.per_instance.report",
         ledger,
@@ -222,7 +207,7 @@ def report(
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
     with payment.release(X, y, settings, resolve, persons=of_persons) as till:
-        records, (spec_of_fit, spec) = till.read(X, y, persons=persons, weights=weights, stacklevel=3)
+        records, (spec_of_fit, spec) = till.read(X, y, beside, stacklevel=3)
         release = _core.release_report(
             spec,
             records.records,

@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -16,9 +16,8 @@ from dpci.data.arrays import OnViolation, Table
 from dpci.data.dask import is_dask
 from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
-from dpci.data.persons import check_columns_of_counts, check_contribution, check_index_of_persons, person_rule
-from dpci.data.rows import Rows, as_partitions, check_counts_in_parts, is_in_parts, known_names, name_beside
-from dpci.data.weights import check_index_of_weights, check_weighted, check_weights
+from dpci.data.persons import check_columns_of_unit
+from dpci.data.rows import Rows, as_partitions, check_beside_parts, is_in_parts, known_names, names_beside
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -32,7 +31,9 @@ from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.rows import Ball, Blocks, RowDomain
+from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
+from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
 
 def release(
@@ -49,12 +50,8 @@ def release(
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
-    persons: ArrayLike | str | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | str | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: PersonsLike | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -104,10 +101,10 @@ def release(
         added or removed.
     n_public : int, optional
         Public stand-in for the number of records, required by (and only for) "add_remove".
-    persons, contribution, max_rows
+    persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
         mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md).
-    weights, weight_bound, weight_total
+    weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total.
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
@@ -150,6 +147,7 @@ def release(
     """
     if not (isinstance(ledger, Ledger) and ledger.errors == "private"):  # which pays before anything is read
         X, y = known("X", X), known("y", y)
+    unit, weighing, beside = given_unit(persons, weights)
     choices = matrix_choices(
         y,
         budget=budget,
@@ -162,23 +160,16 @@ def release(
         on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
-        persons=check_contribution(person_rule(persons, contribution, max_rows), max_rows),
-        weights=check_weights(weight_bound, weight_total),
+        unit=unit,
+        weights=weighing,
         n_threads=n_threads,
         seed=seed,
     )
-    check_weighted(weights, weight_bound, weight_total)
-    for name, values in (("persons", persons), ("weights", weights)):
-        if isinstance(values, str) and not is_in_parts(X):
-            raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
+    if beside.names and not is_in_parts(X):
+        name = next(name for name, values in beside.given.items() if isinstance(values, str))
+        raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
-
-    def counts(table: Any) -> dict[str, Any]:  # noqa: ANN401  # whatever the caller has
-        check_index_of_persons(table, persons)
-        check_index_of_weights(table, weights)
-        return {"persons": persons, "weights": weights}
-
-    matrix = release_matrix(X, y, choices, payment=payment, counts=counts, warn=True, stacklevel=3)
+    matrix = release_matrix(X, y, choices, payment=payment, beside=beside, warn=True, stacklevel=3)
     if not matrix.private:
         warn_of_seed("result", 3)
     return matrix
@@ -203,7 +194,7 @@ def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> P
         budget=choices.charge,
         neighbors=choices.neighbors,
         seed=choices.seed,
-        persons=choices.persons is not None,
+        persons=choices.unit is not None,
     )
 
 
@@ -214,18 +205,18 @@ def release_matrix(
     *,
     payment: Payment,
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
-    counts: Callable[[Any], dict[str, Any]] | None = None,
+    beside: Beside = NOTHING_BESIDE,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     warn: bool = False,
     stacklevel: int,
 ) -> MomentMatrix:
     """Release with validated choices.
 
-    Inside the payment ``counts`` takes ids and weights of the caller's table, and ``prepare`` makes rows and targets.
+    Inside the payment ids and weights are taken from the caller's table, and ``prepare`` makes rows and targets.
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
     """
-    _check_table(X, choices, counts)
+    _check_table(X, choices, beside)
     if choices.schema is None:
         choices = dataclasses.replace(choices, targets=choices.targets.named(y))
     encoded = None if choices.schema is None else choices.schema.names
@@ -234,7 +225,7 @@ def release_matrix(
     # Frames in parts have names that no one knows before they are read.
     unnamed = plans and names is None and isinstance(X, Partitions)
     # With persons and weights something must be planned: y on all columns stands for it.
-    counted = choices.persons is not None or choices.weights is not None
+    counted = choices.unit is not None or choices.weights is not None
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     # Before they are read the rows lack further targets.
@@ -261,17 +252,17 @@ def release_matrix(
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
         return checked(choices, rows.n_records, columns, 3)
 
-    is_of_persons = choices.persons is not None
+    is_of_persons = choices.unit is not None
     with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
         is_open = True
-        beside = {} if counts is None else counts(X)
+        beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
         X, y, beside = _standardised(X, y, beside, choices)
         lacking = 0
         try:
             named = by_name if unnamed else None
-            rows, spec = till.read(X, y, **beside, by_name=named, stacklevel=stacklevel + 1)
+            rows, spec = till.read(X, y, beside, by_name=named, stacklevel=stacklevel + 1)
             released = _released(rows, spec, choices)
         except RowNormViolation:
             choices.standardise().explain(X)
@@ -282,17 +273,12 @@ def release_matrix(
     return matrix
 
 
-def _check_table(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    choices: MatrixChoices,
-    counts: Callable[[Any], dict[str, Any]] | None,
-) -> None:
+def _check_table(X: Any, choices: MatrixChoices, beside: Beside) -> None:  # noqa: ANN401  # whatever the caller has
     """Refuse persons and weights that rows in parts do not have as columns, and sparse rows with bounds."""
     if is_in_parts(X) or is_dask(X):
-        given = {"persons": None, "weights": None} if counts is None else counts(X)
-        check_counts_in_parts(X, **given)
+        check_beside_parts(X, beside)
         schema = getattr(X, "schema", None)
-        check_columns_of_counts(schema.persons if isinstance(schema, Schema) else None, **given)
+        check_columns_of_unit(schema.persons if isinstance(schema, Schema) else None, beside)
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
@@ -323,16 +309,16 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
 def _standardised(
     X: Any,  # noqa: ANN401  # whatever the caller has
     y: Any,  # noqa: ANN401
-    counted: dict[str, Any],
+    beside: Beside,
     choices: MatrixChoices,
-) -> tuple[Any, Any, dict[str, Any]]:
+) -> tuple[Any, Any, Beside]:
     """Return rows and targets as the core takes them, with their ids and weights, or the names of these in parts."""
     standardise = choices.standardise()
-    partitions = as_partitions(X, y, **counted)
+    partitions = as_partitions(X, y, beside)
     if partitions is not None:
-        return StandardisedParts(partitions, standardise), None, {k: name_beside(k, v) for k, v in counted.items()}
+        return StandardisedParts(partitions, standardise), None, names_beside(beside)
     X, y = standardise.joined(X, y)
-    return standardise.placed(X), standardise.last(X, y), counted
+    return standardise.placed(X), standardise.last(X, y), beside
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:
@@ -381,7 +367,7 @@ def record_of_release(
         blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
         table=choices.schema,
         n_samples=choices.public_n(n_samples),
-        persons=choices.persons,
+        persons=choices.unit,
         weights=choices.weights,
         on_violation=choices.on_violation,
         neighbors=choices.neighbors,

@@ -15,8 +15,6 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import Seal, describe_seals
 from dpci.accounting.steps import Step
 from dpci.budgets import GaussianBudget
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
 from dpci.regression.choices.clear import Case, place_of
@@ -32,6 +30,7 @@ from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.rows import RowDomain
 from dpci.shown.document import Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
+from dpci.unit import Persons, Weights
 
 __all__ = ["MomentPlan"]
 
@@ -283,8 +282,8 @@ def planned(
         least_budget=least_budget,
         guarantee=facts.guarantee,
         title=f"Plan: linear regression from one moment matrix, {choices.budget}, "
-        f"n={n:,}{'' if choices.persons is None else ' persons'}, {len(columns)} columns, lambda={ridge}",
-        persons=choices.persons,
+        f"n={n:,}{'' if choices.unit is None else ' persons'}, {len(columns)} columns, lambda={ridge}",
+        persons=choices.unit,
         weights=choices.weights,
         _case=case,
         _model=model,

@@ -16,8 +16,6 @@ from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable
 from dpci.base.validation import check_count, check_flag, check_positive, check_real
 from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, gaussian_budget_from
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
@@ -42,6 +40,7 @@ from dpci.released.rules import (
 )
 from dpci.rows import Ball, Blocks
 from dpci.schema.table import Schema
+from dpci.unit import Persons, Weights
 
 _F64 = NDArray[np.float64]
 

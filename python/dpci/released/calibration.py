@@ -11,10 +11,10 @@ from dpci import _core
 from dpci.accounting.seals import Seal, seals_from
 from dpci.accounting.steps import Step, steps_from
 from dpci.budgets import budget_from_parameters, core_budget
-from dpci.data.weights import core_counts
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.record import FitRecord
 from dpci.rows import core_rows
+from dpci.unit import core_unit
 
 # Elementary functions of another machine may round otherwise.
 TOLERANCE = 1e-6
@@ -58,7 +58,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         projection="auto",
         calibration=record.calibration,  # type: ignore[arg-type]
         neighbors=record.neighbors,  # type: ignore[arg-type]
-        **core_counts(record.persons, record.weights),
+        **core_unit(record.persons, record.weights),
     )
 
 

@@ -13,14 +13,13 @@ from dpci.accounting.seals import Seal
 from dpci.accounting.steps import Step
 from dpci.budgets import Budget, budget_from_parameters, core_budget
 from dpci.data.labels import Classes
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.released.rules import saved_table, saved_text
 from dpci.released.whole import Whole
 from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.table import Schema
+from dpci.unit import Persons, Weights
 
 SCHEMA = "dpci.PrivateFit"
 SCHEMA_VERSION = 1

@@ -5,8 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 from dpci.base.validation import broken, check_count, check_flag, check_not_negative, check_positive
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
 from dpci.released.consistency import check_consistent
@@ -29,6 +27,7 @@ from dpci.released.rules import (
 )
 from dpci.released.whole import Whole
 from dpci.rows import Blocks
+from dpci.unit import Persons, Weights
 
 
 def read_record(text: str | bytes, *, selected: bool = False, rules: Mapping[str, Rule] | None = None) -> FitRecord:

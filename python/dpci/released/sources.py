@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from dpci.data.labels import Classes
-from dpci.data.persons import Persons
-from dpci.data.weights import Weights
 from dpci.losses import SEVERAL
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, class_labels
 from dpci.schema.formula import formula_text
 from dpci.schema.table import Schema
+from dpci.unit import Persons, Weights
 
 _OF_CUSTOM = ("slope_bound", "curvature_bound", "predictor_bound", "strong_convexity")
 
@@ -93,9 +92,9 @@ def count_values(persons: Persons | None, weights: Weights | None) -> Iterator[P
     if persons is not None:
         yield PublicValue("persons", str(persons), "")
     if weights is not None:
-        yield PublicValue("weight_bound", f"{weights.bound:g}", "")
+        yield PublicValue("bound of weights", f"{weights.bound:g}", "")
     if weights is not None and weights.total is not None:
-        yield PublicValue("weight_total", f"{weights.total:g}", "")
+        yield PublicValue("total of weights", f"{weights.total:g}", "")
 
 
 def table_values(table: Schema) -> Iterator[PublicValue]:

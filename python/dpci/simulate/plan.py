@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_seed, check_threads
 from dpci.data.arrays import Table, read_only
-from dpci.data.persons import person_rule
 from dpci.data.rows import read
-from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
 from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
@@ -22,14 +20,14 @@ from dpci.model.settings import FitKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
 from dpci.simulate.replicates import Phase, Problem, run_phases
+from dpci.unit import given_unit
 
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
 _SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "rows", "on_violation")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
-_COLUMNS = ("persons", "weights")
-_ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS, *_COLUMNS)
+_ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS)
 
 
 class Common(TypedDict):
@@ -97,21 +95,20 @@ class StudyPlan:
     ) -> "StudyPlan":
         """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
-        persons, weights = (keywords.get(name) for name in _COLUMNS)
-        check_unit_columns(None, X, persons=persons, weights=weights)
-        check_weighted(weights, keywords.get("weight_bound"), keywords.get("weight_total"))
+        beside = given_unit(*(keywords.get(name) for name in UNIT_KEYWORDS)).beside
+        check_unit_columns(None, X, beside)
         settings = tuple(Settings.checked(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
 
         def check(n_samples: int, _: int) -> None:
             for one in settings:
                 if one.public_n(n_samples) != n_samples:
-                    counted = "rows" if persons is None else "persons"
+                    counted = "rows" if beside.persons is None else "persons"
                     raise InvalidInput(
                         f"n_public must be the number of {counted} in a study, {n_samples}, got n_public={one.n_public}"
                     )
 
-        rows, _ = read(X, y, settings[0], check, persons=persons, weights=weights)
+        rows, _ = read(X, y, settings[0], check, beside=beside)
         problem = Problem(
             values=rows.values,
             targets=rows.targets,
@@ -191,9 +188,8 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
 
 def _complete(kind: str, keywords: Mapping[str, Any]) -> FitKeywords:
     check_keywords(kind, keywords, allowed=_ALLOWED)
-    rule = person_rule(keywords.get("persons"), keywords.get("contribution"), keywords.get("max_rows"))
-    kept = {name: value for name, value in keywords.items() if name not in _COLUMNS}
-    return cast("FitKeywords", {**kept, "contribution": rule})
+    unit, weights, _ = given_unit(*(keywords.get(name) for name in UNIT_KEYWORDS))
+    return cast("FitKeywords", {**keywords, "persons": unit, "weights": weights})
 
 
 def _check_targets_agree(settings: Sequence[Settings]) -> None:
@@ -211,5 +207,5 @@ def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
     loss = declaration(settings.loss, settings.core_loss)
     others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
-    counts = {name: repr(getattr(settings, name)) for name in _COLUMNS if getattr(settings, name) is not None}
-    return {**others, **counts, "loss": loss}
+    counts = {"persons": settings.unit, "weights": settings.weights}
+    return {**others, **{name: repr(value) for name, value in counts.items() if value is not None}, "loss": loss}

@@ -13,6 +13,7 @@ from dpci.model.settings import ModelKeywords
 from dpci.simulate.plan import Configurations, Execution, StudyPlan
 from dpci.simulate.replicates import Phase
 from dpci.simulate.result import CoverageStudy, VariabilityStudy
+from dpci.unit import Persons, Weights
 
 __all__ = ["coverage", "variability"]
 
@@ -25,12 +26,8 @@ FIRST_VARIABILITY = 2**40
 class SampledKeywords(ModelKeywords, total=False):
     """Keywords of :func:`dpci.fit` that say what is fitted, to which records."""
 
-    persons: ArrayLike | None
-    contribution: Literal["mean"] | None
-    max_rows: int | None
-    weights: ArrayLike | None
-    weight_bound: float | None
-    weight_total: float | None
+    persons: ArrayLike | Persons | None
+    weights: Weights | None
 
 
 class StudyKeywords(SampledKeywords, total=False):
@@ -121,7 +118,7 @@ def coverage(
         "joblib" spreads the replicates over the jobs of the caller's ``joblib.parallel_config``: processes, Dask, Ray.
     **keywords
         Keywords of :func:`dpci.fit` except ``n_threads`` and ``seed``, whose meaning is given above; ``budget`` and
-        ``l2_strength`` are required. ``persons`` and ``weights`` are arrays.
+        ``l2_strength`` are required. ``persons`` and ``weights`` have arrays, because there are no named columns.
 
     Returns
     -------

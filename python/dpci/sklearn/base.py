@@ -15,8 +15,6 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
 from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
 from dpci.data.frames import decoded, is_frame
 from dpci.data.interchange import known, taken_over
-from dpci.data.persons import person_rule
-from dpci.data.weights import ClassWeights, check_weighted
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.ledger import Ledger
@@ -30,6 +28,7 @@ from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection
+from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
@@ -41,8 +40,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     result_: Any
     fit_intercept: bool
     intercept_scale: float = 1.0
-    weight_bound: float | None
-    weight_total: float | None
+    persons: Persons | None
+    weights: Weights | None
     coef_: NDArray[np.float64]
     intercept_: float | NDArray[np.float64]
     n_features_in_: int
@@ -114,12 +113,35 @@ class PrivateEstimator(BaseEstimator, ABC):
         self.intercept_ = float(self.intercept_scale * params[-1]) if self.fit_intercept else 0.0
         return self
 
-    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
-        """Return how much rows count; its public values become part of the keywords."""
-        if sample_weight is not None:
-            check_weighted(sample_weight, self.weight_bound, self.weight_total)
-            keywords.update(weight_bound=self.weight_bound, weight_total=self.weight_total)
-        return sample_weight
+    def _given(self, persons: ArrayLike | None, sample_weight: ArrayLike | None) -> Given:
+        """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``.
+
+        Raises
+        ------
+        InvalidInput
+            For one without the other, and parts in the wrong place.
+        """
+        unit, weights = check_unit(self.persons), check_weights(self.weights)
+        for name, values, kind in (("persons", persons, Persons), ("sample_weight", sample_weight, Weights)):
+            if isinstance(values, kind):
+                raise InvalidInput(
+                    f"{name} must be an array in fit, got dpci.{kind.__name__} (pass its public part to the estimator, "
+                    f"as the parameter {kind.__name__.lower()})"
+                )
+        if persons is None and unit is not None:
+            raise InvalidInput(
+                f"persons=ids must be given to fit by an estimator with persons={unit!r}, got persons=None in fit"
+            )
+        if sample_weight is not None and weights is None:
+            raise InvalidInput(
+                "weights=dpci.Weights(bound=...) must be a parameter of the estimator for fits with sample_weight, "
+                "because the greatest weight that any record could have must not depend on the data, got weights=None"
+            )
+        return Given(
+            None if persons is None else unit or Persons(),
+            None if sample_weight is None else weights,
+            Beside(persons, sample_weight),
+        )
 
     def _linear_predictor(self, X: Table) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -157,8 +179,8 @@ class PrivateLinearEstimator(PrivateEstimator):
         radius: float | None,
         neighbors: Neighbors,
         n_public: int | None,
-        weight_bound: float | None,
-        weight_total: float | None,
+        persons: Persons | None,
+        weights: Weights | None,
         ledger: Ledger | None,
         n_threads: int | None,
         seed: int | None,
@@ -180,8 +202,8 @@ class PrivateLinearEstimator(PrivateEstimator):
         self.radius = radius
         self.neighbors = neighbors
         self.n_public = n_public
-        self.weight_bound = weight_bound
-        self.weight_total = weight_total
+        self.persons = persons
+        self.weights = weights
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
@@ -193,7 +215,6 @@ class PrivateLinearEstimator(PrivateEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         persons: ArrayLike | None = None,
-        max_rows: int | None = None,
     ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
@@ -204,13 +225,11 @@ class PrivateLinearEstimator(PrivateEstimator):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
+            How much each row counts: from 0 to the public bound of ``weights`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
             The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
-            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
-            which splits rows.
-        max_rows : int, optional
-            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
+            person, and each person counts by the mean over their rows, unless the parameter ``persons`` has
+            ``max_rows`` (docs/persons.md). Not for cross-validation, which splits rows.
 
         Returns
         -------
@@ -236,20 +255,20 @@ class PrivateLinearEstimator(PrivateEstimator):
             See :func:`dpci.fit`.
         """
         warn_of_fitting()
-        check_unit_columns(None, X, persons=persons, weights=sample_weight)
+        unit, weights, beside = self._given(persons, sample_weight)
+        check_unit_columns(None, X, beside)
         keywords = self._fit_keywords()
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
-        weights = self._weights(sample_weight, keywords)
-        settings = Settings.checked(**keywords, contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
+        settings = Settings.checked(**keywords, persons=unit, weights=weights)
         payment = Payment.due(
             f"dpci.sklearn.{type(self).__name__}",
             self.ledger,
             budget=settings.budget,
             neighbors=settings.neighbors,
             seed=settings.seed,
-            persons=settings.persons is not None,
+            persons=settings.unit is not None,
         )
         level = level_of_user()
         with restored_on_error(self):
@@ -259,8 +278,7 @@ class PrivateLinearEstimator(PrivateEstimator):
                 settings,
                 payment=payment,
                 prepare=self._check_data,
-                persons=persons,
-                weights=weights,
+                beside=beside,
                 recommended=recommended,
                 stacklevel=level + 1,
             )
@@ -273,7 +291,7 @@ class PrivateLinearEstimator(PrivateEstimator):
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""
         keywords = self.get_params(deep=False)
-        for name in ("ledger", "h", "target_bound", "count_bound", "class_weight", "weight_bound", "weight_total"):
+        for name in ("ledger", "h", "target_bound", "count_bound", "class_weight", "persons", "weights"):
             keywords.pop(name, None)
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         return {**keywords, "budget": budget, "loss": self._loss()}

@@ -10,7 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 
-from dpci.base.validation import check_positive
 from dpci.data.arrays import Table
 from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
@@ -21,6 +20,7 @@ from dpci.model.result import PrivateFit
 from dpci.regression.result import LinearFit
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import warn_of_score
+from dpci.unit import Given, Weights
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
@@ -50,18 +50,18 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _weights(self, sample_weight: ArrayLike | None, keywords: dict[str, Any]) -> ArrayLike | ClassWeights | None:
-        of_rows = super()._weights(sample_weight, keywords)
+    def _given(self, persons: ArrayLike | None, sample_weight: ArrayLike | None) -> Given:
+        given = super()._given(persons, sample_weight)
         if self.class_weight is None:
-            return of_rows
-        weights = ClassWeights.checked(self.class_weight, self.classes, of_rows)
-        keywords["weight_total"] = self.weight_total
-        if of_rows is None:
-            keywords["weight_bound"] = weights.bound
-            return weights
-        row_bound = check_positive("weight_bound", self.weight_bound)
-        keywords["weight_bound"] = weights.bound * row_bound
-        return replace(weights, row_bound=row_bound, clip=keywords["on_violation"] == "clip")
+            return given
+        by_class = ClassWeights.checked(self.class_weight, self.classes, sample_weight)
+        if given.weights is None:
+            total = None if self.weights is None else self.weights.total
+            public = Weights(bound=by_class.bound, total=total)
+        else:
+            public = replace(given.weights, bound=by_class.bound * given.weights.bound)
+            by_class = replace(by_class, row_bound=given.weights.bound, clip=self.on_violation == "clip")
+        return Given(given.unit, public, given.beside._replace(weights=by_class))
 
     def _fit_keywords(self) -> dict[str, Any]:
         if self.classes is not None:

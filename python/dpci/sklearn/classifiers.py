@@ -15,6 +15,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments, Projection
 from dpci.rows import RowDomain
 from dpci.sklearn.classes import PrivateClassifier
+from dpci.unit import Persons, Weights
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -69,10 +70,11 @@ class PrivateLogisticRegression(PrivateClassifier):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
-    weight_bound : float, optional
-        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of rows.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     class_weight : mapping, optional
         Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
         greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
@@ -139,8 +141,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         radius: float | None = None,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         class_weight: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
@@ -164,8 +166,8 @@ class PrivateLogisticRegression(PrivateClassifier):
             radius=radius,
             neighbors=neighbors,
             n_public=n_public,
-            weight_bound=weight_bound,
-            weight_total=weight_total,
+            persons=persons,
+            weights=weights,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
@@ -240,10 +242,11 @@ class PrivateLinearSVC(PrivateClassifier):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
-    weight_bound : float, optional
-        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of rows.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     class_weight : mapping, optional
         Public weights of the two classes, such as ``{0: 1.0, 1: 5.0}``, by which rows count. The noise grows with the
         greater one. Weights that are computed from the labels, as "balanced" ones are, would not be private.
@@ -308,8 +311,8 @@ class PrivateLinearSVC(PrivateClassifier):
         radius: float | None = None,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         class_weight: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
@@ -333,8 +336,8 @@ class PrivateLinearSVC(PrivateClassifier):
             radius=radius,
             neighbors=neighbors,
             n_public=n_public,
-            weight_bound=weight_bound,
-            weight_total=weight_total,
+            persons=persons,
+            weights=weights,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,

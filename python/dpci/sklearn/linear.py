@@ -1,8 +1,6 @@
 """Private linear regression by least squares, from one released moment matrix."""
 
 import warnings
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +11,10 @@ from sklearn.utils import Tags
 from dpci.base.validation import check_flag, warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.persons import check_contribution, person_rule
-from dpci.data.weights import check_weighted, check_weights
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model.moments import regression_of_counts
-from dpci.model.tables import check_unit_columns, counts_beside
+from dpci.model.tables import check_unit_columns
 from dpci.regression.choices.keywords import matrix_choices
 from dpci.regression.choices.matrix import MatrixChoices
 from dpci.regression.choices.model import PRIVATE, Ridge
@@ -28,28 +24,15 @@ from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Whose the rows are and how much they count: the arguments of a fit."""
-
-    persons: ArrayLike | None
-    max_rows: int | None
-    weights: ArrayLike | None
-
-    @property
-    def beside(self) -> bool:
-        """Whether records are persons or have weights."""
-        return self.persons is not None or self.weights is not None
+from dpci.unit import Beside, Persons, Weights
 
 
 class MomentEstimator(RegressorMixin, PrivateEstimator):
     """Base of all estimators that are fitted from a released moment matrix."""
 
     ledger: Ledger | None
-    weight_bound: float | None
-    weight_total: float | None
+    persons: Persons | None
+    weights: Weights | None
 
     def predict(self, X: Table) -> NDArray[np.float64]:
         """Predicted target of each row, shape (n_samples,)."""
@@ -68,23 +51,8 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _public_counts(self, X: Table, counts: Counts) -> dict[str, Any]:
-        """Return the public values of persons and weights, as keywords of the choices of a matrix.
-
-        Raises
-        ------
-        InvalidInput
-            For one argument without another that it needs, values out of range, and names of columns.
-        """
-        rule = check_contribution(person_rule(counts.persons, None, counts.max_rows), counts.max_rows)
-        check_unit_columns(None, X, persons=counts.persons, weights=counts.weights)
-        if counts.weights is None:
-            return {"persons": rule, "weights": None}
-        check_weighted(counts.weights, self.weight_bound, self.weight_total)
-        return {"persons": rule, "weights": check_weights(self.weight_bound, self.weight_total)}
-
     def _fit_by_moments(
-        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, counts: Counts, l2_strength: Ridge
+        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, beside: Beside, l2_strength: Ridge
     ) -> Self:
         """Release the matrix, and take the regression of y on all columns."""
         fit_intercept = check_flag("fit_intercept", self.fit_intercept)
@@ -97,7 +65,7 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
                 choices,
                 payment=payment,
                 prepare=self._check_data,
-                counts=partial(counts_beside, persons=counts.persons, weights=counts.weights),
+                beside=beside,
                 stacklevel=level + 1,
             )
             if not matrix.private:
@@ -107,7 +75,7 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
                 matrix, fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance
             )
             refusal = result.interval_refusal
-            if refusal is not None and counts.beside:
+            if refusal is not None and beside.given:
                 # The standard errors of a ridge that the noise chooses cannot be planned.
                 self._take_nothing(result)
                 _warn_of_nothing(refusal, level)
@@ -165,10 +133,11 @@ class PrivateLinearRegression(MomentEstimator):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
-    weight_bound : float, optional
-        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of rows.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     ledger : Ledger, optional
         The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
         ``set_params(ledger=None)`` before you save a fitted model for others.
@@ -225,8 +194,8 @@ class PrivateLinearRegression(MomentEstimator):
         fit_intercept: bool = True,
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -244,8 +213,8 @@ class PrivateLinearRegression(MomentEstimator):
         self.fit_intercept = fit_intercept
         self.neighbors = neighbors
         self.n_public = n_public
-        self.weight_bound = weight_bound
-        self.weight_total = weight_total
+        self.persons = persons
+        self.weights = weights
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
@@ -257,7 +226,6 @@ class PrivateLinearRegression(MomentEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         persons: ArrayLike | None = None,
-        max_rows: int | None = None,
     ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
@@ -268,13 +236,11 @@ class PrivateLinearRegression(MomentEstimator):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
+            How much each row counts: from 0 to the public bound of ``weights`` (docs/weights.md).
         persons : array-like of shape (n_samples,), optional
             The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
-            person, and each person counts by the mean over their rows (docs/persons.md). Not for cross-validation,
-            which splits rows.
-        max_rows : int, optional
-            With ``persons``: the first ``max_rows`` rows of each count, by ``1 / max_rows`` each.
+            person, and each person counts by the mean over their rows, unless the parameter ``persons`` has
+            ``max_rows`` (docs/persons.md). Not for cross-validation, which splits rows.
 
         Returns
         -------
@@ -303,16 +269,16 @@ class PrivateLinearRegression(MomentEstimator):
         """
         warn_of_fitting()
         keywords: dict[str, Any] = self.get_params(deep=False)
-        for name in ("ledger", "weight_bound", "weight_total"):
+        for name in ("ledger", "persons", "weights"):
             keywords.pop(name)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
-        counts = Counts(persons, max_rows, sample_weight)
-        public = self._public_counts(X, counts)
-        if counts.beside:
+        unit, weights, beside = self._given(persons, sample_weight)
+        check_unit_columns(None, X, beside)
+        if beside.given:
             check_flag("robust", keywords["robust"])
             keywords["robust"] = regression_of_counts(0.0, fit_intercept=intercept)
         budget = _gaussian_budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho", "mu")))
-        choices = matrix_choices(None, budget=budget, **public, **keywords)
+        choices = matrix_choices(None, budget=budget, unit=unit, weights=weights, **keywords)
         if choices.targets.further:
             raise InvalidInput(
                 "target_bound must be a number or one pair (lower, upper), because an estimator has one target, got "
@@ -320,7 +286,7 @@ class PrivateLinearRegression(MomentEstimator):
             )
         if choices.robust and not intercept:
             raise InvalidInput("robust must be False without an intercept, got robust=True and fit_intercept=False")
-        return self._fit_by_moments(X, y, choices, counts=counts, l2_strength=0.0)
+        return self._fit_by_moments(X, y, choices, beside=beside, l2_strength=0.0)
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
         rows, targets = super()._check_data(X, y)

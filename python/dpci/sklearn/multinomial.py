@@ -15,7 +15,6 @@ from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
 from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
-from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -26,6 +25,7 @@ from dpci.multinomial.release import multinomial_settings, release_fit
 from dpci.multinomial.result import MultinomialFit
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
 from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
+from dpci.unit import Persons, Weights
 
 
 class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
@@ -70,10 +70,11 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         Data sets that must be hard to tell apart.
     n_public : int, optional
         Public stand-in for the number of records, for "add_remove".
-    weight_bound : float, optional
-        The greatest ``sample_weight`` that any row could have: public, and required with weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of records, for weights with mean 1.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     ledger : Ledger, optional
         Where every fit is paid. Clones share it. It is pickled with the estimator: ``set_params(ledger=None)`` before a
         fitted model is saved for others.
@@ -132,8 +133,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         moments: Moments = "joint",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -152,8 +153,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         self.moments = moments
         self.neighbors = neighbors
         self.n_public = n_public
-        self.weight_bound = weight_bound
-        self.weight_total = weight_total
+        self.persons = persons
+        self.weights = weights
         self.ledger = ledger
         self.n_threads = n_threads
         self.seed = seed
@@ -165,7 +166,6 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         persons: ArrayLike | None = None,
-        max_rows: int | None = None,
     ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
@@ -176,10 +176,9 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
         y : array-like of shape (n_samples,)
             The class of each row.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts: from 0 to the public ``weight_bound`` (docs/weights.md).
-        persons, max_rows
-            See :class:`PrivateLogisticRegression`: the person to whom each row belongs, and how many of the rows
-            of each count.
+            How much each row counts: from 0 to the public bound of ``weights`` (docs/weights.md).
+        persons : array-like of shape (n_samples,), optional
+            See :class:`PrivateLogisticRegression`: the person to whom each row belongs.
 
         Returns
         -------
@@ -205,10 +204,9 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             If a seed is given.
         """
         warn_of_fitting()
-        check_unit_columns(None, X, persons=persons, weights=sample_weight)
-        keywords = self._fit_keywords()
-        self._weights(sample_weight, keywords)
-        keywords.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
+        unit, weights, beside = self._given(persons, sample_weight)
+        check_unit_columns(None, X, beside)
+        keywords = {**self._fit_keywords(), "persons": unit, "weights": weights}
         known = keywords.pop("classes")
         recommended = keywords["l2_strength"] is None
         if recommended:
@@ -222,7 +220,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             budget=keywords["budget"],
             neighbors=self.neighbors,
             seed=self.seed,
-            persons=persons is not None,
+            persons=unit is not None,
         )
         if classes is None and payment.private:
             raise InvalidInput(
@@ -241,8 +239,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 classes,
                 multinomial_settings(len(classes), **keywords),
                 payment=payment,
-                persons=persons,
-                weights=sample_weight,
+                beside=beside,
                 inferred=known is None,
                 recommended=recommended,
                 stacklevel=level + 1,
@@ -279,7 +276,7 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
     def _fit_keywords(self) -> dict[str, Any]:
         """Return the keywords of :func:`dpci.multinomial.fit` but the ledger and the weights."""
         keywords = self.get_params(deep=False)
-        for name in ("ledger", "weight_bound", "weight_total"):
+        for name in ("ledger", "persons", "weights"):
             del keywords[name]
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         return {**keywords, "budget": budget}

@@ -17,6 +17,7 @@ from dpci.model.settings import Moments, Projection
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator
 from dpci.sklearn.leaks import warn_of_score
+from dpci.unit import Persons, Weights
 
 
 class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
@@ -70,10 +71,11 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
-    weight_bound : float, optional
-        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of rows.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     ledger : Ledger, optional
         The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
         ``set_params(ledger=None)`` before you save a fitted model for others.
@@ -127,8 +129,8 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
         calibration: Calibration = "tight",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -151,8 +153,8 @@ class PrivatePoissonRegressor(RegressorMixin, PrivateLinearEstimator):
             calibration=calibration,
             neighbors=neighbors,
             n_public=n_public,
-            weight_bound=weight_bound,
-            weight_total=weight_total,
+            persons=persons,
+            weights=weights,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,

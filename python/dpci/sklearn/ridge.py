@@ -13,12 +13,14 @@ from dpci.losses import Squared
 from dpci.mechanisms import MechanismLike
 from dpci.model.moments import regression_of_counts, used_keywords
 from dpci.model.settings import Moments, Projection
+from dpci.model.tables import check_unit_columns
 from dpci.regression.choices.keywords import choices_of_fit
 from dpci.regression.choices.model import PRIVATE, check_ridge
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateLinearEstimator, budget_of
 from dpci.sklearn.leaks import warn_of_fitting
-from dpci.sklearn.linear import Counts, MomentEstimator
+from dpci.sklearn.linear import MomentEstimator
+from dpci.unit import Persons, Weights
 
 
 class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
@@ -78,10 +80,11 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         added or removed.
     n_public : int, optional
         Public stand-in for the number of rows, for "add_remove".
-    weight_bound : float, optional
-        The largest ``sample_weight`` that any row could have: public, and required by fits with such weights.
-    weight_total : float, optional
-        The public number that divides weighted sums. None: the number of rows.
+    persons : Persons, optional
+        How many rows of a person count, for fits with ``persons=ids``: ``dpci.Persons(max_rows=3)``. None: all rows.
+    weights : Weights, optional
+        The public bound and total of ``sample_weight``, required by fits with such weights:
+        ``dpci.Weights(bound=4.0)``.
     ledger : Ledger, optional
         The ledger that pays for every fit. Clones share it. It is pickled with the estimator: call
         ``set_params(ledger=None)`` before you save a fitted model for others.
@@ -140,8 +143,8 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         calibration: Calibration = "tight",
         neighbors: Neighbors = "replace_one",
         n_public: int | None = None,
-        weight_bound: float | None = None,
-        weight_total: float | None = None,
+        persons: Persons | None = None,
+        weights: Weights | None = None,
         ledger: Ledger | None = None,
         n_threads: int | None = None,
         seed: int | None = None,
@@ -164,8 +167,8 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
             calibration=calibration,
             neighbors=neighbors,
             n_public=n_public,
-            weight_bound=weight_bound,
-            weight_total=weight_total,
+            persons=persons,
+            weights=weights,
             ledger=ledger,
             n_threads=n_threads,
             seed=seed,
@@ -179,7 +182,6 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         persons: ArrayLike | None = None,
-        max_rows: int | None = None,
     ) -> Self:
         """Fit with differential privacy, spending the budget once more at every call.
 
@@ -187,21 +189,23 @@ class PrivateRidge(MomentEstimator, PrivateLinearEstimator):
         ``sample_weight`` and ``persons`` need ``l2_strength``, because standard errors are planned before the release.
         """
         if not self._by_moments():
-            return super().fit(X, y, sample_weight, persons=persons, max_rows=max_rows)
+            return super().fit(X, y, sample_weight, persons=persons)
         warn_of_fitting()
         keywords: dict[str, Any] = self.get_params(deep=False)
-        for name in ("ledger", "mechanism", "target_bound", "weight_bound", "weight_total"):
+        for name in ("ledger", "mechanism", "target_bound", "persons", "weights"):
             keywords.pop(name)
         l2_strength = keywords.pop("l2_strength")
         strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
-        counts = Counts(persons, max_rows, sample_weight)
-        public = self._public_counts(X, counts)
-        robust = regression_of_counts(strength, fit_intercept=intercept) if counts.beside else ()
+        unit, weights, beside = self._given(persons, sample_weight)
+        check_unit_columns(None, X, beside)
+        robust = regression_of_counts(strength, fit_intercept=intercept) if beside.given else ()
         budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
         used = used_keywords(keywords)
-        choices = choices_of_fit(loss=self._loss(), schema=None, budget=budget, robust=robust, **public, **used)
-        return self._fit_by_moments(X, y, choices, counts=counts, l2_strength=strength)
+        choices = choices_of_fit(
+            loss=self._loss(), schema=None, budget=budget, robust=robust, unit=unit, weights=weights, **used
+        )
+        return self._fit_by_moments(X, y, choices, beside=beside, l2_strength=strength)
 
     def _by_moments(self) -> bool:
         if self.mechanism is None:

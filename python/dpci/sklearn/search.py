@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
-from dpci.data.persons import person_rule
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
@@ -134,7 +133,6 @@ class PrivateGridSearch(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         persons: ArrayLike | None = None,
-        max_rows: int | None = None,
     ) -> Self:
         """Choose and fit with differential privacy, spending the budget of the estimator once more at every call.
 
@@ -144,7 +142,7 @@ class PrivateGridSearch(BaseEstimator):
             Rows, as for the estimator.
         y : array-like of shape (n_samples,)
             Targets, as for the estimator.
-        sample_weight, persons, max_rows
+        sample_weight, persons
             See the estimator.
 
         Returns
@@ -171,12 +169,10 @@ class PrivateGridSearch(BaseEstimator):
             If the estimator has a seed.
         """
         warn_of_fitting()
-        check_unit_columns(None, X, persons=persons, weights=sample_weight)
         best = clone(_checked_estimator(self.estimator))
+        unit, weights, beside = best._given(persons, sample_weight)  # noqa: SLF001  # the base class of this package
+        check_unit_columns(None, X, beside)
         grid = _checked_grid(self.param_grid, best)
-        counted: dict[str, Any] = {"on_violation": best.on_violation}
-        weights = best._weights(sample_weight, counted)  # noqa: SLF001  # the base class of this package
-        counted.update(contribution=person_rule(persons, None, max_rows), max_rows=max_rows)
         candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
         tuned = release_tuned(
@@ -201,9 +197,8 @@ class PrivateGridSearch(BaseEstimator):
             budget=common.pop("budget"),
             method=check_choice("method", self.method, ("repeat", "chunks")),
             ledger=best.ledger,
-            keywords={**common, **counted},
-            persons=persons,
-            weights=weights,
+            keywords={**common, "persons": unit, "weights": weights},
+            beside=beside,
             prepare=best._check_data,  # noqa: SLF001  # the base class of this package
             stacklevel=level_of_user() + 1,
         )

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpci.base.validation import broken, check_choice, check_count, check_fraction
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.interchange import named_columns
 from dpci.data.labels import CodedLabels
-from dpci.data.persons import numbered, person_rule
-from dpci.data.weights import check_weighted, weight_values
+from dpci.data.persons import numbered
+from dpci.data.weights import weight_values
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
@@ -24,15 +24,17 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import Group, announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, column_values, described, encode_table
+from dpci.model.tables import check_schema, check_unit_columns, described, encode_table
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
+from dpci.schema.raw import column_values
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.result import StrataFit
+from dpci.unit import Beside, PersonsLike, Weights, given_unit
 
 __all__ = ["fit_strata"]
 
@@ -72,12 +74,8 @@ def fit_strata(
     count_share: float | None = None,
     strata: Sequence[str] | None = None,
     neighbors: Neighbors = "add_remove",
-    persons: ArrayLike | str | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | str | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: PersonsLike | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -112,10 +110,10 @@ def fit_strata(
         row of any other category is an error, which is raised before anything is spent.
     neighbors : {"add_remove", "replace_one"}
         The relation for which all fits together are charged. Each fit by itself is for "add_remove".
-    persons, contribution, max_rows
+    persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`; all rows of a person must be in one stratum, which is checked.
-    weights, weight_bound, weight_total
-        See :func:`dpci.fit`; ``weight_total`` is that of each stratum.
+    weights : Weights, optional
+        See :func:`dpci.fit`; the total is that of each stratum.
     ledger : Ledger, optional
         Pays for all strata in one entry, before noise is drawn. It must have detailed errors, and the relation of
         ``neighbors``.
@@ -183,15 +181,13 @@ def fit_strata(
         of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
         noise = count_noise(len(column.categories), of_counts)
     public = _public_numbers(_MANY if counted else n_public, column.categories)
-    check_weighted(weights, weight_bound, weight_total)
+    unit, weighing, beside = given_unit(persons, weights)
     common = Settings.checked(
         budget=of_fit,
         neighbors="add_remove",
         n_public=1,
-        contribution=person_rule(persons, contribution, max_rows),
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        persons=unit,
+        weights=weighing,
         n_threads=n_threads,
         seed=seed,
         schema=model_schema,
@@ -208,7 +204,7 @@ def fit_strata(
         budget=cost_of_strata(check_budget(budget), neighbors),
         neighbors=neighbors,
         seed=common.seed,
-        persons=common.persons is not None,
+        persons=common.unit is not None,
     )
     if payment.private:
         raise InvalidInput(
@@ -218,9 +214,10 @@ def fit_strata(
     source = described(table, None, model_schema)
     if source.prepare is None:
         raise InvalidInput(f"strata need a table in memory, got {type(table).__name__}")
-    check_unit_columns(schema, source.X, persons=persons, weights=weights)
+    check_unit_columns(schema, source.X, beside)
     columns = named_columns(table)
-    groups = _groups(columns, column, model_schema, column_values(columns, persons), column_values(columns, weights))
+    beside = Beside(*(column_values(columns, values) for values in beside))
+    groups = _groups(columns, column, model_schema, beside)
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
         assert noise is not None  # noqa: S101  # for the type checker
@@ -322,14 +319,13 @@ def _groups(
     columns: Any,  # noqa: ANN401  # tables of any library
     column: CategoricalColumn,
     schema: Schema,
-    ids: Any,  # noqa: ANN401
-    weights: Any,  # noqa: ANN401
+    beside: Beside,
 ) -> dict[str, Group]:
     """Return the rows of each stratum; every record is in one, and all rows of a person."""
     whose: NDArray[np.intp] = column.indicators(column_of(columns, column.name)).argmax(axis=1)
     rows, labels = encode_table(columns, None, schema)
-    people = None if ids is None else numbered(ids, len(whose), columns)
-    weighed = None if weights is None else weight_values(weights, len(whose), columns)
+    people = None if beside.persons is None else numbered(beside.persons, len(whose), columns)
+    weighed = None if beside.weights is None else weight_values(beside.weights, len(whose), columns)
     if people is not None and len(people):
         of_person = np.zeros(int(people.max()) + 1, dtype=np.intp)
         of_person[people] = whose
@@ -348,7 +344,6 @@ def _groups(
         groups[name] = Group(
             NamedRows(rows.values[inside], rows.names),
             targets,
-            None if people is None else people[inside],
-            None if weighed is None else weighed[inside],
+            Beside(None if people is None else people[inside], None if weighed is None else weighed[inside]),
         )
     return groups

@@ -14,9 +14,7 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_positive, check_real, warn_of_seed
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
-from dpci.data.persons import person_rule
 from dpci.data.rows import check_in_memory
-from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -27,11 +25,11 @@ from dpci.model.tables import (
     Source,
     check_schema,
     check_unit_columns,
-    counts_beside,
     described,
 )
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.whole import Whole
+from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
@@ -48,6 +46,7 @@ from dpci.tuning.models import models_asked
 from dpci.tuning.result import SelectedFit, TuneResult
 from dpci.tuning.rule import tune_by_rule
 from dpci.tuning.selection import METHODS, Selection
+from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
 __all__ = ["tune"]
 
@@ -68,12 +67,8 @@ def tune(
     validation_radius: float | None = None,
     shape: float = 1.0,
     expected_runs: float | None = None,
-    persons: ArrayLike | str | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | str | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: PersonsLike | None = None,
+    weights: Weights | None = None,
     ledger: Ledger | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> TuneResult:
@@ -118,9 +113,9 @@ def tune(
         logarithmic. One run may spend the pure budget over 2 + η.
     expected_runs : float, optional
         For "repeat": mean of that law, above 1; None: three for each candidate. At most 20 times as many are ever made.
-    persons, contribution, max_rows
+    persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: choice and fit protect persons, and the validation loss is the mean over persons.
-    weights, weight_bound, weight_total
+    weights : Weights, optional
         See :func:`dpci.fit`; the validation loss is weighted.
     ledger : Ledger, optional
         The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
@@ -177,15 +172,9 @@ def tune(
         source = described(X, y, check_schema(schema))
         if source.prepare is None and not isinstance(source.X, NamedRows):
             raise InvalidInput(f"a tuning needs a table in memory, got {type(X).__name__} (read it into a frame)")
-    check_unit_columns(schema, source.X, persons=persons, weights=weights)
-    check_weighted(weights, weight_bound, weight_total)
+    unit, weighing, beside = given_unit(persons, weights)
+    check_unit_columns(schema, source.X, beside)
     check_keywords("tune", keywords)
-    unit = {
-        "contribution": person_rule(persons, contribution, max_rows),
-        "max_rows": max_rows,
-        "weight_bound": weight_bound,
-        "weight_total": weight_total,
-    }
     return release_tuned(
         source.X,
         source.y,
@@ -193,11 +182,10 @@ def tune(
         budget=budget,
         method=method,
         ledger=ledger,
-        keywords={**keywords, **unit},
+        keywords={**keywords, "persons": unit, "weights": weighing},
         schema=schema,
         prepare=source.prepare,
-        persons=persons,
-        weights=weights,
+        beside=beside,
         stacklevel=3,
     )
 
@@ -213,8 +201,7 @@ def release_tuned(
     keywords: dict[str, Any],
     schema: Schema | None = None,
     prepare: Prepare | None = None,
-    persons: ArrayLike | str | None = None,
-    weights: ArrayLike | str | None = None,
+    beside: Beside = NOTHING_BESIDE,
     stacklevel: int,
 ) -> TuneResult:
     """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller.
@@ -233,12 +220,10 @@ def release_tuned(
         budget=budget,
         neighbors=keywords.get("neighbors", "replace_one"),
         seed=keywords.get("seed"),
-        persons=persons is not None,
+        persons=keywords.get("persons") is not None,
     )
     if method == "public_rule":
-        return tune_by_rule(
-            X, y, payment, keywords, prepare=prepare, persons=persons, weights=weights, stacklevel=stacklevel + 1
-        )
+        return tune_by_rule(X, y, payment, keywords, prepare=prepare, beside=beside, stacklevel=stacklevel + 1)
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = kind.candidate_settings(grid, keywords, parts[0])
@@ -265,12 +250,12 @@ def release_tuned(
 
     first = settings[0]
     fitted: Fitted | None = None
-    check_in_memory(X, persons, weights)
-    with payment.release(X, y, first, resolve, persons=persons is not None) as till:
-        counts = counts_beside(X, persons=persons, weights=weights)
+    check_in_memory(X, beside)
+    with payment.release(X, y, first, resolve, persons=first.unit is not None) as till:
+        beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        read, spec = till.read(X, kind.labels(y), **counts, stacklevel=stacklevel + 1)
+        read, spec = till.read(X, kind.labels(y), beside, stacklevel=stacklevel + 1)
         rows = kind.named(read)
         index, params, private = _core.release_tuning(
             spec,

@@ -16,8 +16,9 @@ from dpci.ledger.payment import Payment
 from dpci.model.fit import Prepare, fit_rows
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
-from dpci.model.tables import counts_beside
+from dpci.schema.raw import columns_beside
 from dpci.tuning.result import TuneResult
+from dpci.unit import Beside
 
 
 def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
@@ -65,8 +66,7 @@ def tune_by_rule(
     options: dict[str, Any],
     *,
     prepare: Prepare | None,
-    persons: ArrayLike | str | None,
-    weights: ArrayLike | str | None,
+    beside: Beside,
     stacklevel: int,
 ) -> TuneResult:
     """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`; warnings point ``stacklevel`` frames up."""
@@ -86,12 +86,12 @@ def tune_by_rule(
         chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    check_in_memory(X, persons, weights)
-    with payment.release(X, y, settings, resolve, persons=persons is not None) as till:
-        counts = counts_beside(X, persons=persons, weights=weights)
+    check_in_memory(X, beside)
+    with payment.release(X, y, settings, resolve, persons=settings.unit is not None) as till:
+        beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (params, chosen, spec) = till.read(X, y, **counts, stacklevel=stacklevel + 1)
+        rows, (params, chosen, spec) = till.read(X, y, beside, stacklevel=stacklevel + 1)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
     fitted.announce(stacklevel + 1)
     found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)

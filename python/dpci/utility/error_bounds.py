@@ -20,6 +20,7 @@ from dpci.model.keywords import (
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
+from dpci.unit import Persons, Weights
 
 Risk: TypeAlias = Literal["training", "empirical", "regularized", "population"]
 
@@ -103,10 +104,8 @@ class ErrorBound:
 class BoundKeywords(ModelKeywords, total=False):
     """Keywords of :func:`dpci.fit` that say what is fitted, and how much records count."""
 
-    contribution: Literal["mean"] | None
-    max_rows: int | None
-    weight_bound: float | None
-    weight_total: float | None
+    persons: Persons | None
+    weights: Weights | None
 
 
 def bound(
@@ -127,7 +126,7 @@ def bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Public number of records, and of columns without the intercept. With ``contribution="mean"`` or ``max_rows``
+        Public number of records, and of columns without the intercept. With ``persons``
         records are persons.
     of : {"training", "empirical", "regularized", "population"}
         The risk, in excess of its least value on the ball of ``radius``: the regularised mean loss over the sample, the
@@ -144,8 +143,8 @@ def bound(
         Keywords of :func:`dpci.fit` that say what is fitted; ``budget`` and ``l2_strength`` are required, and
         ``mechanism`` is "output" (the default here). ``moments`` is "none" unless a ``split`` is given. A ``radius`` is
         required for the risks without the regulariser, and for the squared loss. Under ``neighbors="add_remove"``
-        ``n_public`` is ``n_samples`` and may be left out. With ``contribution`` or ``max_rows`` the mean loss is that
-        over persons, with ``weight_bound`` the weighted sum of losses over ``weight_total``.
+        ``n_public`` is ``n_samples`` and may be left out. With ``persons=dpci.Persons()`` the mean loss is that over
+        persons, with ``weights=dpci.Weights(bound=...)`` the weighted sum of losses over the total.
 
     Returns
     -------
@@ -237,7 +236,7 @@ class _Problem:
         self.stability = 2.0 * at_zero / (divisor * self.strong_convexity)
         if settings.neighbors == "replace_one":
             self.stability = min(self.stability, plan["steps"][0].sensitivity)
-        self.records = "records" if settings.persons is None else "persons"
+        self.records = "records" if settings.unit is None else "persons"
         self.facts = _OF_RELATION[settings.neighbors]
 
     def noise_norm(self, failure: float) -> float:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import warnings
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,13 +12,12 @@ from dpci import _core
 from dpci.base.validation import broken, check_count, check_seed, check_threads
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
-from dpci.data.persons import person_rule
 from dpci.data.rows import check_in_memory, read
-from dpci.data.weights import check_weighted
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.model.tables import check_unit_columns
+from dpci.unit import Persons, Weights, given_unit
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
 from dpci.utility.path import BudgetPath
 from dpci.utility.result import UtilityCurve
@@ -42,12 +41,8 @@ def curve(
     seed: int = 0,
     n_steps: int = 2,
     params: ArrayLike | None = None,
-    persons: ArrayLike | None = None,
-    contribution: Literal["mean"] | None = None,
-    max_rows: int | None = None,
-    weights: ArrayLike | None = None,
-    weight_bound: float | None = None,
-    weight_total: float | None = None,
+    persons: ArrayLike | Persons | None = None,
+    weights: Weights | None = None,
     n_threads: int | None = None,
     **keywords: Unpack[CurveKeywords],
 ) -> UtilityCurve:
@@ -78,9 +73,9 @@ def curve(
         Parameters to start from instead of the fitted ones, at the budget ``at``. They need not be a minimiser: the
         residual of their gradient is subtracted, so that they minimise a convex model (section 5.1 of Li et al.). Only
         with one draw.
-    persons, contribution, max_rows
+    persons : array-like of shape (n_samples,) or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count.
-    weights, weight_bound, weight_total
+    weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total.
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
@@ -120,16 +115,10 @@ def curve(
     >>> bool(curve.predict_utility(2.0) < curve.predict_utility(0.5))
     True
     """
-    check_unit_columns(None, X, persons=persons, weights=weights)
-    check_in_memory(X, persons, weights)
-    check_weighted(weights, weight_bound, weight_total)
-    unit: dict[str, Any] = {
-        "contribution": person_rule(persons, contribution, max_rows),
-        "max_rows": max_rows,
-        "weight_bound": weight_bound,
-        "weight_total": weight_total,
-    }
-    settings = _settings(at, keywords, unit)
+    unit, weighing, beside = given_unit(persons, weights)
+    check_unit_columns(None, X, beside)
+    check_in_memory(X, beside)
+    settings = _settings(at, keywords, unit, weighing)
     chosen = check_metric(metric)
     counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
     number = check_seed(seed)
@@ -150,7 +139,7 @@ def curve(
             )
         return found
 
-    rows, path = read(X, y, settings, path_of, persons=persons, weights=weights)
+    rows, path = read(X, y, settings, path_of, beside=beside)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
         raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])
@@ -183,13 +172,13 @@ def curve(
     )
 
 
-def _settings(at: object, keywords: CurveKeywords, unit: dict[str, Any]) -> Settings:
+def _settings(at: object, keywords: CurveKeywords, unit: Persons | None, weights: Weights | None) -> Settings:
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)
     # A split speaks of moments.
     moments = "none" if keywords.get("split") is None else "joint"
-    complete: dict[str, Any] = {"moments": moments, **keywords, **unit, "budget": at}
+    complete: dict[str, Any] = {"moments": moments, **keywords, "persons": unit, "weights": weights, "budget": at}
     if asks_add_remove(complete) and complete.get("n_public") is None:
         complete["n_public"] = 1  # stands for the number of records, which is not known yet
     settings = Settings.checked(**complete)

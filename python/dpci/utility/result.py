@@ -283,12 +283,13 @@ class UtilityCurve:
         """Table of a few budgets around the measuring one, and facts about the measurement."""
         columns = self.columns(self._shown()[::5])
         rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
+        units = {"persons": self.path.settings.unit, "weights": self.path.settings.weights}
         facts = [
             ("measured at", str(self.at)),
             (self.metric.replace("_", " "), f"{self.utility:.6g}"),
             ("its derivative", f"{self.derivative:.4g} per unit of {self.path.number}"),
             ("draws of the noise", f"{self.n_draws:,} from seed {self.seed}"),
-            *((name, str(rule)) for name in ("persons", "weights") if (rule := getattr(self.path.settings, name))),
+            *((name, str(rule)) for name, rule in units.items() if rule is not None),
         ]
         table = Table([name.replace("_", " ") for name in columns], rows)
         note = Paragraph(f"{NOT_PRIVATE}: a utility curve is computed from the data.")

@@ -16,7 +16,7 @@ from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import deliver, draw, show
 from dpci.cli.options import find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
-from dpci.cli.rows import MOST_BYTES, Counts, TableRows, find_tables
+from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
@@ -136,13 +136,13 @@ def fit(
             "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
         )
         raise InvalidInput(msg)
-    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description)
+    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
+    unit.check(description)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     # With private errors nothing is read before the budget is spent.
     in_parts = chunk_rows is not None or is_private
     most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
-    X, y, beside = counts.read(rows, most_bytes, progress=shown)
+    X, y, beside = unit.read(rows, most_bytes, progress=shown)
     given: dict[str, Any] = {"schema": description, "ledger": paying, "n_threads": threads, **beside, **keywords}
     result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
@@ -208,18 +208,18 @@ def coverage(
         of_table.pop("classes", None)  # those of the schema
         keywords["rows"] = default_rows(description, **of_table)
     shown = wants_progress(progress, quiet=quiet)
-    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description)
+    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
+    unit.check(description)
     beside: dict[str, Any] = {}
     if is_public(source):
-        if counts.columns:
+        if unit.columns:
             msg = f"--persons and --weights must be columns of a table of yours, got {source!r}, which has none"
             raise InvalidInput(msg)
         values, y, names = description.transform(without_missing(public_table(source)))
         X = NamedRows(values, names)
     else:
         rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
-        X, y, beside = counts.read(rows, math.inf, progress=shown)
+        X, y, beside = unit.read(rows, math.inf, progress=shown)
     with warnings.catch_warnings():
         # The output says the same.
         warnings.simplefilter("ignore", PrivacyLeakWarning)

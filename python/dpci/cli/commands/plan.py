@@ -9,7 +9,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows
-from dpci.cli.rows import planned_rule
+from dpci.cli.rows import UnitOptions
 from dpci.cli.saved import read_earlier, read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
@@ -99,6 +99,7 @@ def plan(
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
     options.check_formula(schema, formula)
+    unit = UnitOptions(persons, max_rows, bound=weight_bound, total=weight_total)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     if asks_several(model, classes):
         unused = {
@@ -112,10 +113,7 @@ def plan(
                 model,
                 unused,
                 neighbors=neighbors,
-                contribution=planned_rule(persons, max_rows, described),
-                max_rows=max_rows,
-                weight_bound=weight_bound,
-                weight_total=weight_total,
+                **unit.planned(described),
             ),
             n_samples=n_samples,
             n_features=n_features,
@@ -138,7 +136,7 @@ def plan(
     keywords: dict[str, Any] = {**model.keywords(domain, neighbors=neighbors)}
     if description is not None:
         keywords.pop("classes", None)
-    rule = planned_rule(persons, max_rows, description)
+    counted = unit.planned(description)
     earlier: Any = None if like is None else read_earlier(like)
     found: Plan | MomentPlan = planning.plan(
         n_samples=n_samples,
@@ -147,10 +145,7 @@ def plan(
         like=earlier,
         target=options.target_of(without_ridge),
         **keywords,
-        contribution=rule,
-        max_rows=max_rows,
-        weight_bound=weight_bound,
-        weight_total=weight_total,
+        **counted,
     )
     if assumed:
         if not isinstance(found, MomentPlan) or found.assumptions is None:

@@ -11,7 +11,7 @@ from dpci.cli.delivery import deliver
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
-from dpci.cli.rows import MOST_BYTES, Counts, TableRows, find_tables
+from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
 from dpci.report.plot import check_plot_file
@@ -81,8 +81,8 @@ def regress(
     paying = payer(ledger, label)
     is_private = paying is not None and paying.errors == "private"
     description = find_schema(schema, target, formula)
-    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description)
+    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
+    unit.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     if is_private and progress:
         msg = (
@@ -91,8 +91,8 @@ def regress(
         raise InvalidInput(msg)
     shown = not is_private and wants_progress(progress, quiet=quiet)
     # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
-    in_parts = is_private or chunk_rows is not None or not counts.columns
-    X, y, beside = counts.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
+    in_parts = is_private or chunk_rows is not None or not unit.columns
+    X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
     with warnings.catch_warnings():
         # What the noise hides is the error that ends the command.
         warnings.simplefilter("ignore", MomentNoiseWarning)

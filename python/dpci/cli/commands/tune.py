@@ -13,7 +13,7 @@ from dpci.cli.delivery import deliver
 from dpci.cli.options import CommonOptions, find_schema, in_rows, schema_files, with_model
 from dpci.cli.output import check_all_new, ledger_files
 from dpci.cli.parsing import numbers, parse_loss
-from dpci.cli.rows import Counts, TableRows, find_tables
+from dpci.cli.rows import TableRows, UnitOptions, find_tables
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.tuning import choose
@@ -100,10 +100,10 @@ def tune(
         description, domain = in_rows(find_schema(schema, target, formula), model.rows)
         keywords = dict(model.keywords(domain))
         keywords.pop("classes", None)
-    counts = Counts(persons, max_rows, weights, weight_bound, weight_total)
-    counts.check(description)
+    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
+    unit.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter)
-    X, y, beside = counts.read(rows, math.inf, progress=wants_progress(progress, quiet=quiet))
+    X, y, beside = unit.read(rows, math.inf, progress=wants_progress(progress, quiet=quiet))
     result = choose.tune(
         X,
         y,

@@ -12,12 +12,12 @@ from dpci.base.validation import broken, check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
-from dpci.data.persons import Persons
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.unit import Persons
 
 _F64 = NDArray[np.float64]
 _Merged = TypeVar("_Merged", bound=Mergeable)

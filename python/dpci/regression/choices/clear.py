@@ -123,10 +123,10 @@ class Case:
         weights = self.choices.weights
         if weights is not None and weights.total is not None:
             return (
-                "weight_total / weight_bound must be above the number of coefficients, got "
+                "the total over the bound of weights must be above the number of coefficients, got "
                 f"{weights.total:g} / {weights.bound:g} and {n_coefficients} coefficients"
             )
-        records = "records" if self.choices.persons is None else "persons"
+        records = "records" if self.choices.unit is None else "persons"
         private = "" if planned else " (l2_strength='private' does not)"
         got = f"{self.n} and {n_coefficients} coefficients{private}"
         return f"a regression needs more {records} than coefficients, got {got}"
@@ -134,7 +134,7 @@ class Case:
     @property
     def _needs_plans(self) -> bool:
         """Whether every regression must be planned, which a private ridge cannot be."""
-        return self.choices.persons is not None or self.choices.weights is not None
+        return self.choices.unit is not None or self.choices.weights is not None
 
     @property
     def mass(self) -> float:

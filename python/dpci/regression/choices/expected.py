@@ -4,12 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.data.persons import unit_in_words
-from dpci.data.weights import Weights
 from dpci.errors import InvalidInput
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.planned import plan_of
 from dpci.regression.record import MomentRecord
+from dpci.unit import Weights, unit_in_words
 
 _F64 = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrix
         (record.target_weight, spec.target_weight, "bound of the target"),
         (record.target_middle, float(case.choices.targets.middle[-1]), "bound of the target"),
         # The mean over persons is another one than that over rows, and its residuals vary less.
-        (unit_in_words(record.persons), unit_in_words(case.choices.persons), "unit of privacy"),
+        (unit_in_words(record.persons), unit_in_words(case.choices.unit), "unit of privacy"),
     )
     for got, expected, name in numbers:
         if got != expected:

@@ -20,8 +20,6 @@ from dpci.budgets import (
 )
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
-from dpci.data.persons import Persons
-from dpci.data.weights import CoreCounts, Weights, core_counts
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
@@ -29,6 +27,7 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
 from dpci.schema.table import Schema
+from dpci.unit import CoreUnit, Persons, Weights, core_unit
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
@@ -36,7 +35,7 @@ REFINED_SHARE = 0.6
 """Share of the budget for the gradients of refined regressions, where they are asked for."""
 
 
-class MatrixKeywords(CoreCounts):
+class MatrixKeywords(CoreUnit):
     """Keywords of a specification besides its budget and the regressions that are planned."""
 
     n_samples: int
@@ -82,14 +81,14 @@ class MatrixChoices:
     n_threads: int | None
     seed: int | None
     schema: Schema | None = None
-    persons: Persons | None = None
-    """How much the rows of a person count, where the records are persons."""
+    unit: Persons | None = None
+    """The rule for the rows of a person; None where rows are records of their own."""
     weights: Weights | None = None
     """Public bound and total of the weights of records."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
-        counts = self.persons is not None or self.weights is not None
+        counts = self.unit is not None or self.weights is not None
         object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=counts))
         object.__setattr__(self, "refine", check_planned("refine", self.refine))
         check_choice("on_violation", self.on_violation, ("error", "clip"))
@@ -202,7 +201,7 @@ class MatrixChoices:
                 further_targets=self.targets.further,
                 target_bound=self.loss.target_bound,
                 neighbors=self.neighbors,
-                **core_counts(self.persons, self.weights),
+                **core_unit(self.unit, self.weights),
             )
 
         spec = made([], [])
@@ -236,6 +235,6 @@ class MatrixChoices:
             intercept=None,
             clip=self.clip,
             n_threads=self.n_threads,
-            persons=self.persons,
-            weight_bound=None if self.weights is None else self.weights.bound,
+            unit=self.unit,
+            weights=self.weights,
         )

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.data.weights import core_counts
 from dpci.regression.choices.bounds import Bounds, domain_of
 from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of
 from dpci.regression.record import MomentRecord
 from dpci.released.calibration import TOLERANCE, differences, differences_of_seals, differences_of_steps
 from dpci.rows import Ball, Blocks, RowDomain, core_rows
+from dpci.unit import core_unit
 
 _F64 = NDArray[np.float64]
 
@@ -111,5 +111,5 @@ def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _
         further_targets=further,
         target_bound=record.target_half,
         neighbors=record.neighbors,
-        **core_counts(record.persons, record.weights),
+        **core_unit(record.persons, record.weights),
     )
