@@ -73,7 +73,8 @@ def test_far_below_zero_no_digits_are_lost():
 
 def test_what_noise_hides_is_taken_from_what_is_usual():
     seen, usual = np.array([5.0]), np.array([1.0])
-    assert shrunk(seen, np.zeros(1), usual) == (5.0, 0.0)
-    mean, std_dev = shrunk(seen, np.array([1e6]), usual)
-    assert mean[0] == pytest.approx(1.0, abs=1e-6)
-    assert std_dev[0] == pytest.approx(1.0)
+    assert shrunk(seen, np.zeros(1), usual, usual) == (5.0, 0.0)
+    for reach in (1.0, 30.0):
+        mean, std_dev = shrunk(seen, np.array([1e6]), usual, np.array([reach]))
+        assert mean[0] == pytest.approx(1.0, abs=1e-6 * reach**2)
+        assert std_dev[0] == pytest.approx(reach)

@@ -11,6 +11,7 @@ from scipy import special
 
 import dpci
 from dpci import _core, regression
+from dpci.regression import equations
 from dpci.released.rules import checksum
 
 pytestmark = [
@@ -188,11 +189,21 @@ def test_a_cap_on_skewed_errors_whose_spread_grows_biases_no_slope():
         assert np.all(np.abs(fit.params - ols.params) < 3.0 * noise)
 
 
+def part_of_step(fit):
+    """The part of the step that was made: that of the noise which is counted."""
+    record = fit._record
+    return fit._solution.gradient.std_dev / np.hypot(record.steps[-1].scale, record.seals[-1].std_dev)
+
+
 def test_intervals_count_what_a_cap_may_cut_off():
     fit = released(dpci.ZCDP(0.5)).fit()
     one, step = fit._record.refined[0], fit._record.steps[1]
     seen = 2.878161739095483 * step.scale
     assert fit._solution.gradient.seen == pytest.approx(seen, rel=1e-12)
+    # The greatest level above the first that is seen.
+    above = one.levels[: np.flatnonzero(one.levels > seen)[0]].max()
+    unseen = np.hypot(max(above, 0.0), step.scale) / 3.0
+    assert 0.0 < above < seen
     # The greatest influence of a row of the box, by all its corners, in units of the columns.
     half = 0.5 * np.ptp(np.array(COMMON["bounds"]), axis=0)
     middle = np.mean(COMMON["bounds"], axis=0)
@@ -202,7 +213,7 @@ def test_intervals_count_what_a_cap_may_cut_off():
     hessian = record.matrix[:-1, :-1]
     of_scaled = np.linalg.solve(hessian, corners.T) / np.append(half, 1.0 / record.constant)[:, None]
     of_scaled[-1] -= middle @ of_scaled[:-1]
-    expected = seen * one.cap / 3.0 * np.abs(of_scaled).max(axis=1)
+    expected = part_of_step(fit) * unseen * one.cap * np.abs(of_scaled).max(axis=1)
     np.testing.assert_allclose(fit._solution.cut_off(np.eye(D + 1)), expected, rtol=1e-9)
     parts = fit._estimates().parts()
     assert np.diag(fit.cov) == pytest.approx(parts.variance, rel=1e-9)
@@ -212,6 +223,58 @@ def test_intervals_count_what_a_cap_may_cut_off():
     assert far._record.refined[0].cap == pytest.approx(residuals_of(far._record, far._record.refined[0])[1])
     assert "which clips none" in far.fit().summary()
     assert not far.fit()._solution.cut_off(np.eye(D + 1)).any()
+
+
+def heavy(rng, n=20_000):
+    """Records with log-normal errors, for which the cap is large."""
+    x = rng.uniform(COMMON["bounds"][0], COMMON["bounds"][1], (n, D))
+    errors = rng.lognormal(0.0, 1.2, n)
+    return x, x @ [1.0, -2.0, 0.5] - 5.0 + (errors - np.exp(0.72)) / 3.74
+
+
+def test_the_step_has_the_length_that_leaves_the_least_noise(monkeypatch):
+    x, y = heavy(np.random.default_rng(3))
+    matrix = released(dpci.ZCDP(0.5), x=x, y=y, target_bound=100.0)
+    fit = matrix.fit()
+    part = part_of_step(fit)
+    assert 0.3 < part < 0.9
+
+    def noise(given):
+        monkeypatch.setattr(equations, "_part_of_step", lambda *_: given)
+        moved = matrix.fit()
+        parts = moved._estimates().parts()
+        return moved.params, np.mean((parts.variance - parts.sampling) / np.diagonal(moved._solution.gain))
+
+    (start, longest), (end, whole), (own, least) = (noise(given) for given in (0.0, 1.0, part))
+    np.testing.assert_allclose(own, start + part * (end - start), rtol=1e-12)
+    np.testing.assert_array_equal(own, fit.params)
+    assert least < min(0.8 * whole, 0.8 * longest)
+    for other in (part - 0.02, part + 0.02):
+        assert least < noise(other)[1]
+    # Light tails take nearly the whole step.
+    assert part_of_step(released(dpci.ZCDP(0.5)).fit()) > 0.95
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(8.0), dpci.ZCDP(0.5)], ids=str)
+def test_a_rare_group_with_a_heavy_tail_has_a_long_interval(budget):
+    # A column marks 3% of the records, which have nearly all of the residuals' square.
+    shares, n = [], 20_000
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = np.column_stack([rng.uniform(0.0, 1.0, n), rng.uniform(size=n) < 0.03])
+        tail = np.minimum((1.0 - rng.uniform(size=n)) ** -0.4, 30.0)
+        y = x[:, 0] + 0.05 * rng.normal(size=n) + 0.6 * x[:, 1] * (tail - 5.0 / 3.0)
+        keywords = {"bounds": (0, 1), "target_bound": 30.0, "robust": True, "seed": seed}
+        fit = released(budget, x=x, y=y, **keywords).fit()
+        design = sm.add_constant(x, prepend=False)
+        truth = sm.OLS(y, design).fit(cov_type="HC0").bse[1]
+        equal = sm.OLS(y, design).fit().bse[1]
+        assert equal < 0.35 * truth
+        parts = fit._estimates().parts()
+        shares.append(np.sqrt(parts.sampling[1]) / truth)
+        np.testing.assert_allclose(np.diag(fit.cov), parts.variance, rtol=1e-9)
+        assert np.linalg.eigvalsh(fit.cov)[0] > 0.0
+    assert 0.5 < np.mean(shares) < 2.0
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

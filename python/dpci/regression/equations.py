@@ -1,7 +1,7 @@
 """One regression among the columns of a released moment matrix: its equations, and when they are refused."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -73,7 +73,11 @@ class CutOff:
 
     def __call__(self, contrasts: _F64) -> _F64:
         """Return that of contrasts, one a row."""
-        return self.excess * greatest_influence(self.record, contrasts @ self.influence)
+        return self.excess * self.greatest(contrasts)
+
+    def greatest(self, contrasts: _F64) -> _F64:
+        """Return the greatest influence of a row on contrasts."""
+        return greatest_influence(self.record, contrasts @ self.influence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +114,7 @@ class Solution:
         if self.residual_noise > 0.0:
             # What noise hides is taken from the variance under equal variances.
             usual = np.einsum("ij,jk,ik->i", rows, self.classical, rows)
-            sampling, std_dev = shrunk(sampling, self.residual_noise * gain, usual)
+            sampling, std_dev = shrunk(sampling, self.residual_noise * gain, usual, self._reach(rows, usual))
             sampling, spread = positive_part(sampling, std_dev)
         else:
             spread = np.zeros_like(sampling)
@@ -126,6 +130,17 @@ class Solution:
             sampling_variance=spread + self.relative * sampling**2,
             noises=tuple(noises),
         )
+
+    def _reach(self, rows: _F64, usual: _F64) -> _F64:
+        """Return how far the sampling variance of contrasts may be from the usual one.
+
+        Beside the noise of the matrix alone a few times the usual one is not much; beside that of a gradient it is. So
+        there it may be that of a group of records which has all of the residuals' square and the greatest influence.
+        """
+        if self.gradient is None:
+            return usual
+        record = self.cut_off.record
+        return np.maximum(usual, self.cut_off.greatest(rows) ** 2 * self.residual_variance / record.divisor)
 
     def draw(self, rng: np.random.Generator, rows: _F64, n_draws: int) -> _F64:
         """Return joint errors of contrasts under normal noise, each in units of its estimated standard deviation.
@@ -154,7 +169,8 @@ class Solution:
     def _joint_sampling(self) -> _F64:
         """Return the sampling covariance; what noise hides of a robust one is that under equal variances.
 
-        In the units of the latter one weight serves all directions, and none has less than no variance.
+        In the units of the latter one weight serves all directions, and none has less than no variance. After a step
+        each coefficient has its own variance.
         """
         if self.residual_noise == 0.0:
             return self.sampling
@@ -165,7 +181,11 @@ class Solution:
         values, vectors = np.linalg.eigh(weight * inverse @ self.sampling @ inverse.T)
         values = np.maximum(values + (1.0 - weight), 0.0)
         half = root @ vectors
-        return np.asarray((half * values) @ half.T)
+        found = np.asarray((half * values) @ half.T)
+        if self.gradient is None:
+            return found
+        scale = np.sqrt(self.parts(np.eye(len(found))).sampling / np.diagonal(found))
+        return np.asarray(scale[:, None] * found * scale)
 
 
 def solve(record: MomentRecord, model: Model) -> Solution:
@@ -233,14 +253,23 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
     hessian = rows @ record.matrix @ rows.T + 0.5 * strength * np.eye(len(rows))
     influence = back @ np.linalg.solve(hessian, rows)
+    params, cross, error_norm2 = found["params"], back @ found["cross"], found["error_norm2"]
+    cut_off = CutOff(0.0 if gradient is None else gradient.cut_off, influence, record)
+    if start is not None and gradient is not None:
+        before, after = (response - rows.T @ at for at in (start[0], params))
+        part = _part_of_step(before, after, noise, gradient, cut_off)
+        params, moved = start[0] + part * (params - start[0]), after - part * before
+        cross, error_norm2 = influence @ moved, float(moved @ moved)
+        gradient = replace(gradient, std_dev=part * gradient.std_dev, cut_off=part * gradient.cut_off)
+        cut_off = replace(cut_off, excess=gradient.cut_off)
     return Solution(
-        params=back @ found["params"] + shift,
+        params=back @ params + shift,
         gain=back @ found["gain"] @ back.T,
-        cross=back @ found["cross"],
-        error_norm2=found["error_norm2"],
+        cross=cross,
+        error_norm2=error_norm2,
         sampling=classical if sampling is None else sampling,
         classical=classical,
-        cut_off=CutOff(0.0 if gradient is None else gradient.cut_off, influence, record),
+        cut_off=cut_off,
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),
@@ -249,6 +278,22 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         gradient=gradient,
         l2_strength=strength,
     )
+
+
+def _part_of_step(before: _F64, after: _F64, noise: float, gradient: GradientNoise, cut_off: CutOff) -> float:
+    """Return the part of a step that leaves the least variance beside that of the sample, on average of coefficients.
+
+    ``before`` and ``after`` the whole step are the residual as a combination of the columns. The noise of the matrix,
+    of this standard deviation, counts times ``after - part * before``; the step adds its own, and what its cap cuts off.
+    """
+    length = np.linalg.norm(cut_off.influence, axis=1)
+    along = cut_off.influence / length[:, None]
+
+    def covariance(one: _F64) -> _F64:
+        return np.asarray(0.5 * noise**2 * (before @ one + (along @ before) * (along @ one)))
+
+    added = gradient.std_dev**2 + (cut_off(np.eye(len(length))) / length) ** 2
+    return float(np.clip(np.sum(covariance(after)) / np.sum(covariance(before) + added), 0.0, 1.0))
 
 
 def greatest_influence(record: MomentRecord, weights: _F64) -> _F64:

@@ -43,13 +43,13 @@ def positive_part(mean: _F64, std_dev: _F64) -> tuple[_F64, _F64]:
     return np.where(certain, mean, std_dev * gap), np.where(certain, 0.0, variance)
 
 
-def shrunk(seen: _F64, std_dev: _F64, usual: _F64) -> tuple[_F64, _F64]:
+def shrunk(seen: _F64, std_dev: _F64, usual: _F64, reach: _F64) -> tuple[_F64, _F64]:
     """Return mean and standard deviation of numbers that were seen with normal noise.
 
-    Beforehand they are normal around what is usual, with that itself for a standard deviation. Without noise they are
-    what was seen.
+    Beforehand they are normal around what is usual, with the standard deviation ``reach``. Without noise they are what
+    was seen.
     """
-    weight = usual**2 / (usual**2 + std_dev**2)
+    weight = reach**2 / (reach**2 + std_dev**2)
     return weight * seen + (1.0 - weight) * usual, std_dev * np.sqrt(weight)
 
 

@@ -246,7 +246,7 @@ pub(crate) fn level_cap(
     scale: f64,
 ) -> PyResult<(f64, f64, f64)> {
     let found = LevelCap::new(levels.as_slice()?, noise, scale).map_err(to_python)?;
-    Ok((found.cap, found.threshold, found.unseen()))
+    Ok((found.cap, found.threshold, found.unseen))
 }
 
 /// Threshold that the least eigenvalue of the second moments of so many regressors must exceed.

@@ -8,12 +8,13 @@ use crate::spec::fit::sum_rounding;
 use crate::spec::functional::{independent, noise_of};
 use crate::spec::{Part, Query, Seal, Step};
 use crate::{Error, Result};
+use std::f64::consts::SQRT_2;
 
 /// Residuals count up to this many times the highest level at which records are seen.
 const MARGIN: f64 = 2.0;
 
-/// Mean excess over the cap of tails that fall as fast as t^(-5/2), over the cap times the threshold: .31, and room for the noise in the share
-/// (`docs/proofs/linear_regression.md`, "Refined coefficients").
+/// Mean excess over the cap of tails that fall as fast as t^(-5/2), over the cap times the share at the level above the highest that is
+/// seen: .31, and some room (`docs/proofs/linear_regression.md`, "Refined coefficients").
 const UNSEEN: f64 = 1.0 / 3.0;
 
 /// Noise alone shows records at an empty level with this probability. The cap is then too large, which only adds noise.
@@ -37,6 +38,10 @@ pub struct LevelCap {
     pub cap: f64,
     /// A greater share of the records is seen.
     pub threshold: f64,
+    /// Share of errors cut off at the cap for which intervals account, each by the cap itself: a third of the greatest share at the levels
+    /// where nothing is seen, with the variance of its noise. A tail that falls like `t^{-5/2}` or faster has no more
+    /// (`docs/proofs/linear_regression.md`, "What the cap cuts off").
+    pub unseen: f64,
 }
 
 impl LevelCap {
@@ -45,10 +50,10 @@ impl LevelCap {
     /// # Errors
     /// [`Error::Unsupported`] for noise of another family than [`MomentMatrixSpec::level_noise`] adds.
     pub fn new(shares: &[f64], noise: &str, scale: f64) -> Result<Self> {
-        let tail = match noise {
-            "laplace" => -(2.0 * FALSELY_SEEN).ln(),
+        let (tail, std_dev) = match noise {
+            "laplace" => (-(2.0 * FALSELY_SEEN).ln(), SQRT_2 * scale),
             // The normal quantile.
-            "gaussian" => 2.878_161_739_095_483,
+            "gaussian" => (2.878_161_739_095_483, scale),
             _ => {
                 return Err(Error::Unsupported(format!(
                     "levels of residuals have Laplace or Gaussian noise, got {noise}"
@@ -58,18 +63,18 @@ impl LevelCap {
         let threshold = tail * scale;
         let seen = shares.iter().position(|share| *share > threshold);
         let cap = seen.map_or(1.0, |i| (MARGIN * level(i)).min(1.0));
-        Ok(Self { cap, threshold })
-    }
-
-    /// Share of errors cut off at the cap for which intervals account, each by the cap itself: a third of what is not seen.
-    /// A tail that falls like `r^{-5/2}` or faster has no more (`docs/proofs/linear_regression.md`, "What the cap cuts off").
-    #[must_use]
-    pub fn unseen(&self) -> f64 {
-        if self.cap < 1.0 {
-            UNSEEN * self.threshold
+        let unseen = if cap < 1.0 {
+            let above = &shares[..seen.unwrap_or_default()];
+            let greatest = above.iter().fold(0.0_f64, |a, b| a.max(*b));
+            UNSEEN * greatest.hypot(std_dev)
         } else {
             0.0
-        }
+        };
+        Ok(Self {
+            cap,
+            threshold,
+            unseen,
+        })
     }
 }
 
@@ -127,17 +132,23 @@ mod tests {
     fn the_cap_is_twice_the_highest_level_that_is_seen() {
         let mut shares = vec![0.0; LEVELS];
         let cap = |shares: &[f64]| LevelCap::new(shares, "gaussian", 0.01).unwrap();
-        assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
+        assert_eq!((cap(&shares).cap, cap(&shares).unseen), (1.0, 0.0));
         shares[9] = 0.5;
         shares[6] = 0.029;
         shares[5] = 0.028;
         assert!((cap(&shares).cap - 0.25).abs() < 1e-15);
-        assert!((cap(&shares).unseen() - 0.009_593_9).abs() < 1e-7);
+        // √(.028² + .01²)/3, and where noise alone is there a third of that.
+        assert!((cap(&shares).unseen - 0.009_910_7).abs() < 1e-7);
+        shares[5] = -0.004;
+        let unseen = cap(&shares).unseen;
+        assert!((unseen - 0.01 / 3.0).abs() < 1e-15);
         shares[1] = 0.04;
-        assert_eq!((cap(&shares).cap, cap(&shares).unseen()), (1.0, 0.0));
+        assert_eq!((cap(&shares).cap, cap(&shares).unseen), (1.0, 0.0));
         // P(X > t) = e^{-t}/2 for the Laplace law.
         let laplace = LevelCap::new(&shares, "laplace", 1.0).unwrap();
         assert!((0.5 * (-laplace.threshold).exp() - FALSELY_SEEN).abs() < 1e-15);
+        let laplace = LevelCap::new(&[0.0, 0.0, 0.0, 7.0], "laplace", 1.0).unwrap();
+        assert!((laplace.unseen - SQRT_2 / 3.0).abs() < 1e-15);
         assert!(LevelCap::new(&shares, "matrix_laplace", 1.0).is_err());
     }
 }
