@@ -60,6 +60,10 @@ class GradientNoise:
         square = unit * float(refined.gradient[-1])
         return cls(std_dev, degrees, square, unit * std_dev, refined.cap, seen, unseen * refined.cap)
 
+    def times(self, part: float) -> "GradientNoise":
+        """Return that of a part of the step; the mean squared residual is still that of the start."""
+        return replace(self, std_dev=part * self.std_dev, cut_off=part * self.cut_off)
+
 
 @dataclass(frozen=True, eq=False)
 class CutOff:
@@ -254,14 +258,11 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     hessian = rows @ record.matrix @ rows.T + 0.5 * strength * np.eye(len(rows))
     influence = back @ np.linalg.solve(hessian, rows)
     params, cross, error_norm2 = found["params"], back @ found["cross"], found["error_norm2"]
-    cut_off = CutOff(0.0 if gradient is None else gradient.cut_off, influence, record)
     if start is not None and gradient is not None:
         before, after = (response - rows.T @ at for at in (start[0], params))
-        part = _part_of_step(before, after, noise, gradient, cut_off)
-        params, moved = start[0] + part * (params - start[0]), after - part * before
+        part = _part_of_step(before, after, noise, gradient, CutOff(gradient.cut_off, influence, record))
+        params, moved, gradient = start[0] + part * (params - start[0]), after - part * before, gradient.times(part)
         cross, error_norm2 = influence @ moved, float(moved @ moved)
-        gradient = replace(gradient, std_dev=part * gradient.std_dev, cut_off=part * gradient.cut_off)
-        cut_off = replace(cut_off, excess=gradient.cut_off)
     return Solution(
         params=back @ params + shift,
         gain=back @ found["gain"] @ back.T,
@@ -269,7 +270,7 @@ def solve(record: MomentRecord, model: Model) -> Solution:
         error_norm2=error_norm2,
         sampling=classical if sampling is None else sampling,
         classical=classical,
-        cut_off=cut_off,
+        cut_off=CutOff(0.0 if gradient is None else gradient.cut_off, influence, record),
         relative=relative,
         residual_noise=residual_noise,
         residual_variance=float(variance),
@@ -284,7 +285,8 @@ def _part_of_step(before: _F64, after: _F64, noise: float, gradient: GradientNoi
     """Return the part of a step that leaves the least variance beside that of the sample, on average of coefficients.
 
     ``before`` and ``after`` the whole step are the residual as a combination of the columns. The noise of the matrix,
-    of this standard deviation, counts times ``after - part * before``; the step adds its own, and what its cap cuts off.
+    of this standard deviation, counts times ``after - part * before``; the step adds its own noise, and what its cap
+    cuts off.
     """
     length = np.linalg.norm(cut_off.influence, axis=1)
     along = cut_off.influence / length[:, None]
