@@ -264,7 +264,7 @@ def test_what_is_refused_was_hidden(strength):
             payment = dpci.ledger.payment.Payment.due(
                 "test", None, budget=seeded.charge, neighbors="replace_one", seed=seed
             )
-            matrix = release_matrix(x, np.zeros(n), seeded, payment=payment, stacklevel=2)
+            matrix = release_matrix(x, np.zeros(n), seeded, payment=payment)
             try:
                 matrix.fit(l2_strength=strength)
             except dpci.InvalidInput:

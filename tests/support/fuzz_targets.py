@@ -69,7 +69,7 @@ class Left:
         "Spline": {"column"},
     }
     # Keywords that choose where files are, which are no numbers.
-    KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "stacklevel", "download", "ax", "path"})
+    KEYWORDS = frozenset({"checkpoint", "parallel", "progress", "download", "ax", "path"})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Model inversion: an attack by the holder of the data on a fitted regression. Never private."""
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.validation import broken, check_not_negative, check_positive
+from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_matrix, as_vector, check_finite
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.shown.document import NOT_PRIVATE, Document, Facts
@@ -176,11 +176,8 @@ def model_inversion(
     variance = check_positive("residual_variance", residual_variance)
     hidden = _attribute(rows.shape[1], names or _names_of(result, rows.shape[1]), column, shares, on)
     truth = _true_levels(rows, hidden)
-    warnings.warn(
-        "model inversion is NOT PRIVATE: its result depends on targets and hidden attributes",
-        PrivacyLeakWarning,
-        stacklevel=2,
-    )
+    message = "model inversion is NOT PRIVATE: its result depends on targets and hidden attributes"
+    warn(PrivacyLeakWarning(message))
     guesses = _guess(result, rows, targets, hidden, residual_variance=variance)
     return _scored(guesses, truth, hidden)
 

@@ -3,13 +3,12 @@
 import math
 import numbers
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from dpci.errors import InvalidInput, SeededNoiseWarning
+from dpci.errors import InvalidInput
 
 _SEED_END = 2**64
 
@@ -76,16 +75,6 @@ def check_seed(value: object) -> int | None:
     if not 0 <= number < _SEED_END:
         raise broken("seed", "None or an integer in [0, 2**64)", number)
     return number
-
-
-def warn_of_seed(what: str, stacklevel: int) -> None:
-    """Warn that ``what`` is not private because its noise was seeded, ``stacklevel`` frames up: 2 is the caller."""
-    verb = "are" if what.endswith("s") else "is"
-    message = (
-        f"the {what} {verb} NOT PRIVATE, because the noise comes from the caller's seed (pass seed=None for a private "
-        "release)"
-    )
-    warnings.warn(SeededNoiseWarning(message, what=what), stacklevel=stacklevel)
 
 
 def check_threads(value: object) -> int | None:

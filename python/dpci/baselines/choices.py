@@ -18,8 +18,8 @@ from dpci.base.validation import (
     check_positive,
     check_seed,
     check_threads,
-    warn_of_seed,
 )
+from dpci.base.warn import warn_of_seed
 from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
@@ -127,7 +127,7 @@ class PrivateChoices(Choices):
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release; warns if its noise is seeded."""
         if not release["private"]:
-            warn_of_seed("result", 4)
+            warn_of_seed("result")
         return {
             "n_samples": self.public_n(n_samples),
             "neighbors": self.neighbors,

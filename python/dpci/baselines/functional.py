@@ -162,7 +162,7 @@ def functional_mechanism(
 
     check_unit_columns(None, X, beside)
     with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
-        rows, spec = till.read(X, y, beside, stacklevel=3)
+        rows, spec = till.read(X, y, beside)
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         release = _core.release_functional_mechanism(
             spec,

@@ -157,7 +157,7 @@ def projected_histogram(
 
     check_unit_columns(None, X, beside)
     with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
-        rows, spec = till.read(X, y, beside, sums=False, stacklevel=3)
+        rows, spec = till.read(X, y, beside, sums=False)
         n_threads = choices.n_threads
         release = _core.release_histogram(
             spec,

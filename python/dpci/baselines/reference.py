@@ -1,6 +1,5 @@
 """The minimiser itself, without privacy, with the interface of a fit."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_positive
+from dpci.base.warn import warn
 from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
@@ -76,7 +76,7 @@ def non_private(
     PrivacyLeakWarning
         Always.
     """
-    warnings.warn("the result is NOT PRIVATE: it is the minimiser without noise", PrivacyLeakWarning, stacklevel=2)
+    warn(PrivacyLeakWarning("the result is NOT PRIVATE: it is the minimiser without noise"))
     checked = unbounded_loss(loss, kinks=True)
     unit, weighing, beside = given_unit(persons, weights)
     choices = Choices(

@@ -2,7 +2,6 @@
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.warn import warn
 from dpci.data.arrays import as_vector
 from dpci.data.frames import composed, decoded
 from dpci.data.interchange import taken_over
@@ -126,17 +126,16 @@ def encode(
     *,
     two_classes: bool,
     classes: Classes | None,
-    stacklevel: int | None = None,
 ) -> Targets:
     """Return the targets of a loss of two classes or of real targets; see :func:`encode_labels`."""
     if isinstance(y, SeveralClasses):
         return y.encoded(n_samples)
     if not two_classes:
         return Targets(encode_reals(y, n_samples), classes=None, classes_inferred=False)
-    return encode_labels(y, classes, n_samples, stacklevel=None if stacklevel is None else stacklevel + 1)
+    return encode_labels(y, classes, n_samples)
 
 
-def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stacklevel: int | None = 2) -> Targets:
+def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int) -> Targets:
     """Return the labels coded -1 and 1, and the (negative, positive) that they stand for.
 
     Parameters
@@ -146,12 +145,9 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     classes : tuple, optional
         The public (negative, positive); the labels may then contain only one of them. None: (False, True) for a boolean
         data type, which is known before any label is read. Otherwise the classes are inferred from the sorted labels,
-        with a ``PrivacyLeakWarning``. This includes 0 and 1, because other labels could have occurred.
+        of which :func:`warn_of_inferred` warns. This includes 0 and 1, because other labels could have occurred.
     n_samples : int
         Rows of X.
-    stacklevel : int, optional
-        Where the warning points: 1 is this function, 2 its caller. None: no warning, for results that are marked as not
-        private anyway.
     """
     if isinstance(y, CodedLabels):
         _check_length(len(y.values), n_samples)
@@ -160,8 +156,6 @@ def encode_labels(y: ArrayLike, classes: Classes | None, n_samples: int, *, stac
     labels = _labels(y, n_samples)
     if inferred := classes is None and not is_boolean(y, labels):
         classes = _read_off(labels)
-        if stacklevel is not None:
-            _warn_of_reading(classes, stacklevel + 1)
     known = BOOLEANS if classes is None else classes
     codes = _codes(labels, known)
     if (codes < 0).any():
@@ -208,10 +202,8 @@ CLASSES_READ_OFF = "the labels that occur are not secret: the classes were infer
 """A condition of the guarantee if the classes were not public."""
 
 
-def several_read_off(y: ArrayLike, *, stacklevel: int | None) -> tuple[Label, ...]:
-    """Return the three labels or more that occur, in increasing order, with a warning that they are then not public.
-
-    ``stacklevel`` is where it points, as in :func:`encode_labels`.
+def several_read_off(y: ArrayLike) -> tuple[Label, ...]:
+    """Return the three labels or more that occur, in increasing order; they are then not public.
 
     Raises
     ------
@@ -224,11 +216,7 @@ def several_read_off(y: ArrayLike, *, stacklevel: int | None) -> tuple[Label, ..
     if len(found) < 3:
         kinds = "one class" if len(found) == 1 else "two classes (PrivateLogisticRegression is for them)"
         raise InvalidInput(f"y must hold three classes or more unless classes is given, got {kinds}")
-    classes = check_several_classes(found)
-    if stacklevel is not None:
-        shown = ", ".join(map(repr, classes[:5])) + (", ..." if len(classes) > 5 else "")
-        _warn_of_inferred(f"({shown})", "classes", stacklevel + 1)
-    return classes
+    return check_several_classes(found)
 
 
 def label_array(classes: tuple[Label, ...]) -> NDArray[Any]:
@@ -305,17 +293,13 @@ def _labels_that_occur(labels: NDArray[Any], wanted: str) -> list[Any]:
     return sorted(set(map(composed, found))) if isinstance(found[0], str) else found
 
 
-def _warn_of_reading(classes: Classes, stacklevel: int) -> None:
-    shown = f"(negative={classes[0]!r}, positive={classes[1]!r})"
-    _warn_of_inferred(shown, "classes=(negative, positive)", stacklevel + 1)
-
-
-def _warn_of_inferred(shown: str, wanted: str, stacklevel: int) -> None:
-    warnings.warn(
-        f"the classes were inferred from y {shown}, which reveals the labels that occur (pass public {wanted})",
-        PrivacyLeakWarning,
-        stacklevel=stacklevel,
-    )
+def warn_of_inferred(classes: tuple[Label, ...]) -> None:
+    """Warn that these classes are not public, because they are the labels that occur."""
+    shown, wanted = ", ".join(map(repr, classes[:5])) + (", ..." if len(classes) > 5 else ""), "classes"
+    if len(classes) == 2:
+        shown, wanted = f"negative={classes[0]!r}, positive={classes[1]!r}", "classes=(negative, positive)"
+    message = f"the classes were inferred from y ({shown}), which reveals the labels that occur (pass public {wanted})"
+    warn(PrivacyLeakWarning(message))
 
 
 def _codes(labels: NDArray[Any], classes: Sequence[Label]) -> NDArray[np.int64]:

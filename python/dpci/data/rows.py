@@ -103,7 +103,6 @@ def read(
     *,
     parts: PartRules | None = None,
     beside: Beside = NOTHING_BESIDE,
-    stacklevel: int | None = None,
 ) -> tuple[Rows, _Resolved]:
     """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
 
@@ -120,9 +119,6 @@ def read(
         How rows in parts are understood and checked; None: they are refused.
     beside : Beside
         Ids and weights of the rows; weights may be :class:`ClassWeights`.
-    stacklevel : int, optional
-        Where a warning about inferred classes points: 1 is this function, 2 its caller. None: no such warning, for
-        results that are marked as not private anyway.
 
     Raises
     ------
@@ -148,9 +144,8 @@ def read(
     numbers = None if beside.persons is None else numbered(beside.persons, features.shape[0], X)
     n_records = count_records(features.shape[0], numbers)
     resolved = resolve(n_records, features.shape[1])
-    above = None if stacklevel is None else stacklevel + 1
     check_same_index(X, y.labels if isinstance(y, SeveralClasses) else y)
-    targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes, stacklevel=above)
+    targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes)
     row_weight = None if beside.weights is None else row_weights(beside.weights, targets.values, X)
     values = features.values
     placed = values if features.place is None or isinstance(values, tuple) else (values, *features.place)

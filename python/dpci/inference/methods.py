@@ -1,6 +1,5 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
-import warnings
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
+from dpci.base.warn import warn
 from dpci.data.arrays import Table
 from dpci.errors import DpciError, MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels, note
@@ -224,18 +224,6 @@ class Inference(Coefficients):
         InvalidInput
             For a fit without intervals, rows that are linearly dependent, or arguments out of range.
         """
-        return self._tested(hypothesis, value, method, target, stacklevel=3)
-
-    def _tested(
-        self,
-        hypothesis: Contrast,
-        value: ArrayLike,
-        method: Literal["auto", "joint", "by_rows"],
-        target: Target,
-        *,
-        stacklevel: int,
-    ) -> WaldTest:
-        """Test; a warning points ``stacklevel`` frames up: 2 is the caller."""
         rows, labels = contrast_rows(hypothesis, self.names, what="hypothesis")
         method = check_choice("method", method, ("auto", "joint", "by_rows"))
         estimates = self._estimates(target).mapped(rows, np.zeros(len(rows)))
@@ -249,14 +237,11 @@ class Inference(Coefficients):
                 if method == "auto"
                 else "and the joint test may reject true hypotheses too often; method='by_rows' depends less on it"
             )
-            warnings.warn(
-                MomentNoiseWarning(
-                    f"moment noise: the noise in the released matrices may be {ratio:.3g} times their least "
-                    f"eigenvalue, {outcome}",
-                    ratio=ratio,
-                ),
-                stacklevel=stacklevel,
+            message = (
+                f"moment noise: the noise in the released matrices may be {ratio:.3g} times their least eigenvalue, "
+                f"{outcome}"
             )
+            warn(MomentNoiseWarning(message, ratio=ratio))
         return replace(tested, units=SCALED) if self.schema is not None else tested
 
     def predict_conf_int(
@@ -384,8 +369,3 @@ def of_single_parameters(result: Inference) -> tuple[float, float]:
     """
     law = result._error_law()  # noqa: SLF001  # of this module's own class
     return law.spread, float(law.coverage_of_greater(np.eye(len(result.names)), 0.95).mean())
-
-
-def wald_test_within(result: Inference, hypothesis: Contrast, value: ArrayLike) -> WaldTest:
-    """Test for a method of another result, whose caller a warning shall point to; see :meth:`Inference.wald_test`."""
-    return result._tested(hypothesis, value, "auto", "regularised", stacklevel=4)  # noqa: SLF001  # of this module's own class

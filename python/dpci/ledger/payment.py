@@ -17,9 +17,11 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.base.validation import broken
+from dpci.base.warn import warn
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
+from dpci.data.labels import warn_of_inferred
 from dpci.data.parts import PartRules
 from dpci.data.rows import ModelChoices, Rows, known_shape, read
 from dpci.errors import DpciWarning, InvalidInput, LedgerError, ReleaseFailed
@@ -117,7 +119,7 @@ class Payment:
             return None
         return {"ledger": self.ledger.id, "entry": entry.number, "time": entry.time}
 
-    def keep(self, entry: Entry | None, digest: Callable[[], str], *, stacklevel: int) -> None:
+    def keep(self, entry: Entry | None, digest: Callable[[], str]) -> None:
         """Write the hash of what was released to the ledger; the release is not lost where that fails."""
         if self.ledger is None or entry is None:
             return
@@ -125,7 +127,7 @@ class Payment:
             keep_model(self.ledger, entry, digest())
         except LedgerError as error:
             message = f"the ledger must hold the hash of the model of entry {entry.number}, got none: {error}"
-            warnings.warn(DpciWarning(message, code="model_not_kept", entry=entry.number), stacklevel=stacklevel)
+            warn(DpciWarning(message, code="model_not_kept", entry=entry.number))
 
     def release(
         self,
@@ -220,8 +222,6 @@ class Till(Generic[_Resolved]):
         *,
         sums: bool = True,
         by_name: Callable[[Rows], _Resolved] | None = None,
-        check: Callable[[Rows], None] | None = None,
-        stacklevel: int,
     ) -> tuple[Rows, _Resolved]:
         """Read the data and check them as the release will, then write the spend, unless it is written.
 
@@ -235,10 +235,6 @@ class Till(Generic[_Resolved]):
             Whether the release sums over the records: the rounding of sums is bounded only up to a number of them.
         by_name : callable, optional
             Calibrates again, before the spend is written, for choices that depend on names which only the rows have.
-        check : callable, optional
-            Refuses rows, before the spend is written, that only this release does not take.
-        stacklevel : int
-            Where a warning about inferred classes points: 1 is this function, 2 its caller.
 
         Returns
         -------
@@ -257,10 +253,9 @@ class Till(Generic[_Resolved]):
             If the spend could not be written for certain.
         """
         choices = self._choices
-        above = None if choices.seed is not None else stacklevel + 1
-        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, beside=beside, stacklevel=above)
-        if check is not None:
-            check(rows)
+        rows, resolved = read(X, y, choices, self._resolve, parts=self._parts, beside=beside)
+        if rows.classes_inferred and rows.classes is not None and choices.seed is None:
+            warn_of_inferred(rows.classes)
         if by_name is not None:
             resolved = by_name(rows)
         if self._payment.ledger is not None and not self._is_paid:
@@ -275,9 +270,9 @@ class Till(Generic[_Resolved]):
         """Return which entry of which ledger paid, as a record keeps it; None without a ledger."""
         return self._payment.receipt(self.entry)
 
-    def keep(self, digest: Callable[[], str], *, stacklevel: int) -> None:
+    def keep(self, digest: Callable[[], str]) -> None:
         """Write the hash of the released model to the ledger; the model is not lost where that fails."""
-        self._payment.keep(self.entry, digest, stacklevel=stacklevel + 1)
+        self._payment.keep(self.entry, digest)
 
     def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""

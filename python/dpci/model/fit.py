@@ -1,7 +1,6 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, overload
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, o
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_real, warn_of_seed
+from dpci.base.validation import check_real
+from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
@@ -300,7 +300,6 @@ def fit(
         payment=payment,
         prepare=source.prepare,
         beside=beside,
-        stacklevel=3,
     )
 
 
@@ -313,9 +312,8 @@ def release_fit(
     prepare: Prepare | None = None,
     beside: Beside = NOTHING_BESIDE,
     recommended: bool = False,
-    stacklevel: int,
 ) -> PrivateFit:
-    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+    """Fit with validated keywords, see :func:`fit`.
 
     ``prepare`` looks at the data before the fit does. ``recommended``: with the λ that public values recommend for
     predictions, whatever the settings have.
@@ -336,10 +334,10 @@ def release_fit(
         beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (spec, chosen) = till.read(X, y, beside, stacklevel=stacklevel + 1)
+        rows, (spec, chosen) = till.read(X, y, beside)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
-    till.keep(lambda: fitted.result.digest, stacklevel=stacklevel + 1)
-    fitted.announce(stacklevel + 1)
+    till.keep(lambda: fitted.result.digest)
+    fitted.announce()
     return fitted.result
 
 
@@ -349,12 +347,12 @@ class Fitted(NamedTuple):
     result: PrivateFit
     remarks: tuple[DpciWarning, ...]
 
-    def announce(self, stacklevel: int) -> None:
-        """Warn, ``stacklevel`` frames up: 2 is the caller."""
+    def announce(self) -> None:
+        """Give the warnings."""
         if not self.result.private:
-            warn_of_seed("result", stacklevel + 1)
+            warn_of_seed("result")
         for remark in self.remarks:
-            warnings.warn(remark, stacklevel=stacklevel)
+            warn(remark)
 
 
 def fit_rows(

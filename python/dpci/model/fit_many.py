@@ -1,7 +1,6 @@
 """``fit_many``: one private model for each of many small tables, in one call."""
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
@@ -9,7 +8,8 @@ from typing import Any, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_flag, warn_of_seed
+from dpci.base.validation import check_flag
+from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
 from dpci.data.persons import checked_ids
@@ -274,14 +274,14 @@ def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted:
 def announce(fits: Mapping[Any, Fitted]) -> None:
     """Warn of each kind of remark once, for the caller of the public function that calls this."""
     if any(not fitted.result.private for fitted in fits.values()):
-        warn_of_seed("results", 4)
+        warn_of_seed("results")
     said: set[type[Warning]] = set()
     for key, fitted in fits.items():
         for remark in fitted.remarks:
             if type(remark) not in said:
                 said.add(type(remark))
                 remark.args = (f"group {key!r}: {remark}", *remark.args[1:])
-                warnings.warn(remark, stacklevel=3)
+                warn(remark)
 
 
 def _described(value: object) -> str:

@@ -1,13 +1,13 @@
 """``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
-from dpci.base.validation import broken, check_flag, warn_of_seed
+from dpci.base.validation import broken, check_flag
+from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Neighbors
 from dpci.data.rows import check_source
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -101,20 +101,16 @@ def fit_moments(
         prepare=source.prepare,
         beside=beside,
         whole=model,
-        stacklevel=4,
     )
     if not matrix.private:
-        warn_of_seed("result", 4)
+        warn_of_seed("result")
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
-        warnings.warn(
-            MomentNoiseWarning(
-                f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions",
-                code="hidden_by_noise",
-            ),
-            stacklevel=3,
+        message = (
+            f"{result.interval_refusal}; regression.MomentMatrix.of(result) has the release, for other regressions"
         )
+        warn(MomentNoiseWarning(message, code="hidden_by_noise"))
     return result
 
 

@@ -175,7 +175,7 @@ def fit(
     )
     source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
     check_unit_columns(schema, source.X, beside)
-    return release_fit(source, known, settings, payment=payment, beside=beside, stacklevel=3)
+    return release_fit(source, known, settings, payment=payment, beside=beside)
 
 
 def release_fit(
@@ -187,9 +187,8 @@ def release_fit(
     beside: Beside = NOTHING_BESIDE,
     inferred: bool = False,
     recommended: bool = False,
-    stacklevel: int,
 ) -> MultinomialFit:
-    """Fit with validated keywords, see :func:`fit`; warnings point ``stacklevel`` frames up: 2 is the caller.
+    """Fit with validated keywords, see :func:`fit`.
 
     ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that
     public values recommend for predictions, whatever the settings have.
@@ -215,12 +214,12 @@ def release_fit(
             X, y = source.prepare(X, y)
         # The classes of parts are with their rules.
         labels = y if y is None or is_dask(X) else SeveralClasses(y, coded)
-        rows, (spec, chosen) = till.read(X, labels, beside, stacklevel=stacklevel + 1)
+        rows, (spec, chosen) = till.read(X, labels, beside)
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fitted = fit_rows(named, spec, chosen, paid=till.receipt())
         result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))
-    till.keep(lambda: result.digest, stacklevel=stacklevel + 1)
-    fitted.announce(stacklevel + 1)
+    till.keep(lambda: result.digest)
+    fitted.announce()
     return result
 
 

@@ -18,7 +18,6 @@ from dpci.data.arrays import Table
 from dpci.data.labels import Label, label_array
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import wald_test_within
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
@@ -172,7 +171,7 @@ class MultinomialFit(Approvable):
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test that linear combinations of parameters have these values, as :meth:`dpci.PrivateFit.wald_test` does."""
-        return wald_test_within(self._fit, hypothesis, value)
+        return self._fit.wald_test(hypothesis, value)
 
     def in_units(self) -> TableUnits:
         """Return the coefficients of each class in the units of the table, as :meth:`dpci.PrivateFit.in_units` does."""

@@ -1,7 +1,6 @@
 """The per-instance report: a function from records to bounds on their privacy losses, which may be published."""
 
 import math
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.tables import change_text
 from dpci.base.validation import broken, check_threads
+from dpci.base.warn import warn
 from dpci.budgets import Budget
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.frames import check_same_index
@@ -234,11 +234,8 @@ class Report(SavedReport):
             Always.
         """
         losses = self(X, y, **beside)
-        warnings.warn(
-            "a histogram of privacy losses is NOT PRIVATE: it depends on the records without noise",
-            PrivacyLeakWarning,
-            stacklevel=2,
-        )
+        message = "a histogram of privacy losses is NOT PRIVATE: it depends on the records without noise"
+        warn(PrivacyLeakWarning(message))
         total = losses.total if self._record.data_dependent else None
         return draw_histogram(losses.eps1, total, self._facts(len(losses.eps1)), ax=ax)
 
@@ -275,7 +272,7 @@ class Report(SavedReport):
             )
             raise InvalidInput(msg)
         of_records: dict[str, Any] = {f"record_{name}": values for name, values in beside.items()}
-        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, **beside, **of_records, stacklevel=3)
+        truth = ex_post_losses_not_private(self, X, y, X, y, member=True, **beside, **of_records)
         return draw_against_truth(truth.absolute, bounds, self._facts(len(bounds)), ax=ax)
 
     def _facts(self, n_records: int) -> list[str]:
@@ -336,7 +333,6 @@ def ex_post_losses_not_private(
     record_persons: ArrayLike | None = None,
     record_weights: ArrayLike | None = None,
     n_threads: int | None = None,
-    stacklevel: int = 2,
 ) -> ExPostLosses:
     """Compute the exact privacy losses of the released parameters for records. NOT PRIVATE: reads the training data.
 
@@ -359,8 +355,6 @@ def ex_post_losses_not_private(
         Persons and weights of the records.
     n_threads : int, optional
         Threads; None: all cores.
-    stacklevel : int
-        Where the warning points: 1 is this function, 2 its caller.
 
     Returns
     -------
@@ -385,9 +379,6 @@ def ex_post_losses_not_private(
     data = report.encoded(X, y, persons=persons, weights=weights)
     encoded = report.encoded(records, targets, persons=record_persons, weights=record_weights)
     inside = check_member(member, encoded.n_records)
-    warnings.warn(
-        "exact privacy losses are NOT PRIVATE: they depend on the training data without noise",
-        PrivacyLeakWarning,
-        stacklevel=stacklevel,
-    )
+    message = "exact privacy losses are NOT PRIVATE: they depend on the training data without noise"
+    warn(PrivacyLeakWarning(message))
     return ex_post_losses(bounds, data, encoded, inside, n_threads)

@@ -11,7 +11,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import broken, check_choice, check_flag, check_real, warn_of_seed
+from dpci.base.validation import broken, check_choice, check_flag, check_real
+from dpci.base.warn import warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
 from dpci.errors import InvalidInput
@@ -207,7 +208,7 @@ def report(
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
     with payment.release(X, y, settings, resolve, persons=of_persons) as till:
-        records, (spec_of_fit, spec) = till.read(X, y, beside, stacklevel=3)
+        records, (spec_of_fit, spec) = till.read(X, y, beside)
         release = _core.release_report(
             spec,
             records.records,
@@ -216,7 +217,7 @@ def report(
             seed=settings.seed,
         )
     if not release["private"]:
-        warn_of_seed("report", 3)
+        warn_of_seed("report")
     model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
     record = ReportRecord(
         fit=settings.record(spec_of_fit, records, {**model, "noise_law": "gaussian", "paid": till.receipt()}),
@@ -227,5 +228,5 @@ def report(
         **public,
     )
     found = Report(record, settings.loss)
-    till.keep(lambda: found.digest, stacklevel=3)
+    till.keep(lambda: found.digest)
     return found

@@ -1,7 +1,6 @@
 """``release``: the noisy moment matrix of rows and targets, from which every linear regression among them follows."""
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.base.validation import warn_of_seed
+from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.dask import is_dask
@@ -169,9 +168,9 @@ def release(
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
         raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
-    matrix = release_matrix(X, y, choices, payment=payment, beside=beside, warn=True, stacklevel=3)
+    matrix = release_matrix(X, y, choices, payment=payment, beside=beside, tell=True)
     if not matrix.private:
-        warn_of_seed("result", 3)
+        warn_of_seed("result")
     return matrix
 
 
@@ -207,14 +206,13 @@ def release_matrix(
     prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
     beside: Beside = NOTHING_BESIDE,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
-    warn: bool = False,
-    stacklevel: int,
+    tell: bool = False,
 ) -> MomentMatrix:
     """Release with validated choices.
 
     Inside the payment ids and weights are taken from the caller's table, and ``prepare`` makes rows and targets.
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
-    ``whole`` makes of the names of the columns. With ``warn`` there is a warning where no other would have a chance.
+    ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
     """
     _check_table(X, choices, beside)
     if choices.schema is None:
@@ -233,24 +231,23 @@ def release_matrix(
 
     is_open = False
 
-    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...], level: int) -> _core.MomentMatrixSpec:
+    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _core.MomentMatrixSpec:
         case = Case(made, columns, n_samples, payment.budget)
         # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
         if not (is_open and payment.private):
             _check_case(case, whole, planned=made is choices)
-            reason = case.hopeless() if warn and made is choices else None
+            reason = case.hopeless() if tell and made is choices else None
             if reason is not None:
-                warnings.warn(MomentNoiseWarning(reason, code="hidden_by_noise"), stacklevel=stacklevel + level)
+                warn(MomentNoiseWarning(reason, code="hidden_by_noise"))
         return case.spec
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
-        # From the place that opens the context, or from the one that reads.
         columns, _ = choices.all_names(names, n_columns + lacking)
-        return checked(first, n_samples, columns, 4 if is_open else 5)
+        return checked(first, n_samples, columns)
 
     def by_name(rows: Rows) -> _core.MomentMatrixSpec:
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
-        return checked(choices, rows.n_records, columns, 3)
+        return checked(choices, rows.n_records, columns)
 
     is_of_persons = choices.unit is not None
     with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
@@ -262,14 +259,14 @@ def release_matrix(
         lacking = 0
         try:
             named = by_name if unnamed else None
-            rows, spec = till.read(X, y, beside, by_name=named, stacklevel=stacklevel + 1)
+            rows, spec = till.read(X, y, beside, by_name=named)
             released = _released(rows, spec, choices)
         except RowNormViolation:
             choices.standardise().explain(X)
             raise
         release = {**released, "paid": till.receipt(), "named_columns": rows.named_columns}
         matrix = MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
-    till.keep(lambda: matrix.digest, stacklevel=stacklevel + 1)
+    till.keep(lambda: matrix.digest)
     return matrix
 
 

@@ -1,12 +1,12 @@
 """Bootstrap studies: how often intervals cover their target, and how much released parameters vary. Never private."""
 
 import os
-import warnings
 from typing import Literal, TypeAlias, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from dpci.base.validation import check_count, check_fraction
+from dpci.base.warn import warn
 from dpci.data.arrays import Table, read_only
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.settings import ModelKeywords
@@ -271,8 +271,5 @@ def variability(
 
 
 def _warn_of_leak() -> None:
-    warnings.warn(
-        "a study is NOT PRIVATE: its target, lengths and replicates are computed from the data",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
+    message = "a study is NOT PRIVATE: its target, lengths and replicates are computed from the data"
+    warn(PrivacyLeakWarning(message))

@@ -27,7 +27,7 @@ from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
-from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_inspection
+from dpci.sklearn.leaks import warn_of_fitting, warn_of_inspection
 from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
 
 # float32 is passed on as it is.
@@ -270,7 +270,6 @@ class PrivateLinearEstimator(PrivateEstimator):
             seed=settings.seed,
             persons=settings.unit is not None,
         )
-        level = level_of_user()
         with restored_on_error(self):
             result = release_fit(
                 X,
@@ -280,7 +279,6 @@ class PrivateLinearEstimator(PrivateEstimator):
                 prepare=self._check_data,
                 beside=beside,
                 recommended=recommended,
-                stacklevel=level + 1,
             )
             return self._take(result)
 

@@ -2,12 +2,12 @@
 
 import inspect
 import traceback
-import warnings
 from collections.abc import Iterator
 from types import FrameType
 
 from sklearn.model_selection import FixedThresholdClassifier
 
+from dpci.base.warn import is_within, warn_at
 from dpci.errors import PrivacyLeakWarning
 
 _FITS = (
@@ -41,15 +41,15 @@ def warn_of_fitting() -> None:
     budgets. Called when an estimator is fitted and when it is cloned: most clones are made where the caller is, also if
     worker processes fit them.
     """
-    modules = {_module(frame) for frame in _stack() if not _sets_threshold(frame)}
+    frames = [frame for frame in _stack() if not _sets_threshold(frame)]
     for package, message in _FITTING.items():
-        if any(_within(module, package) for module in modules):
+        if any(is_within(frame, package) for frame in frames):
             _warn(message.format(package=package))
 
 
 def warn_of_inspection() -> None:
     """Warn where ``sklearn.inspection`` is running; called when an estimator predicts."""
-    if any(_within(_module(frame), _INSPECTING) for frame in _stack()):
+    if any(is_within(frame, _INSPECTING) for frame in _stack()):
         _warn(
             f"{_INSPECTING} averages over rows and labels without noise: its results are NOT PRIVATE unless these "
             "records are public"
@@ -61,28 +61,16 @@ def warn_of_score() -> None:
     _warn("a score is computed from rows and labels without noise: it is NOT PRIVATE unless these records are public")
 
 
-def level_of_user() -> int:
-    """Return how far above the asking function, which is 1, the line is whose call led into scikit-learn or dpci."""
-    return _outermost(list(_stack())) + 1
-
-
-def _outermost(frames: list[FrameType]) -> int:
-    """Position of the last frame of scikit-learn or dpci, after which that of the user comes."""
-    return max(at for at, frame in enumerate(frames) if _within(_module(frame), "sklearn", "dpci"))
-
-
 def _warn(message: str) -> None:
     """Give a ``PrivacyLeakWarning``, once a call, that points to the line whose call led into scikit-learn or dpci."""
-    frames = list(_stack())
-    last = _outermost(frames)
+    *_, last = (frame for frame in _stack() if is_within(frame, "sklearn", "dpci"))
     # Python forgets which warnings it has shown whenever scikit-learn changes the filters, so the frame of the call
     # remembers: what is told dies with it.
-    told = frames[last].f_locals.setdefault(_TOLD, set())
+    told = last.f_locals.setdefault(_TOLD, set())
     if message in told:
         return
     told.add(message)
-    # frames[0] is that of this function, which warnings.warn calls level 1; the caller's is one above ours.
-    warnings.warn(message, PrivacyLeakWarning, stacklevel=last + 2)
+    warn_at(last.f_back or last, PrivacyLeakWarning(message))
 
 
 def _stack() -> Iterator[FrameType]:
@@ -91,17 +79,9 @@ def _stack() -> Iterator[FrameType]:
     return (frame for frame, _ in traceback.walk_stack(here.f_back if here else None))
 
 
-def _module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", ""))
-
-
 def _sets_threshold(frame: FrameType) -> bool:
     """Whether this is a method of the one estimator of ``sklearn.model_selection`` that compares nothing."""
     # Only those of that package are asked: reading the locals of a frame keeps them alive as long as it runs.
-    return _within(_module(frame), "sklearn.model_selection") and isinstance(
+    return is_within(frame, "sklearn.model_selection") and isinstance(
         frame.f_locals.get("self"), FixedThresholdClassifier
     )
-
-
-def _within(module: str, *packages: str) -> bool:
-    return any(module == package or module.startswith(f"{package}.") for package in packages)

@@ -1,6 +1,5 @@
 """Private linear regression by least squares, from one released moment matrix."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from dpci.base.validation import check_flag, warn_of_seed
+from dpci.base.validation import check_flag
+from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import GDP, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -23,7 +23,7 @@ from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.result import LinearFit
 from dpci.rows import RowDomain
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
-from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
+from dpci.sklearn.leaks import warn_of_fitting, warn_of_score
 from dpci.unit import Beside, Persons, Weights
 
 
@@ -57,7 +57,6 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
         """Release the matrix, and take the regression of y on all columns."""
         fit_intercept = check_flag("fit_intercept", self.fit_intercept)
         payment = payment_for(f"dpci.sklearn.{type(self).__name__}", self.ledger, choices)
-        level = level_of_user()
         with restored_on_error(self):
             matrix = release_matrix(
                 X,
@@ -66,10 +65,9 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
                 payment=payment,
                 prepare=self._check_data,
                 beside=beside,
-                stacklevel=level + 1,
             )
             if not matrix.private:
-                warn_of_seed("result", level + 1)
+                warn_of_seed("result")
             covariance = "robust" if choices.robust else "classical"
             result = whole_regression(
                 matrix, fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance
@@ -78,11 +76,11 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
             if refusal is not None and beside.given:
                 # The standard errors of a ridge that the noise chooses cannot be planned.
                 self._take_nothing(result)
-                _warn_of_nothing(refusal, level)
+                _warn_of_nothing(refusal)
                 return self
             if refusal is not None:
                 result = whole_regression(matrix, fit_intercept=fit_intercept, l2_strength=PRIVATE)
-                _warn_of_ridge(refusal, result, level)
+                _warn_of_ridge(refusal, result)
             return self._take(result)
 
     def _take_nothing(self, result: LinearFit) -> None:
@@ -316,17 +314,17 @@ def _gaussian_budget_of(
     return GDP(mu)
 
 
-def _warn_of_nothing(refusal: str, stacklevel: int) -> None:
+def _warn_of_nothing(refusal: str) -> None:
     message = (
         f"{refusal}; there are no coefficients, and result_ has the release "
         "(regression.MomentMatrix.of(result_), for other regressions)"
     )
-    warnings.warn(MomentNoiseWarning(message, code="hidden_by_noise"), stacklevel=stacklevel + 1)
+    warn(MomentNoiseWarning(message, code="hidden_by_noise"))
 
 
-def _warn_of_ridge(refusal: str, result: LinearFit, stacklevel: int) -> None:
+def _warn_of_ridge(refusal: str, result: LinearFit) -> None:
     message = (
         f"{refusal}; the coefficients and intervals are those of the ridge regression with l2_strength='private', "
         f"{result.l2_strength:.3g}"
     )
-    warnings.warn(MomentNoiseWarning(message, code="hidden_by_noise"), stacklevel=stacklevel + 1)
+    warn(MomentNoiseWarning(message, code="hidden_by_noise"))

@@ -14,7 +14,14 @@ from dpci.budgets import Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import decoded
 from dpci.data.interchange import taken_over
-from dpci.data.labels import Label, check_present, check_several_classes, label_array, several_read_off
+from dpci.data.labels import (
+    Label,
+    check_present,
+    check_several_classes,
+    label_array,
+    several_read_off,
+    warn_of_inferred,
+)
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -24,7 +31,7 @@ from dpci.model.tables import Source, check_unit_columns
 from dpci.multinomial.release import multinomial_settings, release_fit
 from dpci.multinomial.result import MultinomialFit
 from dpci.sklearn.base import PrivateEstimator, budget_of, restored_on_error
-from dpci.sklearn.leaks import level_of_user, warn_of_fitting, warn_of_score
+from dpci.sklearn.leaks import warn_of_fitting, warn_of_score
 from dpci.unit import Persons, Weights
 
 
@@ -227,11 +234,12 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 "classes must be given with a ledger that has errors='private', got classes=None (they would be "
                 "inferred from y)"
             )
-        level = level_of_user()
         with restored_on_error(self):
             if classes is None:
                 source = Source(*self._check_data(X, y), None)
-                classes = several_read_off(source.y, stacklevel=level + 1 if self.seed is None else None)
+                classes = several_read_off(source.y)
+                if self.seed is None:
+                    warn_of_inferred(classes)
             else:
                 source = Source(X, y, self._check_data)
             result = release_fit(
@@ -242,7 +250,6 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
                 beside=beside,
                 inferred=known is None,
                 recommended=recommended,
-                stacklevel=level + 1,
             )
             return self._take(result)
 

@@ -19,7 +19,7 @@ from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator
-from dpci.sklearn.leaks import level_of_user, warn_of_fitting
+from dpci.sklearn.leaks import warn_of_fitting
 from dpci.sklearn.multinomial import PrivateMultinomialRegression
 from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult
@@ -200,7 +200,6 @@ class PrivateGridSearch(BaseEstimator):
             keywords={**common, "persons": unit, "weights": weights},
             beside=beside,
             prepare=best._check_data,  # noqa: SLF001  # the base class of this package
-            stacklevel=level_of_user() + 1,
         )
         self.result_ = tuned
         self.best_index_ = cast("int", tuned.index)

@@ -235,7 +235,7 @@ def fit_strata(
         charged=payment.charged,
         fits={name: fitted.result for name, fitted in fits.items()},
     )
-    payment.keep(entry, lambda: found.digest, stacklevel=3)
+    payment.keep(entry, lambda: found.digest)
     announce(fits)
     return found
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.base.validation import check_choice, check_positive, check_real, warn_of_seed
+from dpci.base.validation import check_choice, check_positive, check_real
+from dpci.base.warn import warn_of_seed
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import check_in_memory
@@ -186,7 +187,6 @@ def tune(
         schema=schema,
         prepare=source.prepare,
         beside=beside,
-        stacklevel=3,
     )
 
 
@@ -202,9 +202,8 @@ def release_tuned(
     schema: Schema | None = None,
     prepare: Prepare | None = None,
     beside: Beside = NOTHING_BESIDE,
-    stacklevel: int,
 ) -> TuneResult:
-    """Choose and fit, see :func:`tune`; warnings point ``stacklevel`` frames up: 2 is the caller.
+    """Choose and fit, see :func:`tune`.
 
     ``prepare`` looks at the data before the choice does.
     """
@@ -223,7 +222,7 @@ def release_tuned(
         persons=keywords.get("persons") is not None,
     )
     if method == "public_rule":
-        return tune_by_rule(X, y, payment, keywords, prepare=prepare, beside=beside, stacklevel=stacklevel + 1)
+        return tune_by_rule(X, y, payment, keywords, prepare=prepare, beside=beside)
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = kind.candidate_settings(grid, keywords, parts[0])
@@ -255,7 +254,7 @@ def release_tuned(
         beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        read, spec = till.read(X, kind.labels(y), beside, stacklevel=stacklevel + 1)
+        read, spec = till.read(X, kind.labels(y), beside)
         rows = kind.named(read)
         index, params, private = _core.release_tuning(
             spec,
@@ -280,14 +279,14 @@ def release_tuned(
     model: PrivateFit | MultinomialFit | SelectedFit
     if fitted is None:
         if not private:
-            warn_of_seed("choice", stacklevel + 1)
+            warn_of_seed("choice")
         release = {"params": params, "private": private, "paid": till.receipt(), **_noise_of_choice(spec, selection)}
         model = SelectedFit(models[index].record(spec.model(index), rows, release))
     else:
-        fitted.announce(stacklevel + 1)
+        fitted.announce()
         model = kind.result(fitted.result)
     found = TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
-    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
+    till.keep(lambda: found.digest)
     return found
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from typing import Unpack
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_count
+from dpci.base.warn import warn
 from dpci.budgets import Budget, check_budget
 from dpci.data.arrays import Table
 from dpci.data.rows import read
@@ -74,11 +74,8 @@ def oracle_not_private(
         Always.
     """
     check_keywords("oracle_not_private", keywords)
-    warnings.warn(
-        "the search is NOT PRIVATE: its scores have no noise, so neither its choice nor its losses are private",
-        PrivacyLeakWarning,
-        stacklevel=2,
-    )
+    message = "the search is NOT PRIVATE: its scores have no noise, so neither its choice nor its losses are private"
+    warn(PrivacyLeakWarning(message))
     grid = check_candidates(candidates)
     n_runs = check_count("n_runs", n_runs)
     settings = candidate_settings(grid, dict(keywords), check_budget(budget))

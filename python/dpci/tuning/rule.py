@@ -67,9 +67,8 @@ def tune_by_rule(
     *,
     prepare: Prepare | None,
     beside: Beside,
-    stacklevel: int,
 ) -> TuneResult:
-    """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`; warnings point ``stacklevel`` frames up."""
+    """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`."""
     budget = payment.charged
     for name in ("l2_strength", "radius"):
         if name in options:
@@ -91,9 +90,9 @@ def tune_by_rule(
         beside = columns_beside(X, beside)
         if prepare is not None:
             X, y = prepare(X, y)
-        rows, (params, chosen, spec) = till.read(X, y, beside, stacklevel=stacklevel + 1)
+        rows, (params, chosen, spec) = till.read(X, y, beside)
         fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
-    fitted.announce(stacklevel + 1)
+    fitted.announce()
     found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
-    till.keep(lambda: found.digest, stacklevel=stacklevel + 1)
+    till.keep(lambda: found.digest)
     return found

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from typing import Any, Unpack
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import broken, check_count, check_seed, check_threads
+from dpci.base.warn import warn
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
 from dpci.data.rows import check_in_memory, read
@@ -150,12 +150,10 @@ def curve(
         clip=settings.on_violation == "clip",
         n_threads=n_threads,
     )
-    warnings.warn(
-        "a utility curve is NOT PRIVATE: its utilities at private and non-private parameters are computed from the "
-        "data",
-        PrivacyLeakWarning,
-        stacklevel=2,
+    message = (
+        "a utility curve is NOT PRIVATE: its utilities at private and non-private parameters are computed from the data"
     )
+    warn(PrivacyLeakWarning(message))
     anchors: list[_core.UtilityAnchor] = []
     for draw in range(counts["n_draws"]):
         noise = _core.Utility.draw_noise(spec, number, draw)
