@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import dpci
-from dpci.ledger.payment import Payment, _Silence
+from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Till, _Silence
 
 
 def _calls(node, wanted):
@@ -17,42 +18,64 @@ def _calls(node, wanted):
     return [call for call, name in names if re.fullmatch(wanted, name)]
 
 
+def _calls_of_hooks(function):
+    """Calls in what a function declares as the hooks of its kind: functions in it, by name, and lambdas."""
+    (kind,) = _calls(function, "Kind")
+    hooks = {keyword.arg: keyword.value for keyword in kind.keywords}
+    inside = {each.name: each for each in ast.walk(function) if isinstance(each, ast.FunctionDef)}
+    named = {hook: inside.get(ast.unparse(value), value) for hook, value in hooks.items()}
+    return {hook: set(_calls(body, ".*")) for hook, body in named.items()}
+
+
 def test_every_home_of_a_release_pays_before_it():
-    """Read off the source: whoever looks at data in order to release them does it where the release is paid."""
+    """Read off the source: whoever looks at data in order to release them does it in a hook of ``run``."""
     package = Path(dpci.__file__).parent
     releases, homes = 0, set()
     for file in package.glob("**/*.py"):
         source = file.read_text(encoding="utf-8")
-        if not re.search(r"_core\.(fit|release_)|fit_rows|_released|payment\.release", source):
+        if not re.search(r"_core\.(fit|release_)|fit_rows|_released|\bKind\(", source):
             continue
-        for function in ast.walk(ast.parse(source)):
+        tree = ast.parse(source)
+        for function in tree.body:
             if not isinstance(function, ast.FunctionDef):
                 continue
-            paid = [
-                inside
-                for block in ast.walk(function)
-                if isinstance(block, ast.With)
-                and ast.unparse(block.items[0].context_expr).startswith("payment.release(")
-                for inside in ast.walk(block)
-            ]
+            hooks = _calls_of_hooks(function) if _calls(function, "Kind") else {}
             if function.name not in {
                 "fit_rows",
                 "_released",
                 "release_counts",  # in ``release_groups``, see below
+                "release_groups",  # has a payment of its own, see below
             }:  # are called by them alone, with rows that they have read
-                for call in _calls(function, r"_core\.(fit|fit_parts|release_\w+)|fit_rows|_released"):
-                    assert call in paid, f"{file.name}, line {call.lineno}"
+                for call in _calls(function, r"_core\.(fit|fit_parts|fit_many|release_\w+)|fit_rows|_released"):
+                    assert call in hooks["release"], f"{file.name}, line {call.lineno}"
                     releases += 1
-            if paid:
+            if hooks:
                 homes.add(function.name)
-                looks = r"read|till\.read|describe|as_features|as_partitions|prepare"
-                for call in _calls(function, looks):
-                    assert call in paid, f"{file.name}, line {call.lineno}"
+                assert len(_calls(function, "run")) == 1
+                assert not _calls(function, r"read|till\.read|describe|as_features|as_partitions|prepare")
     assert releases == 9
     assert homes == {
         *("release_fit", "release_tuned", "tune_by_rule", "report"),  # the first also of several classes
         *("functional_mechanism", "projected_histogram", "release_matrix"),
     }
+
+
+def test_all_access_to_the_data_is_enclosed_by_the_till():
+    """Read off the source: ``run`` looks at the data, and lets others look, where the release is paid."""
+    tree = ast.parse((Path(dpci.__file__).parent / "ledger" / "run.py").read_text(encoding="utf-8"))
+    (function,) = (each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "run")
+    (block,) = (each for each in ast.walk(function) if isinstance(each, ast.With))
+    assert ast.unparse(block.items[0].context_expr) == "Till(payment, kind, X, y)"
+    inside = [call for statement in block.body for call in _calls(statement, ".*")]
+    order = ["columns_beside", "prepare", "kind.arrange", "till.read", "kind.release"]
+    assert [name for name in (ast.unparse(call.func) for call in inside) if name in order] == order
+    for name in order:
+        assert all(call in inside for call in _calls(function, re.escape(name)))
+    (method,) = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "read")
+    # Rows are read, calibrated by name and checked before the spend is written.
+    wanted = ["read", "kind.by_name", "check_as_released", "self._pay"]
+    found = {ast.unparse(call.func): call.lineno for call in _calls(method, "|".join(map(re.escape, wanted)))}
+    assert sorted(found, key=found.get) == wanted
 
 
 def test_many_fits_are_paid_before_they_are_released():
@@ -68,10 +91,8 @@ def test_many_fits_are_paid_before_they_are_released():
 def test_a_release_that_was_not_settled_is_a_defect():
     budget = dpci.PureDP(0.1)
     payment = Payment.due("a test", dpci.Ledger(budget), budget=budget, neighbors="replace_one", seed=None)
-    with (
-        pytest.raises(RuntimeError, match="a release must be settled"),
-        payment.release([[0.0]], [0.0], None, lambda *_: None),
-    ):
+    kind = Kind(choices=None, resolve=lambda *_: None, release=lambda *_: None)
+    with pytest.raises(RuntimeError, match="a release must be settled"), Till(payment, kind, [[0.0]], [0.0]):
         pass
 
 

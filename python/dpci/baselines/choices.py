@@ -19,7 +19,6 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.base.warn import warn_of_seed
 from dpci.baselines.record import BaselineRecord, Method
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
@@ -125,9 +124,7 @@ class PrivateChoices(Choices):
         )
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
-        """Return the fields of a record that follow from a release; warns if its noise is seeded."""
-        if not release["private"]:
-            warn_of_seed("result")
+        """Return the fields of a record that follow from a release."""
         return {
             "n_samples": self.public_n(n_samples),
             "neighbors": self.neighbors,

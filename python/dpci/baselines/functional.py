@@ -16,7 +16,10 @@ from dpci.baselines.choices import (
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
+from dpci.ledger.run import Kind, Paid, run
 from dpci.losses import Logistic, Squared
 from dpci.model.tables import check_unit_columns
 from dpci.rows import row_domain
@@ -161,23 +164,22 @@ def functional_mechanism(
         )
 
     check_unit_columns(None, X, beside)
-    with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
-        rows, spec = till.read(X, y, beside)
+
+    def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> tuple[BaselineFit, tuple[DpciWarning, ...]]:
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
-        release = _core.release_functional_mechanism(
-            spec,
-            rows.records,
-            clip=clip,
-            n_threads=n_threads,
-            seed=choices.seed,
+        released = _core.release_functional_mechanism(
+            spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed
         )
-    return choices.result(
-        "functional_mechanism",
-        release["params"],
-        rows,
-        l2_strength=l2_strength,
-        row_norm=choices.row_norm,
-        on_violation=choices.on_violation,
-        calibration=calibration,
-        **choices.released(release, rows.n_records),
-    )
+        result = choices.result(
+            "functional_mechanism",
+            released["params"],
+            rows,
+            l2_strength=l2_strength,
+            row_norm=choices.row_norm,
+            on_violation=choices.on_violation,
+            calibration=calibration,
+            **choices.released(released, rows.n_records),
+        )
+        return result, ()
+
+    return run(payment, Kind(choices=choices, resolve=resolve, release=release), X, y, beside)

@@ -12,8 +12,10 @@ from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_los
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
-from dpci.errors import InvalidInput
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning, InvalidInput
 from dpci.ledger.ledger import Ledger
+from dpci.ledger.run import Kind, Paid, run
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
@@ -156,20 +158,17 @@ def projected_histogram(
         )
 
     check_unit_columns(None, X, beside)
-    with payment.release(X, y, choices, resolve, persons=unit is not None) as till:
-        rows, spec = till.read(X, y, beside, sums=False)
-        n_threads = choices.n_threads
-        release = _core.release_histogram(
-            spec,
-            rows.records,
-            n_threads=n_threads,
-            seed=choices.seed,
+
+    def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> tuple[BaselineFit, tuple[DpciWarning, ...]]:
+        released = _core.release_histogram(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
+        result = choices.result(
+            "projected_histogram",
+            released["params"],
+            rows,
+            l2_strength=l2_strength,
+            n_cells=spec.n_cells,
+            **choices.released(released, rows.n_records),
         )
-    return choices.result(
-        "projected_histogram",
-        release["params"],
-        rows,
-        l2_strength=l2_strength,
-        n_cells=spec.n_cells,
-        **choices.released(release, rows.n_records),
-    )
+        return result, ()
+
+    return run(payment, Kind(choices=choices, resolve=resolve, release=release, sums=False), X, y, beside)

@@ -1,22 +1,22 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import check_real
-from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
-from dpci.data.rows import Rows, check_beside_parts, check_source
+from dpci.data.rows import Rows
 from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Paid, Prepare, run
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.keywords import takes_moments
@@ -28,7 +28,6 @@ from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import Source, check_unit_columns, described
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
-from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 AnyRows: TypeAlias = Table | NamedTable | Partitions | str | PathLike[str]
-
-Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
-"""From the caller's rows and targets to those that are fitted."""
 
 
 @overload
@@ -326,54 +322,27 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    check_beside_parts(X, beside)
-    if prepare is None:
-        check_source(X, y, settings.core_loss)
-    of_persons = settings.unit is not None
-    with payment.release(X, y, settings, resolve, parts=settings.part_rules(), persons=of_persons) as till:
-        beside = columns_beside(X, beside)
-        if prepare is not None:
-            X, y = prepare(X, y)
-        rows, (spec, chosen) = till.read(X, y, beside)
-        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
-    till.keep(lambda: fitted.result.digest)
-    fitted.announce()
-    return fitted.result
+    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> tuple[PrivateFit, Iterator[DpciWarning]]:
+        result = fit_rows(rows, *made, paid=paid)
+        return result, remarks(result)
 
-
-class Fitted(NamedTuple):
-    """A fit and the warnings about it, which depend on released values only."""
-
-    result: PrivateFit
-    remarks: tuple[DpciWarning, ...]
-
-    def announce(self) -> None:
-        """Give the warnings."""
-        if not self.result.private:
-            warn_of_seed("result")
-        for remark in self.remarks:
-            warn(remark)
+    kind = Kind(
+        choices=settings,
+        resolve=resolve,
+        release=release,
+        digest=lambda result: result.digest,
+        parts=settings.part_rules(),
+    )
+    return run(payment, kind, X, y, beside, prepare=prepare)
 
 
 def fit_rows(
-    rows: Rows, spec: _core.Spec, settings: Settings, *, paid: dict[str, Any] | None = None, whole: Whole | None = None
-) -> Fitted:
+    rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Paid = None, whole: Whole | None = None
+) -> PrivateFit:
     """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``."""
     clip = settings.on_violation == "clip"
     if rows.parts is None:
-        release = _core.fit(
-            spec,
-            rows.records,
-            clip=clip,
-            n_threads=settings.n_threads,
-            seed=settings.seed,
-        )
+        release = _core.fit(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    return as_fitted({**release, "paid": paid, "whole": whole}, rows, spec, settings)
-
-
-def as_fitted(release: Mapping[str, Any], rows: Rows, spec: _core.Spec, settings: Settings) -> Fitted:
-    """Return what the core released, with the warnings about it."""
-    result = PrivateFit(settings.record(spec, rows, release))
-    return Fitted(result, tuple(remarks(result)))
+    return PrivateFit(settings.record(spec, rows, {**release, "paid": paid, "whole": whole}))

@@ -20,8 +20,9 @@ from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.model.fit import Fitted, as_fitted
+from dpci.ledger.run import check_as_released
 from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
+from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.model.tables import check_unit_columns
@@ -143,7 +144,7 @@ def fit_many(
     whole = Whole("disjoint_groups" if together else "groups", len(tables), common.neighbors, payment.charged)
     fits, _ = release_groups(tables, settings, payment, whole)
     announce(fits)
-    return {key: fitted.result for key, fitted in fits.items()}
+    return fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,7 @@ def release_groups(
     whole: Whole,
     *,
     count: Callable[[Mapping[_Key, int]], Mapping[_Key, int]] | None = None,
-) -> tuple[dict[_Key, Fitted], Entry | None]:
+) -> tuple[dict[_Key, PrivateFit], Entry | None]:
     """Check all groups, pay for them once, and release a fit of each; their budgets are those of their settings.
 
     Also returned is the entry of the ledger that paid for ``whole``, all of them together. ``count`` releases, from the
@@ -192,8 +193,8 @@ def release_groups(
         seed=common.seed,
     )
     fits = {
-        key: as_fitted({**release, **payer}, *table, settings[key])
-        for release, (key, table) in zip(released, tables.items(), strict=True)
+        key: PrivateFit(settings[key].record(spec, rows, {**release, **payer}))
+        for release, (key, (rows, spec)) in zip(released, tables.items(), strict=True)
     }
     return fits, entry
 
@@ -262,22 +263,20 @@ def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted:
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "
                 "got classes=None"
             )
-        rows.records.check(**settings.row_bounds())
-        if settings.n_public is not None and not counted:
-            _core.check_excess(settings.n_public, rows.n_records)
+        check_as_released(rows, settings, sums=not counted)
     except DpciError as error:
         _in_group(error, key)
         raise
     return rows, spec
 
 
-def announce(fits: Mapping[Any, Fitted]) -> None:
+def announce(fits: Mapping[Any, PrivateFit]) -> None:
     """Warn of each kind of remark once, for the caller of the public function that calls this."""
-    if any(not fitted.result.private for fitted in fits.values()):
+    if any(not fit.private for fit in fits.values()):
         warn_of_seed("results")
     said: set[type[Warning]] = set()
-    for key, fitted in fits.items():
-        for remark in fitted.remarks:
+    for key, fit in fits.items():
+        for remark in remarks(fit):
             if type(remark) not in said:
                 said.add(type(remark))
                 remark.args = (f"group {key!r}: {remark}", *remark.args[1:])

@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_flag
-from dpci.base.warn import warn, warn_of_seed
+from dpci.base.warn import warn
 from dpci.budgets import Neighbors
-from dpci.data.rows import check_source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
@@ -91,8 +90,6 @@ def fit_moments(
     payment = payment_for("dpci.fit", ledger, made)
     source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
     check_unit_columns(schema, source.X, beside)
-    if source.prepare is None:
-        check_source(source.X, source.y, made.loss.to_core())
     matrix = release_matrix(
         source.X,
         source.y,
@@ -102,8 +99,6 @@ def fit_moments(
         beside=beside,
         whole=model,
     )
-    if not matrix.private:
-        warn_of_seed("result")
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:

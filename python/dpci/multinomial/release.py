@@ -1,7 +1,7 @@
 """``fit``: settings, reading, paying and releasing of a multinomial logistic regression."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from numpy.typing import ArrayLike
@@ -11,14 +11,16 @@ from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
-from dpci.data.rows import check_beside_parts, check_source
-from dpci.errors import InvalidInput
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning, InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Paid, run
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, fit_rows
 from dpci.model.recommend import recommended_l2_strength
+from dpci.model.remarks import remarks
 from dpci.model.settings import Moments, Settings
 from dpci.model.tables import Source, check_schema, check_unit_columns, described
 from dpci.multinomial.loss import Multinomial
@@ -26,7 +28,6 @@ from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
-from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
@@ -201,26 +202,29 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    X, y = source.X, source.y
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
-    parts = dataclasses.replace(settings.part_rules(), several=coded)
-    check_beside_parts(X, beside)
-    if source.prepare is None:
-        check_source(X, y, settings.core_loss)
-    with payment.release(X, y, settings, resolve, parts=parts, persons=settings.unit is not None) as till:
-        beside = columns_beside(X, beside)
-        if source.prepare is not None:
-            X, y = source.prepare(X, y)
+
+    def labelled(X: Any, y: Any, beside: Beside) -> tuple[Any, Any, Beside]:  # noqa: ANN401  # whatever the caller has
         # The classes of parts are with their rules.
-        labels = y if y is None or is_dask(X) else SeveralClasses(y, coded)
-        rows, (spec, chosen) = till.read(X, labels, beside)
+        return X, y if y is None or is_dask(X) else SeveralClasses(y, coded), beside
+
+    def release(
+        rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid
+    ) -> tuple[MultinomialFit, Iterator[DpciWarning]]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
-        fitted = fit_rows(named, spec, chosen, paid=till.receipt())
-        result = MultinomialFit(MultinomialRecord(record_of(fitted.result), classes))
-    till.keep(lambda: result.digest)
-    fitted.announce()
-    return result
+        fit = fit_rows(named, *made, paid=paid)
+        return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(fit)
+
+    kind = Kind(
+        choices=settings,
+        resolve=resolve,
+        release=release,
+        digest=lambda result: result.digest,
+        parts=dataclasses.replace(settings.part_rules(), several=coded),
+        arrange=labelled,
+    )
+    return run(payment, kind, source.X, source.y, beside, prepare=source.prepare)
 
 
 def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keywords: Any) -> Settings:  # noqa: ANN401  # of fit

@@ -12,16 +12,19 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real
-from dpci.base.warn import warn_of_seed
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
-from dpci.errors import InvalidInput
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning, InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Paid, run
 from dpci.losses import LossLike
 from dpci.model.settings import Settings
+from dpci.model.tables import check_unit_columns
 from dpci.per_instance.bounds import Report
-from dpci.per_instance.record import BOUNDS, KINDS, Bound, Kind, ReportRecord, check_shares
+from dpci.per_instance.record import BOUNDS, KINDS, Bound, ReportRecord, check_shares
+from dpci.per_instance.record import Kind as ReportKind
 from dpci.rows import RowDomain
 from dpci.unit import Persons, Weights, given_unit
 
@@ -36,7 +39,7 @@ def report(
     l2_strength: float,
     n_public: int,
     shares: Sequence[float] = (0.2, 0.7, 0.1),
-    kind: Kind = "data_dependent",
+    kind: ReportKind = "data_dependent",
     simultaneous: bool = False,
     failure_probability: float = 1e-6,
     loss: LossLike = "logistic",
@@ -207,26 +210,23 @@ def report(
         spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
-    with payment.release(X, y, settings, resolve, persons=of_persons) as till:
-        records, (spec_of_fit, spec) = till.read(X, y, beside)
-        release = _core.release_report(
-            spec,
-            records.records,
-            clip=settings.on_violation == "clip",
-            n_threads=settings.n_threads,
-            seed=settings.seed,
+    def release(
+        rows: Rows, specs: tuple[_core.Spec, _core.ReportSpec], paid: Paid
+    ) -> tuple[Report, tuple[DpciWarning, ...]]:
+        spec_of_fit, spec = specs
+        clip, n_threads = settings.on_violation == "clip", settings.n_threads
+        released = _core.release_report(spec, rows.records, clip=clip, n_threads=n_threads, seed=settings.seed)
+        model = {name: value for name, value in released.items() if name not in {"gradient", "hessian"}}
+        record = ReportRecord(
+            fit=settings.record(spec_of_fit, rows, {**model, "noise_law": "gaussian", "paid": paid}),
+            kind=kind,
+            shares=given_shares,
+            gradient=released["gradient"],
+            hessian=released["hessian"],
+            **public,
         )
-    if not release["private"]:
-        warn_of_seed("report")
-    model = {name: value for name, value in release.items() if name not in {"gradient", "hessian"}}
-    record = ReportRecord(
-        fit=settings.record(spec_of_fit, records, {**model, "noise_law": "gaussian", "paid": till.receipt()}),
-        kind=kind,
-        shares=given_shares,
-        gradient=release["gradient"],
-        hessian=release["hessian"],
-        **public,
-    )
-    found = Report(record, settings.loss)
-    till.keep(lambda: found.digest)
-    return found
+        return Report(record, settings.loss), ()
+
+    check_unit_columns(None, X, beside)
+    made = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest, what="report")
+    return run(payment, made, X, y, beside)

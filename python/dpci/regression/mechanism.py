@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.seals import seals_from
 from dpci.accounting.steps import steps_from
-from dpci.base.warn import warn, warn_of_seed
+from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.dask import is_dask
@@ -17,9 +17,10 @@ from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, as_partitions, check_beside_parts, is_in_parts, known_names, names_beside
-from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
+from dpci.errors import DpciWarning, InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Paid, Prepare, run
 from dpci.regression.choices.bounds import SPARSE, StandardisedParts
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.keywords import matrix_choices
@@ -30,7 +31,6 @@ from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.rows import Ball, Blocks, RowDomain
-from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
@@ -168,10 +168,7 @@ def release(
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
         raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
-    matrix = release_matrix(X, y, choices, payment=payment, beside=beside, tell=True)
-    if not matrix.private:
-        warn_of_seed("result")
-    return matrix
+    return release_matrix(X, y, choices, payment=payment, beside=beside, tell=True)
 
 
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
@@ -203,7 +200,7 @@ def release_matrix(
     choices: MatrixChoices,
     *,
     payment: Payment,
-    prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    prepare: Prepare | None = None,
     beside: Beside = NOTHING_BESIDE,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
@@ -226,15 +223,12 @@ def release_matrix(
     counted = choices.unit is not None or choices.weights is not None
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
-    # Before they are read the rows lack further targets.
-    lacking = choices.targets.further
-
-    is_open = False
+    placed: Any = None  # the rows, once there is access to them
 
     def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _core.MomentMatrixSpec:
         case = Case(made, columns, n_samples, payment.budget)
         # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
-        if not (is_open and payment.private):
+        if not payment.private or placed is None:
             _check_case(case, whole, planned=made is choices)
             reason = case.hopeless() if tell and made is choices else None
             if reason is not None:
@@ -242,6 +236,8 @@ def release_matrix(
         return case.spec
 
     def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
+        # Before they are placed the rows lack further targets.
+        lacking = choices.targets.further if placed is None else 0
         columns, _ = choices.all_names(names, n_columns + lacking)
         return checked(first, n_samples, columns)
 
@@ -249,31 +245,35 @@ def release_matrix(
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
         return checked(choices, rows.n_records, columns)
 
-    is_of_persons = choices.unit is not None
-    with payment.release(X, y, choices, resolve, parts=choices.part_rules(), persons=is_of_persons) as till:
-        is_open = True
-        beside = columns_beside(X, beside)
-        if prepare is not None:
-            X, y = prepare(X, y)
-        X, y, beside = _standardised(X, y, beside, choices)
-        lacking = 0
-        try:
-            named = by_name if unnamed else None
-            rows, spec = till.read(X, y, beside, by_name=named)
-            released = _released(rows, spec, choices)
-        except RowNormViolation:
-            choices.standardise().explain(X)
-            raise
-        release = {**released, "paid": till.receipt(), "named_columns": rows.named_columns}
-        matrix = MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
-    till.keep(lambda: matrix.digest)
-    return matrix
+    def standardised(X: Any, y: Any, beside: Beside) -> tuple[Any, Any, Beside]:  # noqa: ANN401  # as above
+        nonlocal placed
+        placed, y, beside = _standardised(X, y, beside, choices)
+        return placed, y, beside
+
+    def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> tuple[MomentMatrix, tuple[DpciWarning, ...]]:
+        release = {**_released(rows, spec, choices), "paid": paid, "named_columns": rows.named_columns}
+        return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release)), ()
+
+    kind = Kind(
+        choices=choices,
+        resolve=resolve,
+        release=released,
+        digest=lambda matrix: matrix.digest,
+        parts=choices.part_rules(),
+        arrange=standardised,
+        by_name=by_name if unnamed else None,
+    )
+    try:
+        return run(payment, kind, X, y, beside, prepare=prepare)
+    except RowNormViolation:
+        choices.standardise().explain(placed)
+        raise
 
 
 def _check_table(X: Any, choices: MatrixChoices, beside: Beside) -> None:  # noqa: ANN401  # whatever the caller has
     """Refuse persons and weights that rows in parts do not have as columns, and sparse rows with bounds."""
+    check_beside_parts(X, beside)
     if is_in_parts(X) or is_dask(X):
-        check_beside_parts(X, beside)
         schema = getattr(X, "schema", None)
         check_columns_of_unit(schema.persons if isinstance(schema, Schema) else None, beside)
     if choices.bounds is not None and hasattr(X, "tocsr"):

@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from dpci.base.validation import check_flag
-from dpci.base.warn import warn, warn_of_seed
+from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation, Table
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -66,8 +66,6 @@ class MomentEstimator(RegressorMixin, PrivateEstimator):
                 prepare=self._check_data,
                 beside=beside,
             )
-            if not matrix.private:
-                warn_of_seed("result")
             covariance = "robust" if choices.robust else "classical"
             result = whole_regression(
                 matrix, fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance

@@ -233,7 +233,7 @@ def fit_strata(
         counted=noise,
         neighbors=neighbors,
         charged=payment.charged,
-        fits={name: fitted.result for name, fitted in fits.items()},
+        fits=fits,
     )
     payment.keep(entry, lambda: found.digest)
     announce(fits)

@@ -5,6 +5,7 @@ soon as the numbers of rows and columns are known.
 """
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike
@@ -12,15 +13,16 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_positive, check_real
-from dpci.base.warn import warn_of_seed
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
-from dpci.data.rows import check_in_memory
-from dpci.errors import InvalidInput
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning, InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Paid, Prepare, run
 from dpci.losses import LossLike
-from dpci.model.fit import Fitted, Prepare, fit_rows
+from dpci.model.fit import fit_rows
+from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.tables import (
     Source,
@@ -30,7 +32,6 @@ from dpci.model.tables import (
 )
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.whole import Whole
-from dpci.schema.raw import columns_beside
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
@@ -210,8 +211,8 @@ def release_tuned(
     budget = check_budget(budget)
     method = check_choice("method", method, METHODS)
     check_unused(method, given)
-    kind = models_asked(keywords.get("classes"), schema)
-    kind.check(method, given, keywords)
+    models_of = models_asked(keywords.get("classes"), schema)
+    models_of.check(method, given, keywords)
     keywords = {**keywords, "schema": schema}
     payment = Payment.due(
         "dpci.tuning.tune",
@@ -225,7 +226,7 @@ def release_tuned(
         return tune_by_rule(X, y, payment, keywords, prepare=prepare, beside=beside)
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
-    settings = kind.candidate_settings(grid, keywords, parts[0])
+    settings = models_of.candidate_settings(grid, keywords, parts[0])
     loss = validation_loss_of(given["validation_loss"], settings)
     radius, expected_runs = given["validation_radius"], given["expected_runs"]
     shape = check_real("shape", given["shape"])
@@ -248,46 +249,42 @@ def release_tuned(
         )
 
     first = settings[0]
-    fitted: Fitted | None = None
-    check_in_memory(X, beside)
-    with payment.release(X, y, first, resolve, persons=first.unit is not None) as till:
-        beside = columns_beside(X, beside)
-        if prepare is not None:
-            X, y = prepare(X, y)
-        read, spec = till.read(X, kind.labels(y), beside)
-        rows = kind.named(read)
+
+    def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> tuple[TuneResult, Iterable[DpciWarning]]:
+        rows = models_of.named(read)
+        clip, n_threads = first.on_violation == "clip", first.n_threads
         index, params, private = _core.release_tuning(
-            spec,
-            rows.records,
-            clip=first.on_violation == "clip",
-            n_threads=first.n_threads,
-            seed=first.seed,
+            spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed
         )
-        if parts[1] is not None:
+        selection = Selection.from_facts(
+            spec.facts(),
+            method=method,
+            index=index,
+            candidates=[plain_params(candidate) for candidate in grid],
+            budget=parts[0],
+            loss=loss,
+        )
+        model: PrivateFit | MultinomialFit | SelectedFit
+        if parts[1] is None:
+            values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
+            model = SelectedFit(models[index].record(spec.model(index), rows, values))
+            told: Iterable[DpciWarning] = ()
+        else:
             again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
             whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
-            spec_again = again.spec(rows.n_records, rows.shape[1])
-            fitted = fit_rows(rows, spec_again, again, paid=till.receipt(), whole=whole)
-    selection = Selection.from_facts(
-        spec.facts(),
-        method=method,
-        index=index,
-        candidates=[plain_params(candidate) for candidate in grid],
-        budget=parts[0],
-        loss=loss,
+            fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)
+            model, told = models_of.result(fit), remarks(fit)
+        return TuneResult(params=grid[index], result=model, budget=budget, selection=selection), told
+
+    kind = Kind(
+        choices=first,
+        resolve=resolve,
+        release=release,
+        digest=lambda found: found.digest,
+        arrange=lambda X, y, beside: (X, models_of.labels(y), beside),
+        what="choice" if parts[1] is None else "result",
     )
-    model: PrivateFit | MultinomialFit | SelectedFit
-    if fitted is None:
-        if not private:
-            warn_of_seed("choice")
-        release = {"params": params, "private": private, "paid": till.receipt(), **_noise_of_choice(spec, selection)}
-        model = SelectedFit(models[index].record(spec.model(index), rows, release))
-    else:
-        fitted.announce()
-        model = kind.result(fitted.result)
-    found = TuneResult(params=grid[index], result=model, budget=budget, selection=selection)
-    till.keep(lambda: found.digest)
-    return found
+    return run(payment, kind, X, y, beside, prepare=prepare)
 
 
 def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:

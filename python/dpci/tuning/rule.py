@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,13 +11,14 @@ from dpci import _core
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.data.arrays import Table
-from dpci.data.rows import check_in_memory
-from dpci.errors import InvalidInput
+from dpci.data.rows import Rows
+from dpci.errors import DpciWarning, InvalidInput
 from dpci.ledger.payment import Payment
-from dpci.model.fit import Prepare, fit_rows
+from dpci.ledger.run import Kind, Paid, Prepare, run
+from dpci.model.fit import fit_rows
+from dpci.model.remarks import remarks
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
-from dpci.schema.raw import columns_beside
 from dpci.tuning.result import TuneResult
 from dpci.unit import Beside
 
@@ -85,14 +87,12 @@ def tune_by_rule(
         chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    check_in_memory(X, beside)
-    with payment.release(X, y, settings, resolve, persons=settings.unit is not None) as till:
-        beside = columns_beside(X, beside)
-        if prepare is not None:
-            X, y = prepare(X, y)
-        rows, (params, chosen, spec) = till.read(X, y, beside)
-        fitted = fit_rows(rows, spec, chosen, paid=till.receipt())
-    fitted.announce()
-    found = TuneResult(params=params, result=fitted.result, budget=budget, selection=None)
-    till.keep(lambda: found.digest)
-    return found
+    def release(
+        rows: Rows, made: tuple[dict[str, float], Settings, _core.Spec], paid: Paid
+    ) -> tuple[TuneResult, Iterator[DpciWarning]]:
+        params, chosen, spec = made
+        fit = fit_rows(rows, spec, chosen, paid=paid)
+        return TuneResult(params=params, result=fit, budget=budget, selection=None), remarks(fit)
+
+    kind = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest)
+    return run(payment, kind, X, y, beside, prepare=prepare)
