@@ -38,7 +38,7 @@ RUST = {
     "mechanism": ["spec", "mechanism"],
 }
 PYTHON = {
-    "ledger": ["ledger/ledger.py", "ledger/store.py", "ledger/composition.py", "ledger/payment.py"],
+    "ledger": ["ledger/ledger.py", "ledger/store.py", "ledger/composition.py", "ledger/payment.py", "ledger/run.py"],
     "accounting": [
         "accounting/guarantee.py",
         "accounting/seals.py",

@@ -14,7 +14,6 @@ LONGER = {
     "equations.py::solve",
     "fit.py::fit_strata",
     "plan.py::plan",
-    "release.py::report",
     "calibrate.rs::coefficient_noise",
     "center.rs::smoothed",
     "choices.rs::check_combination",

@@ -26,8 +26,6 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.ledger.ledger import Ledger
-from dpci.ledger.payment import Payment
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
 from dpci.model.settings import DerivedFacts
 from dpci.rows import Ball, RowDomain
@@ -115,13 +113,6 @@ class PrivateChoices(Choices):
     def row_bounds(self) -> dict[str, Any]:
         """Return the bounds that rows and weights are checked against, as the core takes them."""
         return {**super().row_bounds(), "weight_bound": None if self.weights is None else self.weights.bound}
-
-    def payment(self, source: str, ledger: Ledger | None) -> Payment:
-        """Return what the release owes its ledger, whose unit is the person where ids are given."""
-        of_persons = self.unit is not None
-        return Payment.due(
-            source, ledger, budget=self.budget, neighbors=self.neighbors, seed=self.seed, persons=of_persons
-        )
 
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release."""

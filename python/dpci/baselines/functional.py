@@ -17,9 +17,9 @@ from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.run import Kind, Paid, run
+from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Logistic, Squared
 from dpci.model.tables import check_unit_columns
 from dpci.rows import row_domain
@@ -145,7 +145,7 @@ def functional_mechanism(
         unit=unit,
         weights=weighing,
     )
-    payment = choices.payment("dpci.baselines.functional_mechanism", ledger)
+    payment = Payment.of("dpci.baselines.functional_mechanism", ledger, choices, budget=budget)
     calibration = check_choice("calibration", calibration, ("tight", "paper"))
     l2_strength = check_not_negative("l2_strength", l2_strength)
 
@@ -165,7 +165,7 @@ def functional_mechanism(
 
     check_unit_columns(None, X, beside)
 
-    def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> tuple[BaselineFit, tuple[DpciWarning, ...]]:
+    def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> Outcome[BaselineFit]:
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
         released = _core.release_functional_mechanism(
             spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed

@@ -13,9 +13,10 @@ from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
-from dpci.ledger.run import Kind, Paid, run
+from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
@@ -136,7 +137,7 @@ def projected_histogram(
         unit=unit,
         weights=weighing,
     )
-    payment = choices.payment("dpci.baselines.projected_histogram", ledger)
+    payment = Payment.of("dpci.baselines.projected_histogram", ledger, choices, budget=budget)
     axes = check_axes(axes)
     l2_strength = check_positive("l2_strength", l2_strength)
     target_bins = check_bins("target_bins", target_bins)
@@ -159,7 +160,7 @@ def projected_histogram(
 
     check_unit_columns(None, X, beside)
 
-    def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> tuple[BaselineFit, tuple[DpciWarning, ...]]:
+    def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> Outcome[BaselineFit]:
         released = _core.release_histogram(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
         result = choices.result(
             "projected_histogram",

@@ -2,15 +2,45 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dpci.base.validation import broken
 from dpci.base.warn import warn
 from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.data.arrays import OnViolation
+from dpci.data.rows import ModelChoices
 from dpci.errors import DpciWarning, InvalidInput, LedgerError
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry, Unit
 from dpci.ledger.ledger import Ledger, keep_model
+from dpci.unit import Persons
+
+
+class PublicChoices(ModelChoices, Protocol):
+    """Choices of a release that reading and paying depend on."""
+
+    @property
+    def on_violation(self) -> OnViolation:
+        """Treatment of rows above the bound."""
+
+    @property
+    def n_public(self) -> int | None:
+        """The public stand-in for the number of records."""
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """The neighbouring relation."""
+
+    @property
+    def unit(self) -> Persons | None:
+        """The rule for the rows of a person; None where rows are records of their own."""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the noise; None for a private release."""
+
+    def row_bounds(self) -> dict[str, Any]:
+        """Return the bounds that the rows are checked against, as the core takes them."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +83,14 @@ class Payment:
                 )
             ledger.check(budget, neighbors=neighbors, unit="person" if persons else "row")
         return cls(source, ledger, budget, neighbors, "person" if persons else "row")
+
+    @classmethod
+    def of(cls, source: str, ledger: Ledger | None, choices: PublicChoices, *, budget: Budget) -> "Payment":
+        """Return what is due for a release of these choices; see :meth:`due`."""
+        of_persons = choices.unit is not None
+        return cls.due(
+            source, ledger, budget=budget, neighbors=choices.neighbors, seed=choices.seed, persons=of_persons
+        )
 
     @property
     def budget(self) -> Budget:

@@ -17,12 +17,10 @@ from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.base.validation import broken
 from dpci.base.warn import warn, warn_of_seed
-from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.labels import warn_of_inferred
 from dpci.data.parts import PartRules
 from dpci.data.rows import (
-    ModelChoices,
     Rows,
     check_beside_parts,
     check_in_memory,
@@ -32,7 +30,7 @@ from dpci.data.rows import (
 )
 from dpci.errors import DpciWarning, InvalidInput, ReleaseFailed
 from dpci.ledger.entries import Entry
-from dpci.ledger.payment import Payment
+from dpci.ledger.payment import Payment, PublicChoices
 from dpci.schema.raw import columns_beside
 from dpci.unit import NOTHING_BESIDE, Beside
 
@@ -58,37 +56,21 @@ class Released(Protocol):
 _Spec = TypeVar("_Spec")
 _Result = TypeVar("_Result", bound=Released)
 
-
-class PublicChoices(ModelChoices, Protocol):
-    """Choices of a release that reading and paying depend on."""
-
-    @property
-    def on_violation(self) -> OnViolation:
-        """Treatment of rows above the bound."""
-
-    @property
-    def n_public(self) -> int | None:
-        """The public stand-in for the number of records."""
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the noise; None for a private release."""
-
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them."""
+Outcome: TypeAlias = tuple[_Result, Iterable[DpciWarning]]
+"""A result, and warnings of what a caller should know about it, which depend on released values alone."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kind(Generic[_Spec, _Result]):
-    """What one kind of release declares; all else is the same for every kind."""
+    """Declaration of one kind of release; all else is the same for every kind."""
 
     choices: PublicChoices
     """Public choices of the release."""
     resolve: Callable[[int, int], _Spec]
     """Calibrates for a number of records and columns, and refuses impossible public choices. With private errors it is
     called before anything is spent, if both numbers are public and known."""
-    release: Callable[[Rows, _Spec, Paid], tuple[_Result, Iterable[DpciWarning]]]
-    """Draws the noise and makes the result; also returns what a caller should know about it, from released values."""
+    release: Callable[[Rows, _Spec, Paid], Outcome[_Result]]
+    """Draws the noise, and makes the result with its record."""
     digest: Callable[[_Result], str] | None = None
     """The hash of the result that the ledger keeps; None: it keeps none."""
     parts: PartRules | None = None
@@ -117,9 +99,9 @@ def run(
     Parameters
     ----------
     payment : Payment
-        What is due.
+        The payment that is due.
     kind : Kind
-        What is released.
+        The declaration of what is released.
     X, y
         Rows and targets as the caller gave them; only types and shapes are looked at before the ``with`` block.
     beside : Beside

@@ -1,7 +1,7 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
@@ -13,10 +13,9 @@ from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_b
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.keywords import takes_moments
@@ -283,10 +282,7 @@ def fit(
     )
     if rows is None and row_norm is None:
         settings = with_default_rows(settings)
-    is_of_persons = unit is not None
-    payment = Payment.due(
-        "dpci.fit", ledger, budget=settings.budget, neighbors=neighbors, seed=settings.seed, persons=is_of_persons
-    )
+    payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
     source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
     check_unit_columns(settings.schema, source.X, beside)
     return release_fit(
@@ -315,6 +311,25 @@ def release_fit(
     predictions, whatever the settings have.
     """
 
+    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[PrivateFit]:
+        result = fit_rows(rows, *made, paid=paid)
+        return result, remarks(result)
+
+    kind = Kind(
+        choices=settings,
+        resolve=calibration_of(settings, payment, recommended=recommended),
+        release=release,
+        digest=lambda result: result.digest,
+        parts=settings.part_rules(),
+    )
+    return run(payment, kind, X, y, beside, prepare=prepare)
+
+
+def calibration_of(
+    settings: Settings, payment: Payment, *, recommended: bool
+) -> Callable[[int, int], tuple[_core.Spec, Settings]]:
+    """Return the calibration of a fit for its numbers of records and columns; ``recommended`` as above."""
+
     def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
         chosen = settings
         if recommended:
@@ -322,18 +337,7 @@ def release_fit(
             chosen = dataclasses.replace(settings, l2_strength=strength)
         return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
 
-    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> tuple[PrivateFit, Iterator[DpciWarning]]:
-        result = fit_rows(rows, *made, paid=paid)
-        return result, remarks(result)
-
-    kind = Kind(
-        choices=settings,
-        resolve=resolve,
-        release=release,
-        digest=lambda result: result.digest,
-        parts=settings.part_rules(),
-    )
-    return run(payment, kind, X, y, beside, prepare=prepare)
+    return resolve
 
 
 def fit_rows(

@@ -1,4 +1,8 @@
-"""``fit_many``: one private model for each of many small tables, in one call."""
+"""``fit_many``: one private model for each of many small tables, in one call.
+
+One payment is for many tables, which are all read and checked before it: ``run`` of ``ledger/run.py``, which has one
+table, cannot do that, so :func:`release_groups` takes the same steps for all of them.
+"""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping

@@ -1,7 +1,7 @@
 """``fit``: settings, reading, paying and releasing of a multinomial logistic regression."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from numpy.typing import ArrayLike
@@ -12,14 +12,13 @@ from dpci.data.arrays import OnViolation
 from dpci.data.dask import is_dask
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import AnyRows, fit_rows
-from dpci.model.recommend import recommended_l2_strength
+from dpci.model.fit import AnyRows, calibration_of, fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.settings import Moments, Settings
 from dpci.model.tables import Source, check_schema, check_unit_columns, described
@@ -171,9 +170,7 @@ def fit(
         n_threads=n_threads,
         seed=seed,
     )
-    payment = Payment.due(
-        "dpci.multinomial.fit", ledger, budget=budget, neighbors=neighbors, seed=seed, persons=unit is not None
-    )
+    payment = Payment.of("dpci.multinomial.fit", ledger, settings, budget=budget)
     source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
     check_unit_columns(schema, source.X, beside)
     return release_fit(source, known, settings, payment=payment, beside=beside)
@@ -194,14 +191,6 @@ def release_fit(
     ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that
     public values recommend for predictions, whatever the settings have.
     """
-
-    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
-        chosen = settings
-        if recommended:
-            strength = recommended_l2_strength(settings, n_samples, n_columns)
-            chosen = dataclasses.replace(settings, l2_strength=strength)
-        return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
-
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
 
@@ -209,16 +198,14 @@ def release_fit(
         # The classes of parts are with their rules.
         return X, y if y is None or is_dask(X) else SeveralClasses(y, coded), beside
 
-    def release(
-        rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid
-    ) -> tuple[MultinomialFit, Iterator[DpciWarning]]:
+    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fit = fit_rows(named, *made, paid=paid)
         return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(fit)
 
     kind = Kind(
         choices=settings,
-        resolve=resolve,
+        resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
         digest=lambda result: result.digest,
         parts=dataclasses.replace(settings.part_rules(), several=coded),

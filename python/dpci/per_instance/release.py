@@ -15,10 +15,10 @@ from dpci.base.validation import broken, check_choice, check_flag, check_real
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.settings import Settings
 from dpci.model.tables import check_unit_columns
@@ -188,15 +188,7 @@ def report(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
             f"loss={settings.loss!r}"
         )
-    of_persons = unit is not None
-    payment = Payment.due(
-        "dpci.per_instance.report",
-        ledger,
-        budget=budget,
-        neighbors="add_remove",
-        seed=settings.seed,
-        persons=of_persons,
-    )
+    payment = Payment.of("dpci.per_instance.report", ledger, settings, budget=budget)
     kind = check_choice("kind", kind, KINDS)
     checked_shares = check_shares(shares)
     public: dict[str, Any] = {
@@ -210,9 +202,7 @@ def report(
         spec_of_fit = settings.spec(n_samples, n_columns, budget=payment.budget)
         return spec_of_fit, _core.ReportSpec(spec_of_fit, shares=given_shares, **public)
 
-    def release(
-        rows: Rows, specs: tuple[_core.Spec, _core.ReportSpec], paid: Paid
-    ) -> tuple[Report, tuple[DpciWarning, ...]]:
+    def release(rows: Rows, specs: tuple[_core.Spec, _core.ReportSpec], paid: Paid) -> Outcome[Report]:
         spec_of_fit, spec = specs
         clip, n_threads = settings.on_violation == "clip", settings.n_threads
         released = _core.release_report(spec, rows.records, clip=clip, n_threads=n_threads, seed=settings.seed)

@@ -17,10 +17,10 @@ from dpci.data.interchange import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, as_partitions, check_beside_parts, is_in_parts, known_names, names_beside
-from dpci.errors import DpciWarning, InvalidInput, MomentNoiseWarning, RowNormViolation
+from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
 from dpci.regression.choices.bounds import SPARSE, StandardisedParts
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.keywords import matrix_choices
@@ -184,14 +184,7 @@ def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> P
             f"a ledger with a total of pure DP, {ledger.total!r}, pays for pure DP only, got a budget of Gaussian DP, "
             f"{choices.budget!r}, which implies no pure DP (give dpci.PureDP, or a ledger of ZCDP or ApproxDP)"
         )
-    return Payment.due(
-        source,
-        ledger,
-        budget=choices.charge,
-        neighbors=choices.neighbors,
-        seed=choices.seed,
-        persons=choices.unit is not None,
-    )
+    return Payment.of(source, ledger, choices, budget=choices.charge)
 
 
 def release_matrix(
@@ -250,7 +243,7 @@ def release_matrix(
         placed, y, beside = _standardised(X, y, beside, choices)
         return placed, y, beside
 
-    def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> tuple[MomentMatrix, tuple[DpciWarning, ...]]:
+    def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> Outcome[MomentMatrix]:
         release = {**_released(rows, spec, choices), "paid": paid, "named_columns": rows.named_columns}
         return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release)), ()
 

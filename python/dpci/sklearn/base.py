@@ -262,14 +262,7 @@ class PrivateLinearEstimator(PrivateEstimator):
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
         settings = Settings.checked(**keywords, persons=unit, weights=weights)
-        payment = Payment.due(
-            f"dpci.sklearn.{type(self).__name__}",
-            self.ledger,
-            budget=settings.budget,
-            neighbors=settings.neighbors,
-            seed=settings.seed,
-            persons=settings.unit is not None,
-        )
+        payment = Payment.of(f"dpci.sklearn.{type(self).__name__}", self.ledger, settings, budget=settings.budget)
         with restored_on_error(self):
             result = release_fit(
                 X,

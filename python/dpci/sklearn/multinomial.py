@@ -220,15 +220,8 @@ class PrivateMultinomialRegression(ClassifierMixin, PrivateEstimator):
             keywords["l2_strength"] = 1.0  # until the rule has one
         # All but the number of classes is checked before the data are looked at, which may have to tell it.
         classes = None if known is None else _sortable(known)
-        multinomial_settings(3, **keywords)
-        payment = Payment.due(
-            f"dpci.sklearn.{type(self).__name__}",
-            self.ledger,
-            budget=keywords["budget"],
-            neighbors=self.neighbors,
-            seed=self.seed,
-            persons=unit is not None,
-        )
+        settings = multinomial_settings(3, **keywords)
+        payment = Payment.of(f"dpci.sklearn.{type(self).__name__}", self.ledger, settings, budget=settings.budget)
         if classes is None and payment.private:
             raise InvalidInput(
                 "classes must be given with a ledger that has errors='private', got classes=None (they would be "

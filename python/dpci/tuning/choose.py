@@ -5,7 +5,7 @@ soon as the numbers of rows and columns are known.
 """
 
 import dataclasses
-from collections.abc import Iterable
+from functools import partial
 from typing import Any, Literal, Unpack
 
 from numpy.typing import ArrayLike
@@ -16,21 +16,19 @@ from dpci.base.validation import check_choice, check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
 from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
-from dpci.model.result import PrivateFit
 from dpci.model.tables import (
     Source,
     check_schema,
     check_unit_columns,
     described,
 )
-from dpci.multinomial.result import MultinomialFit
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -250,7 +248,7 @@ def release_tuned(
 
     first = settings[0]
 
-    def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> tuple[TuneResult, Iterable[DpciWarning]]:
+    def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> Outcome[TuneResult]:
         rows = models_of.named(read)
         clip, n_threads = first.on_violation == "clip", first.n_threads
         index, params, private = _core.release_tuning(
@@ -264,17 +262,14 @@ def release_tuned(
             budget=parts[0],
             loss=loss,
         )
-        model: PrivateFit | MultinomialFit | SelectedFit
+        found = partial(TuneResult, params=grid[index], budget=budget, selection=selection)
         if parts[1] is None:
             values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
-            model = SelectedFit(models[index].record(spec.model(index), rows, values))
-            told: Iterable[DpciWarning] = ()
-        else:
-            again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
-            whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
-            fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)
-            model, told = models_of.result(fit), remarks(fit)
-        return TuneResult(params=grid[index], result=model, budget=budget, selection=selection), told
+            return found(result=SelectedFit(models[index].record(spec.model(index), rows, values))), ()
+        again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
+        whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
+        fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)
+        return found(result=models_of.result(fit)), remarks(fit)
 
     kind = Kind(
         choices=first,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -12,9 +11,9 @@ from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows
-from dpci.errors import DpciWarning, InvalidInput
+from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.row_shape import are_rows_given, with_default_rows
@@ -87,9 +86,7 @@ def tune_by_rule(
         chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    def release(
-        rows: Rows, made: tuple[dict[str, float], Settings, _core.Spec], paid: Paid
-    ) -> tuple[TuneResult, Iterator[DpciWarning]]:
+    def release(rows: Rows, made: tuple[dict[str, float], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:
         params, chosen, spec = made
         fit = fit_rows(rows, spec, chosen, paid=paid)
         return TuneResult(params=params, result=fit, budget=budget, selection=None), remarks(fit)
