@@ -36,7 +36,7 @@ refusals! {
     TOO_LONG_ROW: "a row whose norm is above 1e150", "before", "the norm", true;
     SHORT_ROW: "a row shorter than `row_norm`, with a loss that declares strong convexity", "before", "the least norm", true;
     TARGET: "a target outside its interval, with `on_violation=\"error\"`, or NaN", "before", "row, value", false;
-    WEIGHT: "a weight above `weight_bound`, with `on_violation=\"error\"`, below 0 or NaN", "before", "row, value", false;
+    WEIGHT: "a weight above `bound`, with `on_violation=\"error\"`, below 0 or NaN", "before", "row, value", false;
     MANY_RECORDS: "more than 16 · `n_public` records under add/remove", "before", "their number", true;
     MANY_ROWS: "persons with more than 2³⁰ rows, and more than 64 each on average", "before", "the number of rows", true;
     OTHER_ROWS: "a later pass over rows in parts finds different rows", "during", "numbers of rows", true;
