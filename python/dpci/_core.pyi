@@ -1080,7 +1080,9 @@ class TuningSpec:
     def model_seals(self, index: int) -> list[Seal]:
         """How the parameters of one candidate's model are sealed: a list of one; empty for another index."""
 
-    def model_noise(self, index: int) -> tuple[str, float, float]:
+    def model_noise(
+        self, index: int
+    ) -> tuple[Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"], float, float]:
         """Law, scale and sensitivity of the noise of one candidate's model; None for another index."""
 
 def release_tuning(

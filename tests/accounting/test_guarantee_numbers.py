@@ -8,8 +8,8 @@ import pytest
 
 import dpci
 from dpci.accounting.guarantee import Guarantee, guarantee_of
+from dpci.base.codec import check_interval, from_fields
 from dpci.errors import InvalidInput
-from dpci.released import rules as _rules
 
 
 def plan(budget, **keywords):
@@ -54,7 +54,7 @@ def test_the_delta_of_a_seal_adds_up_to_one_at_most():
 
 
 def test_a_fit_without_coefficients_has_no_guarantee():
-    facts = {"row_norm": 1.0, "intercept_scale": None, "l2_strength": 0.1, "neighbors": "replace_one"}
+    facts = {"rows": dpci.rows.Ball(1.0), "intercept_scale": None, "l2_strength": 0.1, "neighbors": "replace_one"}
     facts |= {
         "mechanism": "objective",
         "calibration": "tight",
@@ -68,17 +68,22 @@ def test_a_fit_without_coefficients_has_no_guarantee():
         guarantee_of(dpci.ApproxDP(1.0, 1e-6), [], [], loss={"one_signed": True}, **facts)
 
 
+@dataclasses.dataclass
+class Named:
+    names: tuple[str, ...]
+
+
 def test_names_are_a_list_and_no_text():
-    assert _rules.check_names("names", ["a", "bc"]) == ("a", "bc")
-    with pytest.raises(InvalidInput, match="names must be a list of texts, got names='abc'"):
-        _rules.check_names("names", "abc")
+    assert from_fields(Named, "it", {"names": ["a", "bc"]}) == Named(("a", "bc"))
+    with pytest.raises(InvalidInput, match="names must be a list, got names='abc'"):
+        from_fields(Named, "it", {"names": "abc"})
 
 
 def test_intervals_have_two_different_ends():
-    assert _rules.check_interval("bounds", [1, 2]) == (1.0, 2.0)
+    assert check_interval("bounds", [1, 2]) == (1.0, 2.0)
     for ends in ([1, 1], [2, 1], [1], [1, 2, 3]):
         with pytest.raises(InvalidInput, match="bounds"):
-            _rules.check_interval("bounds", ends)
+            check_interval("bounds", ends)
 
 
 def test_concentrated_guarantees_are_those_of_rho():

@@ -53,12 +53,16 @@ def budget_of(values):
     return values["fit"]["budget"] if "fit" in values else values["budget"]
 
 
+def numbers_of(budget):
+    return [name for name in budget if name != "notion"]
+
+
 @pytest.mark.parametrize(("kind", "notion", "relation"), CASES)
 def test_a_smaller_budget_is_refused(kind, notion, relation):
     result = made(kind, notion, relation)
     text = result.to_json()
     assert type(result).from_json(text).to_json() == text
-    for name in budget_of(json.loads(text)):
+    for name in numbers_of(budget_of(json.loads(text))):
         values = json.loads(text)
         # The seals of Gaussian DP leave a few millionths of the budget unspent.
         budget_of(values)[name] *= 1.0 - (1e-3 if name == "mu" else 1e-6)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "igno
 # What decides the noise, or says how much there is; a place in the file and its other values.
 FACTORS = (0.1, 0.5, 0.999, 1.001, 2.0, 10.0)
 OF_FIT = (
-    *("n_samples", "row_norm", "slope_bound", "curvature_bound", "intercept_scale", "l2_strength"),
+    *("n_samples", "norm", "slope_bound", "curvature_bound", "intercept_scale", "l2_strength"),
     *("noise_scale", "noise_spectral_radius"),
 )
 OF_STEP = ("cost", "scale", "sensitivity")
@@ -116,7 +116,7 @@ def test_residuals_are_taken_at_the_coefficients_of_the_matrix(kind, part):
 
 
 def test_the_noise_of_reports_and_of_selected_models_is_calibrated_again():
-    for case, scale in ((("report", "approx", "add_remove"), ("result", "steps", 0, "scale")),
+    for case, scale in ((("report", "approx", "add_remove"), ("fit", "steps", 0, "scale")),
                         (("best", "pure", "replace_one"), ("model", "steps", 0, "scale"))):  # fmt: skip
         result, _ = made(*case)
         assert failures(result) == []
@@ -229,7 +229,7 @@ def test_no_name_of_a_file_changes_a_terminal(tmp_path, capsys):
         assert "\x1b" not in shown
         assert not re.search("^ok           forged", shown, re.MULTILINE)
     assert "\x1b" not in as_text(Document(parts=[Facts([("by\x1b[2J", "a\x1b[2J")])]))
-    values["notion"] = "\x1b[2J" + "x" * 100_000
+    values["budget"]["notion"] = "\x1b[2J" + "x" * 100_000
     path.write_text(rewritten(values), encoding="utf-8")
     assert main(["verify", str(path)]) == 2
     shown = capsys.readouterr().err
@@ -275,7 +275,7 @@ def test_a_budget_is_spent_in_full_and_every_vector_has_its_seal():
     for notion in ("pure", "zcdp"):
         result, _ = made("fit", notion, "replace_one")
         values = json.loads(result.to_json())
-        (name,) = values["budget"]
+        (name,) = values["budget"].keys() - {"notion"}
         values["budget"][name] *= 1.0001
         with pytest.raises(InvalidInput, match="must spend the whole budget"):
             dpci.PrivateFit.from_json(rewritten(values))
@@ -292,13 +292,13 @@ def test_damaged_numbers_are_no_crash():
     assert is_found(dpci.PrivateFit, values)
     result, _ = made("refined", "pure", "replace_one")
     values = json.loads(result.to_json())
-    release = json.loads(values["release"])
+    release = values["release"]
     small = [{**release["refined"][0], "cap": 5e-324}]
-    assert is_found(type(result), {**values, "release": rewritten({**release, "refined": small})})
-    far = type(result).from_json(rewritten({**values, "release": rewritten({**release, "scale": [1e300, 0.5]})}))
+    assert is_found(type(result), {**values, "release": {**release, "refined": small}})
+    far = type(result).from_json(rewritten({**values, "release": {**release, "scale": [1e300, 0.5]}}))
     assert "so that it has no coefficients" in far.officer_report()
     with pytest.raises(InvalidInput, match="each once"):
-        type(result).from_json(rewritten({**values, "features": ["x0", "x1", "x1"]}))
+        type(result).from_json(rewritten({**values, "model": {**values["model"], "features": ["x0", "x1", "x1"]}}))
 
 
 def test_a_device_without_an_end_is_refused(monkeypatch, capsys):

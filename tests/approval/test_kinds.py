@@ -19,7 +19,7 @@ from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
 from dpci.released.facts import CHOSEN
-from dpci.released.rules import saved_table
+from dpci.released.record import saved_table
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, OF_WAGES, REAL, RELATIONS, TABLE, N, X, Y, made
 

@@ -13,8 +13,8 @@ import pytest
 import dpci
 from dpci.approval.approvable import statement_of
 from dpci.approval.ledger import against_ledger
+from dpci.base.codec import checksum
 from dpci.cli.main import main
-from dpci.released.rules import checksum
 from dpci.schema import Schema
 
 SCHEMA = """
@@ -101,9 +101,9 @@ def test_what_agrees_and_what_cannot_be_checked():
 def test_a_fit_that_claims_to_be_a_part_of_another_release(model, kind):
     saved = json.loads(model.read_text())
     saved.pop("checksum")
-    budget = {"notion": "pure", "budget": {"epsilon": 1.0}}
-    besides = {"besides": {"epsilon": 1e-12}} if kind == "tuning" else {}
-    saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", **budget, **besides}
+    budget = {"notion": "pure", "epsilon": 1.0}
+    besides = {"epsilon": 1e-12} if kind == "tuning" else None
+    saved["whole"] = {"kind": kind, "parts": 1, "neighbors": "replace_one", "budget": budget, "besides": besides}
     saved["params"][0] += 1.0
     model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
     failed = of_others(findings("--ledger", "l.db")[0])
@@ -129,7 +129,7 @@ def test_another_ledger_and_an_entry_of_another_model(model):
     failed = of_others(findings("--ledger", "l.db")[0])
     assert "the ledger does not have entry 7" in failed[0]
     saved["paid"] = {**saved["paid"], "entry": 1}
-    saved["budget"] = {"epsilon": 2.0}
+    saved["budget"] = {"notion": "pure", "epsilon": 2.0}
     model.write_text(json.dumps({**saved, "checksum": checksum(saved)}))
     code, _, err = run("verify", "model.json", "--ledger", "l.db")
     assert code == 2
@@ -287,7 +287,7 @@ def test_strata_are_one_release_and_each_names_it(folder, neighbors):
     saved = json.loads(found["B"].to_json())
     saved.pop("checksum")
     for claimed in (0.5 * charged, 1.5 * charged):
-        saved["whole"]["budget"] = {"epsilon": claimed}
+        saved["whole"]["budget"] = {"notion": "pure", "epsilon": claimed}
         (folder / "model.json").write_text(json.dumps({**saved, "checksum": checksum(saved)}))
         assert run("verify", "model.json")[0] == 2
 

@@ -34,7 +34,6 @@ SITES = {
         "as_matrix": (1, ()),
         "as_numbers": (3, ("form",)),
         "as_square": (1, ()),
-        "check_finite": (1, ("form",)),
         "_csr": (3, ("form",)),
         "_checked_rows": (2, ("form",)),
         "_check_offsets": (1, ("form",)),

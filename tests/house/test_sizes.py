@@ -10,7 +10,6 @@ PATTERNS = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py"
 LONGER = {
     "approval.py::approval_of_matrix",
     "choose.py::release_tuned",
-    "consistency.py::_contradictions",
     "equations.py::solve",
     "fit.py::fit_strata",
     "plan.py::plan",

@@ -52,7 +52,7 @@ OF_THE_NORM = (
     r"\.seals\.(hessian|gradient_cov|gradient)(\.\w+)*",
 )
 FIT = (SEALED, *OF_THE_NORM)
-REPORT = (SEALED, *(rf"\.result{pattern}" for pattern in FIT))
+REPORT = (SEALED, *(rf"\.fit{pattern}" for pattern in FIT))
 # Of one candidate chosen; the choice itself is private as well.
 TUNING = (
     SEALED,

@@ -258,7 +258,7 @@ def test_the_noise_of_the_parameters_is_never_more_than_the_strong_convexity_let
 @pytest.mark.parametrize(
     "damage",
     [
-        {"row_norm": 1e160},
+        {"rows": dpci.rows.Ball(1e160)},
         {"hessian": [[1.0, 1e154], [1e154, -1e154]]},
         {"hessian": [[1e300, 0.0], [0.0, -1e300]], "l2_strength": 1.7e308},
         {"gradient_cov": [[1e308, 1e308], [1e308, 1e308]]},

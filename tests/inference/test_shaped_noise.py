@@ -11,8 +11,8 @@ from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
 from dpci.inference.targets.coefficients import parameter_estimates
-from dpci.released.consistency import check_consistent
 from dpci.released.model import record_of
+from dpci.released.saved import check_consistent
 from dpci.rows import Blocks
 
 ROWS = Blocks([1.0], groups=[([1, 2, 3], 1.0), ([4, 5], 0.5)])
@@ -146,10 +146,14 @@ def test_a_radius_shows_slack_where_the_error_leaves_room():
 
 def test_contradictions_of_saved_fits_are_found(result):
     record = record_of(result)
-    for change in ({"blocks": None}, {"mechanism": "output"}, {"calibration": "paper"}, {"notion": "approx"}):
-        budget = {"budget": {"epsilon": 1.0, "delta": 1e-6}} if "notion" in change else {}
+    for change in (
+        {"rows": dpci.rows.Ball(ROWS.norm)},
+        {"mechanism": "output"},
+        {"calibration": "paper"},
+        {"budget": dpci.ApproxDP(1.0, 1e-6)},
+    ):
         with pytest.raises(dpci.InvalidInput):
-            check_consistent(dataclasses.replace(record, **change, **budget), selected=False)
+            check_consistent(dataclasses.replace(record, **change), selected=False)
 
 
 def test_gaussian_noise_is_in_the_metric_of_the_rows():
@@ -165,7 +169,7 @@ def test_gaussian_noise_is_in_the_metric_of_the_rows():
     again = dpci.PrivateFit.from_json(result.to_json())
     np.testing.assert_array_equal(again.conf_int().lower, result.conf_int().lower)
     with pytest.raises(dpci.errors.InvalidInput, match="noise_law"):
-        check_consistent(dataclasses.replace(record, blocks=None), selected=False)
+        check_consistent(dataclasses.replace(record, rows=dpci.rows.Ball(ROWS.norm)), selected=False)
     # What was claimed is what the noise gives; with the noise of a ball of norm R it would be much less.
     assert 0.99 * budget.delta < result.guarantee.delta(1.0) <= budget.delta
     # The joint test and the intervals know one law.

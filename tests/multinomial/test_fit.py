@@ -10,6 +10,7 @@ import statsmodels.api as sm
 from scipy import optimize
 
 import dpci
+from dpci.base.codec import plain_fields
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from dpci.released.whole import Whole
 from support.extreme import attempt_several
@@ -139,7 +140,7 @@ def test_damaged_files_are_refused(fitted):
     ):
         values = {**saved, **damage}
         del values["checksum"]
-        from dpci.released.rules import checksum  # noqa: PLC0415  # what a forger can compute
+        from dpci.base.codec import checksum  # noqa: PLC0415  # what a forger can compute
 
         values["checksum"] = checksum(values)
         with pytest.raises(InvalidInput):
@@ -149,7 +150,7 @@ def test_damaged_files_are_refused(fitted):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"whole": Whole("disjoint_groups", 2, "replace_one", BUDGET).to_dict()}, "part of another release"),
+        ({"whole": plain_fields(Whole("disjoint_groups", 2, "replace_one", BUDGET))}, "part of another release"),
         ({"projection": "floor"}, "projection"),
         ({"projection": "cautious"}, "projection"),
         ("report", "steps must be those of a fit"),

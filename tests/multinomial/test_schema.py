@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dpci
+from dpci.base.codec import checksum
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
-from dpci.released.rules import checksum
 from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
 
 N = 2000
@@ -164,7 +164,7 @@ def test_a_file_must_agree_with_its_schema(fitted, damage):
     elif damage == "names":
         saved["fit"]["names"][0] = "bus|tram:pay"
     else:
-        saved["fit"]["row_norm"] = 2.0
+        saved["fit"]["rows"] = {"norm": 2.0}
     saved["fit"]["table"]["digest"] = Schema.from_dict(described).digest
     for part in (saved["fit"], saved):
         part.pop("checksum")

@@ -8,9 +8,9 @@ import pytest
 
 import dpci
 from dpci import regression
+from dpci.base.codec import checksum
 from dpci.cli.main import main
 from dpci.regression import Regression
-from dpci.released.rules import checksum
 from dpci.schema import NumericColumn, NumericTarget, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
@@ -263,7 +263,7 @@ def test_files_say_whose_privacy_they_protect_and_damage_is_refused():
             regression.MomentMatrix.from_json(json.dumps({**changed, "checksum": checksum(changed)}))
     fit = json.loads(released().fit().to_json())
     fit.pop("checksum")
-    changed = {**fit, "covariance": "classical"}
+    changed = {**fit, "model": {**fit["model"], "covariance": "classical"}}
     with pytest.raises(dpci.InvalidInput, match="robust"):
         regression.LinearFit.from_json(json.dumps({**changed, "checksum": checksum(changed)}))
 

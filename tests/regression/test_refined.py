@@ -11,8 +11,8 @@ from scipy import special
 
 import dpci
 from dpci import _core, regression
+from dpci.base.codec import checksum
 from dpci.regression import equations
-from dpci.released.rules import checksum
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning"),
@@ -344,7 +344,7 @@ def test_other_regressions_and_files_are_as_before():
     saved["steps"], saved["seals"] = saved["steps"][:2], saved["seals"][:2]
     # A file spends its whole budget.
     spent = sum(step["cost"] for step in saved["steps"]) + sum(seal["cost"]["rho"] for seal in saved["seals"])
-    saved["budget"] = {"rho": spent}
+    saved["budget"] = {"notion": "zcdp", "rho": spent}
     bare = regression.MomentMatrix.from_json(json.dumps({**saved, "checksum": checksum(saved)}))
     np.testing.assert_array_equal(bare.fit(features=["x0"]).params, other.params)
     assert not np.array_equal(bare.fit().params, matrix.fit().params)
@@ -370,7 +370,8 @@ def test_other_regressions_and_files_are_as_before():
 def test_forged_files_are_refused(field, value, message):
     saved = json.loads(released().to_json())
     del saved["checksum"]
-    saved["refined"][0][field] = value
+    refined = saved["refined"][0]
+    (refined["regression"] if field == "features" else refined)[field] = value
     with pytest.raises(dpci.InvalidInput, match=message):
         regression.MomentMatrix.from_json(json.dumps({**saved, "checksum": checksum(saved)}))
 

@@ -7,8 +7,8 @@ import pytest
 
 import dpci
 from dpci import regression
+from dpci.base.codec import checksum
 from dpci.regression import Regression
-from dpci.released.rules import checksum
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 

@@ -120,7 +120,7 @@ def test_rows_that_blocks_bound_need_less_noise_and_groups_are_one_block():
     expected = np.linalg.lstsq(np.column_stack([rows, np.ones(N)]), Y, rcond=None)[0]
     np.testing.assert_allclose(exact.params, expected, atol=1e-4)
     saved = json.loads(exact.to_json())
-    assert json.loads(saved["release"])["blocks"] == domain.to_dict()
+    assert saved["release"]["rows"] == domain.to_dict()
     beyond = rows.copy()
     beyond[7] = [0, 0, 0, 0.8, 0.8]
     with pytest.raises(dpci.DpciError, match="row 7"):

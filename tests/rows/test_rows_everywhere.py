@@ -140,7 +140,7 @@ def test_files_hold_every_field_of_one_version():
     saved = json.loads(dpci.fit(X, Y, **FIT).to_json())
     with pytest.raises(InvalidInput, match="schema_version=1, got schema_version=2"):
         dpci.PrivateFit.from_json(rewritten({**saved, "schema_version": 2}))
-    for name in ("blocks", "persons", "weights", "table", "paid", "whole"):
+    for name in ("rows", "persons", "weights", "table", "paid", "whole"):
         with pytest.raises(InvalidInput, match=f"none called '{name}'"):
             dpci.PrivateFit.from_json(rewritten({key: value for key, value in saved.items() if key != name}))
 
@@ -148,10 +148,10 @@ def test_files_hold_every_field_of_one_version():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"row_norm": 2.0}, r"row_norm must be that of the blocks, 1.118.*, got row_norm=2.0"),
-        ({"blocks": Blocks([1.25**0.5]).to_dict()}, "blocks must bound 3 columns, got blocks of 1 column"),
-        ({"blocks": {"bounds": [1.0]}}, "blocks must have the fields"),
-        ({"blocks": 1.0}, "blocks must have the fields"),
+        ({"rows": {"norm": 2.0, "bounds": [1.0]}}, "rows must have the fields norm and no other"),
+        ({"rows": Blocks([1.25**0.5]).to_dict()}, "blocks must bound 3 columns, got blocks of 1 column"),
+        ({"rows": {"bounds": [1.0]}}, "blocks must have the fields"),
+        ({"rows": 1.0}, "blocks must have the fields"),
     ],
 )
 def test_files_that_contradict_themselves(change, message):

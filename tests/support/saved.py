@@ -2,7 +2,7 @@
 
 import json
 
-from dpci.released.rules import checksum
+from dpci.base.codec import checksum
 
 
 def rewritten(values):

@@ -135,7 +135,7 @@ def test_saved_and_pickled(number):
         (lambda v: v["privacy"]["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
         (lambda v: v["privacy"]["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
         (lambda v: v["privacy"]["budget"].update(epsilon=math.nan), "epsilon must be finite"),
-        (lambda v: v["fit"].update(row_norm=-1.0), "row_norm must be finite"),
+        (lambda v: v["fit"].update(rows={"norm": -1.0}), "norm must be finite"),
     ],
 )
 def test_damaged_files_are_refused(change, message):

@@ -15,6 +15,7 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_bu
 from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
+from dpci.rows import RowDomain
 from dpci.unit import Persons
 
 __all__ = ["Guarantee"]
@@ -22,7 +23,7 @@ __all__ = ["Guarantee"]
 GUARANTEE_FACTS = (
     "mechanism",
     "calibration",
-    "row_norm",
+    "rows",
     "intercept_scale",
     "l2_strength",
     "neighbors",
@@ -120,7 +121,7 @@ def guarantee_of(
     calibration: str,
     divisor: float,
     n_params: int,
-    row_norm: float,
+    rows: RowDomain,
     intercept_scale: float | None,
     l2_strength: float,
     neighbors: str,
@@ -131,8 +132,8 @@ def guarantee_of(
 ) -> Guarantee:
     """Return the guarantee of a fit from its steps, seals and public facts.
 
-    ``divisor`` divides the sums over the records, ``row_norm`` bounds the rows without intercept, ``slope_bound`` and
-    ``curvature_bound`` the loss on the domain.
+    ``divisor`` divides the sums over the records, ``rows`` is the domain of the rows without intercept, and
+    ``slope_bound`` and ``curvature_bound`` are those of the loss on the domain.
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
@@ -152,11 +153,11 @@ def guarantee_of(
     coefficients = next(step for step in steps if step.step == "coefficients")
     longest = coefficients.sensitivity
     # In the metric of blocks no row is longer than 1.
-    norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(row_norm, intercept_scale or 0.0)
+    norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(rows.norm, intercept_scale or 0.0)
     steepest = slope_bound * norm
     profile = _core.ObjectiveProfile(
         n_samples=divisor,
-        row_norm=row_norm,
+        row_norm=rows.norm,
         intercept=intercept_scale,
         curvature_bound=curvature_bound,
         l2_strength=l2_strength,

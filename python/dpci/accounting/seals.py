@@ -1,16 +1,29 @@
 """How released numbers were sealed: their lattice, the integer noise on it, and what that cost; all public."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from math import frexp, isclose, sqrt
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from dpci import _core
+from dpci.base.codec import Positive, from_fields, plain_fields
+from dpci.base.validation import check_positive
+from dpci.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dpci.accounting.steps import Step
 
 FAILURE_PROBABILITY = 2.0**-960
 """Bound on the probability that any draw of noise in a release is beyond the range that the seal covers: an error."""
+
+
+_UNITS = (("epsilon",), ("rho",), ("epsilon", "delta"))
+
+
+def _check_cost(name: str, value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or tuple(value) not in _UNITS:
+        raise InvalidInput(f"{name} must have one of the parameters {_UNITS}, got {name}={value!r}")
+    return {unit: check_positive(f"{name}.{unit}", cost) for unit, cost in value.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +49,46 @@ class Seal:
         Its part of the budget: epsilon, rho, or epsilon and delta.
     """
 
-    release: str
-    noise: str
-    lattice: float
+    release: Literal[
+        "params",
+        "hessian",
+        "gradient_cov",
+        "gradient",
+        "polynomial",
+        "the histogram",
+        "score",
+        "moment_matrix",
+        "residual_moments",
+        "residual_levels",
+        "residual_gradient",
+    ]
+    noise: Literal["discrete_laplace", "discrete_gaussian"]
+    lattice: Positive
     scale: int
-    distance: float
-    std_dev: float
-    cost: dict[str, float]
+    distance: Positive
+    std_dev: Positive
+    cost: Annotated[dict[str, float], _check_cost]
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> "Seal":
-        """Build a seal from :meth:`to_dict`."""
-        return cls(*(values[part.name] for part in fields(cls)))
+    def from_dict(cls, values: object) -> "Seal":
+        """Return the seal that a file holds.
+
+        Raises
+        ------
+        InvalidInput
+            For anything that no seal is.
+        """
+        seal: Seal = from_fields(cls, "a seal", values)
+        if frexp(seal.lattice)[0] != 0.5:
+            raise InvalidInput(f"lattice must be a power of two, got {seal.lattice!r}")
+        width = seal.scale * seal.lattice * (sqrt(2.0) if seal.noise == "discrete_laplace" else 1.0)
+        if not isclose(seal.std_dev, width, rel_tol=1e-9):
+            raise InvalidInput(f"std_dev must be that of the noise, {width!r}, got {seal.std_dev!r}")
+        return seal
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the seal as plain values."""
-        return {part.name: getattr(self, part.name) for part in fields(self)} | {"cost": dict(self.cost)}
+        """Return the seal as a file holds it."""
+        return plain_fields(self) | {"cost": dict(self.cost)}
 
 
 def seals_from(seals: Iterable[_core.Seal]) -> tuple[Seal, ...]:

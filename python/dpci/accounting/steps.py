@@ -1,10 +1,29 @@
 """One step of a release: its noise, its cost and the constants behind it; public numbers only."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from dpci import _core
+from dpci.base.codec import NotNegative, Positive, plain_fields
+
+Name = Literal[
+    "coefficients",
+    "hessian",
+    "gradient_cov",
+    "moments",
+    "report_gradient",
+    "report_hessian",
+    "moment_matrix",
+    "residual_moments",
+    "residual_levels",
+    "residual_gradient",
+    "polynomial",
+    "histogram",
+]
+Noise = Literal[
+    "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "none"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +47,16 @@ class Step:
         Sensitivity to which the noise was calibrated, in the norm of its family.
     """
 
-    step: str
-    noise: str
-    cost: float
-    scale: float
-    hessian_scale: float | None
-    sensitivity: float
-
-    @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> "Step":
-        """Build a step from :meth:`to_dict`."""
-        return cls(*(values[part.name] for part in fields(cls)))
+    step: Name
+    noise: Noise
+    cost: Positive
+    scale: NotNegative
+    hessian_scale: Positive | None
+    sensitivity: NotNegative
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the step as plain values."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        """Return the step as a file holds it."""
+        return plain_fields(self)
 
 
 def steps_from(steps: Iterable[_core.Step | Step]) -> tuple[Step, ...]:

@@ -12,8 +12,8 @@ from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
 from dpci.released.facts import CHOSEN, conditions
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
-from dpci.released.record import FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.schema.columns import NumericColumn
@@ -53,7 +53,7 @@ def approval_of_fit(result: Inference) -> Statement:
 
 def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Statement:
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
-    budget, digest = record.total_budget(), record.digest
+    budget, digest = record.budget, record.digest
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
     matrices = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
     return Statement(

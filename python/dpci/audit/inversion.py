@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import broken, check_not_negative, check_positive
+from dpci.base.validation import broken, check_finite, check_not_negative, check_positive
 from dpci.base.warn import warn
-from dpci.data.arrays import Table, as_matrix, as_vector, check_finite
+from dpci.data.arrays import Table, as_matrix, as_vector
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.shown.document import NOT_PRIVATE, Document, Facts
 from dpci.shown.text import as_text

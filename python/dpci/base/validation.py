@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
 
@@ -105,6 +106,16 @@ def check_reals(name: str, value: object, length: int) -> tuple[float, ...]:
     if len(entries) != length or any(isinstance(entry, list | tuple | np.ndarray) for entry in entries):
         raise broken(name, f"a sequence of {length} numbers", value)
     return tuple(check_real(f"{name}[{i}]", entry) for i, entry in enumerate(entries))
+
+
+def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the array, or raise naming its first entry that is NaN or infinite."""
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        place = f" at index {at if len(at) > 1 else at[0]}" if at else ""
+        raise InvalidInput(f"{name} must be finite, got {values[at]}{place}")
+    return values
 
 
 def _integer(name: str, value: object) -> int:

@@ -59,17 +59,16 @@ class Choices(DerivedFacts):
         """Public bounds of real targets; None: two classes."""
         return self.core_loss.target_bounds
 
-    def result(self, method: Method, params: NDArray[np.float64], rows: Rows, **facts: Any) -> BaselineFit:  # noqa: ANN401
+    def result(self, method: Method, params: NDArray[np.float64], rows: Rows, /, **facts: Any) -> BaselineFit:  # noqa: ANN401
         """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
         defaults: dict[str, Any] = {
             "n_samples": rows.n_records,
             "radius": None,
-            "row_norm": None,
+            "rows": None,
             "on_violation": None,
             "n_cells": None,
             "calibration": None,
             "neighbors": None,
-            "notion": None,
             "budget": None,
             "steps": (),
             "seals": (),
@@ -119,8 +118,7 @@ class PrivateChoices(Choices):
         return {
             "n_samples": self.public_n(n_samples),
             "neighbors": self.neighbors,
-            "notion": self.budget.notion,
-            "budget": self.budget.parameters(),
+            "budget": self.budget,
             "steps": steps_from(release["steps"]),
             "seals": seals_from(release["seals"]),
             "private": release["private"],

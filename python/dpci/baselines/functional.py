@@ -175,7 +175,7 @@ def functional_mechanism(
             released["params"],
             rows,
             l2_strength=l2_strength,
-            row_norm=choices.row_norm,
+            rows=choices.rows,
             on_violation=choices.on_violation,
             calibration=calibration,
             **choices.released(released, rows.n_records),

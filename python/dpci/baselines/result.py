@@ -46,7 +46,7 @@ class BaselineFit(Released[BaselineRecord]):
     @property
     def budget(self) -> Budget | None:
         """Budget that was spent; None for a model that is not private."""
-        return self._record.total_budget()
+        return self._record.budget
 
     @property
     def spent(self) -> Budget | None:
@@ -57,7 +57,7 @@ class BaselineFit(Released[BaselineRecord]):
     def privacy(self) -> dict[str, Any]:
         """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
         record = self._record
-        budget = None if record.budget is None else dict(record.budget)
+        budget = None if record.budget is None else record.budget.parameters()
         return {
             "private": record.private,
             "classes_inferred": record.classes_inferred,

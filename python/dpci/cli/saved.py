@@ -8,29 +8,26 @@ from typing import Final, TypeAlias
 from dpci.base.reading import open_at_once
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
-from dpci.multinomial import record as multinomial_record
+from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit
-from dpci.per_instance import record as report_record
-from dpci.regression import record as matrix_record
-from dpci.regression import result as regression_result
+from dpci.per_instance.record import ReportRecord
 from dpci.regression.matrix import MomentMatrix, whole_regression
-from dpci.regression.result import LinearFit
-from dpci.strata import result as strata_result
+from dpci.regression.record import MomentRecord
+from dpci.regression.result import LinearFit, RegressionRecord
+from dpci.strata.result import SCHEMA as STRATA
 from dpci.strata.result import StrataFit
-from dpci.tuning import result as tuning_result
+from dpci.tuning.result import SCHEMA as TUNING
 from dpci.tuning.result import TuneResult
 
-Saved: TypeAlias = (
-    PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | report_record.ReportRecord
-)
+Saved: TypeAlias = PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | ReportRecord
 
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
-    tuning_result.SCHEMA: TuneResult.from_json,
-    regression_result.SCHEMA: LinearFit.from_json,
-    matrix_record.SCHEMA: MomentMatrix.from_json,
-    strata_result.SCHEMA: StrataFit.from_json,
-    multinomial_record.SCHEMA: MultinomialFit.from_json,
-    report_record.SCHEMA: report_record.ReportRecord.from_json,
+    TUNING: TuneResult.from_json,
+    RegressionRecord.KIND: LinearFit.from_json,
+    MomentRecord.KIND: MomentMatrix.from_json,
+    STRATA: StrataFit.from_json,
+    MultinomialRecord.KIND: MultinomialFit.from_json,
+    ReportRecord.KIND: ReportRecord.from_json,
 }
 # The matrices of about 5,000 parameters.
 _MOST: Final = 2**30
@@ -126,7 +123,7 @@ def read_model(path: Path) -> PrivateFit:
         MomentMatrix: "a moment matrix",
         MultinomialFit: "a multinomial fit",
         StrataFit: "the models of several strata (StrataFit in Python has each)",
-        report_record.ReportRecord: "a per-instance report",
+        ReportRecord: "a per-instance report",
     }[type(found)]
     msg = f"the file must hold a model of dpci fit or dpci tune, got {kind}: {str(path)!r}"
     raise InvalidInput(msg)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.validation import check_finite
 from dpci.data.frames import decoded, frame_matrix, is_frame
 from dpci.data.interchange import taken_over
 from dpci.errors import InvalidInput
@@ -235,16 +236,6 @@ def as_square(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidInput(f"{name} must be square, got shape {matrix.shape}")
     return check_finite(name, matrix)
-
-
-def check_finite(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the array, or raise naming its first entry that is NaN or infinite."""
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        at = tuple(int(i) for i in bad[0])
-        place = f" at index {at if len(at) > 1 else at[0]}" if at else ""
-        raise InvalidInput(f"{name} must be finite, got {values[at]}{place}")
-    return values
 
 
 def _is_sparse(table: object) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, matrix_noise
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
 _LEVEL = 0.95

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_real
-from dpci.data.arrays import as_numbers, check_finite
+from dpci.base.validation import check_finite, check_real
+from dpci.data.arrays import as_numbers
 from dpci.data.frames import is_frame
 from dpci.errors import InvalidInput
 

@@ -20,7 +20,7 @@ from dpci.inference.error_law import (
     strong_convexity,
 )
 from dpci.losses import describe
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 
 __all__ = [
     "TRUSTED_HIDING",

@@ -13,7 +13,7 @@ from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import from_declaration
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.rows import core_blocks
 
 _F64 = NDArray[np.float64]

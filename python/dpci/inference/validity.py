@@ -15,7 +15,7 @@ from scipy import special
 
 from dpci import _core
 from dpci.inference.error_law import NOISE_AWARE, matrix_noise, noise_blocks, strong_convexity
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 
 FALSE_RATE = 1e-3
 """Probability of intervals where the bound binds, at most, by the normal approximation on which the intervals rest."""

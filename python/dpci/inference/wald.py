@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from dpci.base.tables import ERROR_DIGITS, format_pvalue, number_format
-from dpci.data.arrays import as_numbers, check_finite
+from dpci.base.validation import check_finite
+from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes

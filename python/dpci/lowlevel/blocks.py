@@ -10,13 +10,14 @@ from dpci import _core
 from dpci.base.validation import (
     check_choice,
     check_count,
+    check_finite,
     check_fraction,
     check_positive,
     check_real,
     check_seed,
     check_threads,
 )
-from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector, check_finite
+from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import as_partitions

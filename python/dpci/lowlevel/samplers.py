@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import check_count, check_positive, check_seed
-from dpci.data.arrays import check_finite
+from dpci.base.validation import check_count, check_finite, check_positive, check_seed
 from dpci.errors import InvalidInput
 
 _F64: TypeAlias = NDArray[np.float64]

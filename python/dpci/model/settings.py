@@ -28,8 +28,8 @@ from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
 from dpci.model.tables import check_counts, check_schema, schema_classes
-from dpci.released.record import FitRecord
-from dpci.rows import Ball, Blocks, RowDomain, check_rows, core_rows, row_domain
+from dpci.released.fit_record import FitRecord
+from dpci.rows import Ball, RowDomain, check_rows, core_rows, row_domain
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
@@ -337,7 +337,7 @@ class Settings(DerivedFacts):
 
     def public_record(self, spec: _core.Spec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
-        kept = ("moments", "calibration", "radius", "row_norm", "on_violation", "neighbors")
+        kept = ("moments", "calibration", "radius", "rows", "on_violation", "neighbors", "budget", "weights")
         return {
             **{name: getattr(self, name) for name in kept},
             "l2_strength": spec.l2_strength,
@@ -345,12 +345,8 @@ class Settings(DerivedFacts):
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
             "persons": self.unit,
-            "weights": self.weights,
-            "blocks": self.rows if isinstance(self.rows, Blocks) else None,
             "mechanism": self.mechanism.name,
             "variant": self.mechanism.variant,
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,
-            "notion": self.budget.notion,
-            "budget": self.budget.parameters(),
         }

@@ -1,59 +1,41 @@
 """Record of a multinomial fit: the record of a fit of all its parameters, the classes, and their JSON form."""
 
-import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from dpci.base.codec import Form, Saved
+from dpci.base.validation import broken
 from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.multinomial.loss import check_declared
-from dpci.released.record import FitRecord
-from dpci.released.rules import read_saved, saved_text
-from dpci.released.saved import read_record
+from dpci.released.fit_record import FitRecord
+from dpci.released.saved import read_fit
 
-SCHEMA = "dpci.MultinomialFit"
-SCHEMA_VERSION = 1
-_WHAT = "a saved multinomial fit"
+
+def _check_loss(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise broken(name, "an object", value)
+    return check_declared(value, 1 + int(value["target_bounds"][1]))
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialRecord:
+class MultinomialRecord(Saved):
     """The record of a fit, whose parameters are those of the classes but the reference one after another."""
 
-    fit: FitRecord
-    classes: tuple[Label, ...]
+    KIND: ClassVar[str] = "dpci.MultinomialFit"
+    WHAT: ClassVar[str] = "a saved multinomial fit"
+
+    fit: Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values, {"loss": _check_loss}))]
+    classes: Annotated[tuple[Label, ...], Form(list, lambda _, labels: check_several_classes(labels))]
     """The public classes, the reference first."""
 
-    @property
-    def width(self) -> int:
-        """Number of parameters of one class."""
-        return len(self.fit.names) // (len(self.classes) - 1)
-
-    def to_json(self) -> str:
-        """Return the record as JSON; floats survive exactly."""
-        values: dict[str, Any] = {"classes": list(self.classes), "fit": json.loads(self.fit.to_json())}
-        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "MultinomialRecord":
-        """Rebuild a record from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not such a record, or of another schema version.
-        """
-        values = read_saved(text, what=_WHAT, schema=SCHEMA, version=SCHEMA_VERSION)
-        if set(values) != {"classes", "fit"}:
-            raise InvalidInput(f"{_WHAT} must have the fields 'classes' and 'fit' and no other, got {sorted(values)}")
-        classes = check_several_classes(values["classes"])
-        loss = {"loss": lambda _, value: check_declared(value, len(classes))}
-        record = cls(read_record(json.dumps(values["fit"]), rules=loss), classes)
-        fit = record.fit
+    def __post_init__(self) -> None:
+        fit, bounds = self.fit, [0.0, len(self.classes) - 1.0]
         of_table = None if fit.table is None else getattr(fit.table.target, "labels", None)
         reported = [step.step for step in fit.steps if step.step.startswith("report_")]
-        for broken, rule, got in (
+        for is_broken, rule, got in (
+            (fit.loss["target_bounds"] != bounds, f"the loss must be that of {len(self.classes)} classes", fit.loss),
             (fit.variant != "standard", "variant must be 'standard'", fit.variant),
             (fit.radius is not None, "radius must be None", fit.radius),
             (fit.calibration != "tight", "calibration must be 'tight'", fit.calibration),
@@ -67,12 +49,16 @@ class MultinomialRecord:
                 fit.whole,
             ),
             (bool(reported), "the steps must be those of a fit", ", ".join(reported)),
-            (of_table not in {None, classes}, f"classes must be those of the schema, {of_table!r}", classes),
-            (not _are_names(fit, classes), "names must be those of the classes", fit.names),
+            (of_table not in {None, self.classes}, f"classes must be those of the schema, {of_table!r}", self.classes),
+            (not _are_names(fit, self.classes), "names must be those of the classes", fit.names),
         ):
-            if broken:
-                raise InvalidInput(f"{rule} in {_WHAT}, got {got!r}")
-        return record
+            if is_broken:
+                raise InvalidInput(f"{rule} in {self.WHAT}, got {got!r}")
+
+    @property
+    def width(self) -> int:
+        """Number of parameters of one class."""
+        return len(self.fit.names) // (len(self.classes) - 1)
 
 
 def _are_names(fit: FitRecord, classes: tuple[Label, ...]) -> bool:

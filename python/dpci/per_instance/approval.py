@@ -13,8 +13,8 @@ from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.statement import Statement
 from dpci.model.result import PrivateFit
 from dpci.released.calibration import differences_of_steps, fit_spec
+from dpci.released.fit_record import FitRecord
 from dpci.released.lattice import Sealed, sealed_of_fit
-from dpci.released.record import FitRecord
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 

@@ -93,7 +93,7 @@ class Report(SavedReport):
         """
         n_threads = check_threads(n_threads)
         given = self.encoded(X, y, persons=persons, weights=weights)
-        delta = np.full(given.n_records, self._record.fit.budget["delta"])
+        delta = np.full(given.n_records, self._record.fit.budget.parameters()["delta"])
         if given.n_records == 0:
             return RecordLosses(np.empty(0), np.empty(0), np.empty(0), delta)
         eps1, eps2, eps3 = self._bounds.evaluate(given.for_core, n_threads=n_threads)

@@ -1,8 +1,7 @@
 """Record of one per-instance report: a fit, two more releases and public choices, and their JSON form."""
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,27 +9,22 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.steps import Step
 from dpci.approval.approvable import Approvable, statement_of
-from dpci.base.validation import check_choice, check_flag, check_not_negative, check_reals
-from dpci.data.arrays import check_finite
+from dpci.base.codec import NotNegative, Saved
+from dpci.base.validation import check_choice, check_finite, check_flag, check_not_negative, check_reals
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
-from dpci.released.record import FitRecord
-from dpci.released.rules import read_saved, saved_text
-from dpci.released.saved import read_record
+from dpci.released.saved import SavedFit
 from dpci.rows import core_rows
 from dpci.unit import core_unit
 
 if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
-SCHEMA = "dpci.PerInstanceReport"
-SCHEMA_VERSION = 1
 Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
 KINDS: tuple[Kind, ...] = ("data_dependent", "data_independent")
 BOUNDS: tuple[Bound, ...] = ("interpolated", "paper")
 _EXTRA_STEPS = ("report_gradient", "report_hessian")
-_FIELDS = ("kind", "shares", "simultaneous", "failure_probability", "bound", "gradient", "hessian")
 
 
 def check_shares(value: object) -> tuple[float, ...]:
@@ -51,16 +45,19 @@ _FIT = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReportRecord(Approvable):
+class ReportRecord(Approvable, Saved):
     """Everything that a :class:`~dpci.per_instance.Report` knows, but the code of a custom loss."""
 
-    fit: FitRecord
-    kind: str
-    shares: tuple[float, ...] | None
+    KIND: ClassVar[str] = "dpci.PerInstanceReport"
+    WHAT: ClassVar[str] = "a saved report"
+
+    fit: SavedFit
+    kind: Kind
+    shares: Annotated[tuple[float, ...], lambda _, shares: check_shares(shares)] | None
     """Shares of (coefficients, gradient, Hessian); None for a data-independent report."""
     simultaneous: bool
-    failure_probability: float
-    bound: str
+    failure_probability: NotNegative
+    bound: Bound
     gradient: NDArray[np.float64] | None
     """Released gradient of the sum objective, shape (k,); None for a data-independent report."""
     hessian: NDArray[np.float64] | None
@@ -107,7 +104,7 @@ class ReportRecord(Approvable):
             n_public=fit.n_samples,
             l2_strength=fit.l2_strength,
             std_dev=fit.noise_scale,
-            delta=fit.budget["delta"],
+            delta=fit.budget.parameters()["delta"],
             row_norm=core_rows(fit.rows),
             intercept=fit.intercept_scale,
             clip=fit.on_violation == "clip",
@@ -132,37 +129,6 @@ class ReportRecord(Approvable):
             simultaneous=self.simultaneous,
             bound=self.bound,
         )
-
-    @property
-    def digest(self) -> str:
-        """The hash of what the saved record says, which is its checksum."""
-        return str(json.loads(self.to_json())["checksum"])
-
-    def to_json(self) -> str:
-        """Return the record as JSON; floats survive exactly."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
-        for name in ("gradient", "hessian"):
-            values[name] = None if values[name] is None else values[name].tolist()
-        document = {"result": json.loads(self.fit.to_json()), **values}
-        return saved_text(document, schema=SCHEMA, version=SCHEMA_VERSION)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "ReportRecord":
-        """Rebuild a record from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not such a record, or of another schema version.
-        """
-        values = read_saved(text, what="a saved report", schema=SCHEMA, version=SCHEMA_VERSION)
-        try:
-            fit = read_record(json.dumps(values["result"]))
-            return cls(fit=fit, **{name: values[name] for name in _FIELDS})
-        except InvalidInput:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInput(f"a saved report must hold every field of its schema, got {error!r}") from error
 
     def _check_presence(self, name: str) -> None:
         if (getattr(self, name) is None) == self.data_dependent:

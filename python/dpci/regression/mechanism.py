@@ -30,7 +30,7 @@ from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.rows import Ball, Blocks, RowDomain
+from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
 
@@ -353,16 +353,14 @@ def record_of_release(
         target_middle=float(choices.targets.middle[-1]),
         target_half=float(choices.targets.half[-1]),
         target_weight=spec.target_weight,
-        row_norm=choices.domain.norm if isinstance(choices.domain, Ball) else None,
-        blocks=choices.domain if isinstance(choices.domain, Blocks) else None,
+        rows=choices.domain,
         table=choices.schema,
         n_samples=choices.public_n(n_samples),
         persons=choices.unit,
         weights=choices.weights,
         on_violation=choices.on_violation,
         neighbors=choices.neighbors,
-        notion=choices.budget.notion,
-        budget=choices.budget.parameters(),
+        budget=choices.budget,
         steps=steps_from(release["steps"]),
         seals=seals_from(release["seals"]),
         private=release["private"],

@@ -1,23 +1,22 @@
 """``LinearFit``: a linear regression from a released moment matrix, with intervals and tests."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.codec import Saved
 from dpci.base.tables import new_frame, printable
-from dpci.base.validation import check_choice, check_flag
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import SCALED, ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.units import TableUnits
-from dpci.regression.choices.model import PRIVATE, Model, check_ridge
+from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
 from dpci.regression.record import MomentRecord, ReleaseFacts
@@ -31,7 +30,6 @@ from dpci.regression.shown.show import (
     units_of,
 )
 from dpci.released.model import encoded_table
-from dpci.released.rules import check_names, check_text, read_saved, saved_text
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.schema.table import Schema, same_columns
@@ -48,8 +46,25 @@ __all__ = ["LinearFit"]
 
 _F64 = NDArray[np.float64]
 
-SCHEMA = "dpci.LinearFit"
-SCHEMA_VERSION = 1
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegressionRecord(Saved):
+    """A regression as it is saved: its release, and which one it is."""
+
+    KIND: ClassVar[str] = "dpci.LinearFit"
+    WHAT: ClassVar[str] = "a saved regression"
+
+    release: MomentRecord
+    model: Model
+
+    def __post_init__(self) -> None:
+        model, columns = self.model, {*self.release.columns, self.release.target}
+        once = len(set(model.features)) == len(model.features)
+        if not (once and {model.target, *model.features} <= columns and model.names):
+            raise InvalidInput(f"target and features must be columns of the release, each once, got {model}")
+        if model.target in model.features:
+            raise InvalidInput(f"features must be other columns than the target, got {model.features}")
+        check_covariance(self.release, model)
 
 
 class LinearFit(ReleaseFacts):
@@ -293,13 +308,12 @@ class LinearFit(ReleaseFacts):
 
     def to_json(self) -> str:
         """Return the regression and its release as JSON, which keeps floats exactly."""
-        values = {"release": self._record.to_json(), **asdict(self._model)}
-        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+        return RegressionRecord(release=self._record, model=self._model).to_json()
 
     @property
     def digest(self) -> str:
         """SHA-256 of the content of :meth:`to_json`. The paying ledger has that of the release, a moment matrix."""
-        return str(json.loads(self.to_json())["checksum"])
+        return RegressionRecord(release=self._record, model=self._model).digest
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "LinearFit":
@@ -310,24 +324,8 @@ class LinearFit(ReleaseFacts):
         InvalidInput
             If the text is not a saved regression, or of another schema version.
         """
-        values = read_saved(text, what="a saved regression", schema=SCHEMA, version=SCHEMA_VERSION)
-        try:
-            record = MomentRecord.from_json(check_text("release", values["release"]))
-            known = {*record.columns, record.target}
-            model = Model(
-                target=check_choice("target", values["target"], tuple(known)),
-                features=check_names("features", values["features"]),
-                fit_intercept=check_flag("fit_intercept", values["fit_intercept"]),
-                l2_strength=check_ridge("l2_strength", values["l2_strength"]),
-                covariance=check_choice("covariance", values["covariance"], ("classical", "robust")),
-            )
-        except KeyError as error:
-            raise InvalidInput(f"a saved regression must hold every field of its schema, got {error!r}") from error
-        once = len(set(model.features)) == len(model.features)
-        if not (once and set(model.features) <= known - {model.target} and model.names):
-            raise InvalidInput(f"features must be columns of the release, each once, got {model.features}")
-        check_covariance(record, model)
-        return cls(record, model, attempt(record, model))
+        saved = RegressionRecord.from_json(text)
+        return cls(saved.release, saved.model, attempt(saved.release, saved.model))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LinearFit.from_json, (self.to_json(),)

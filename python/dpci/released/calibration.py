@@ -12,7 +12,7 @@ from dpci.accounting.seals import Seal, seals_from
 from dpci.accounting.steps import Step, steps_from
 from dpci.budgets import budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.rows import core_rows
 from dpci.unit import core_unit
 
@@ -48,16 +48,16 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         loss=loss,
         l2_strength=record.l2_strength,
         radius=record.radius,
-        budget=core_budget(record.total_budget()),
-        mechanism=record.mechanism,  # type: ignore[arg-type]  # checked when it was read, as those below
-        noise=record.noise_law,  # type: ignore[arg-type]
-        variant=record.variant,  # type: ignore[arg-type]
+        budget=core_budget(record.budget),
+        mechanism=record.mechanism,
+        noise=record.noise_law,
+        variant=record.variant,
         project=record.project,
         split=_split(record),
-        moments=record.moments,  # type: ignore[arg-type]
+        moments=record.moments,
         projection="auto",
-        calibration=record.calibration,  # type: ignore[arg-type]
-        neighbors=record.neighbors,  # type: ignore[arg-type]
+        calibration=record.calibration,
+        neighbors=record.neighbors,
         **core_unit(record.persons, record.weights),
     )
 
@@ -153,7 +153,7 @@ def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Ite
 def _other_seal(seal: Seal, record: FitRecord) -> Iterator[str]:
     """Yield in which numbers the seal of a matrix of a fit is not that of its own distance and cost."""
     k = len(record.names)
-    cost = core_budget(budget_from_parameters(record.notion, seal.cost))
+    cost = core_budget(budget_from_parameters(record.budget.notion, seal.cost))
     other = _core.Seal(dim=k * (k + 1) // 2, distance=seal.distance, budget=cost)
     numbers = {each: (float(getattr(seal, each)), float(getattr(other, each))) for each in _OF_SEAL}
     yield from differences({f"{each} of the seal of {seal.release!r}": pair for each, pair in numbers.items()})

@@ -11,8 +11,8 @@ from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import seal_cost, seal_facts
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.data.labels import CLASSES_READ_OFF
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import Released
-from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks
 
 # A regression from a moment matrix has its formula, loss and λ after the release, at no cost.
@@ -55,18 +55,18 @@ class FitFacts(Released[FitRecord]):
     @property
     def budget(self) -> Budget:
         """The budget that was asked for."""
-        return self._record.total_budget()
+        return self._record.budget
 
     @property
     def spent(self) -> Budget:
         """Budget that the steps spent together, in the notion of the budget; never more than the budget."""
         record = self._record
         total = self.budget
-        if record.notion == "approx":
+        if record.budget.notion == "approx":
             return total
-        name, whole = next(iter(record.budget.items()))
+        name, whole = next(iter(record.budget.parameters().items()))
         cost = sum(step.cost for step in record.steps) + seal_cost(record.seals, record.steps).get(name, 0.0)
-        return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.notion, {name: cost})
+        return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(record.budget.notion, {name: cost})
 
     @property
     def rows(self) -> Ball | Blocks:
@@ -87,8 +87,8 @@ class FitFacts(Released[FitRecord]):
             "classes_inferred": record.classes_inferred,
             "relation": record.neighbors,
             "unit": "row" if record.persons is None else "person",
-            "notion": record.notion,
-            "budget": dict(record.budget),
+            "notion": record.budget.notion,
+            "budget": record.budget.parameters(),
             "spent": self.spent.parameters(),
             "cost_unit": record.cost_unit,
             "steps": [step.to_dict() for step in record.steps],
@@ -113,7 +113,7 @@ class FitFacts(Released[FitRecord]):
 def guarantee_of_record(record: FitRecord) -> Guarantee:
     """Return the guarantee of all steps and seals of a fit together."""
     facts = {name: getattr(record, name) for name in GUARANTEE_FACTS}
-    n_params, budget = len(record.names), record.total_budget()
+    n_params, budget = len(record.names), record.budget
     return guarantee_of(budget, record.steps, record.seals, divisor=record.divisor, n_params=n_params, **facts)
 
 

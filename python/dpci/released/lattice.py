@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.seals import Seal
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 
 _F64 = NDArray[np.float64]
 _EPSILON = float(np.finfo(float).eps)

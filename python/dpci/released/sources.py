@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dpci.data.labels import Classes
 from dpci.losses import SEVERAL
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, class_labels
 from dpci.schema.formula import formula_text

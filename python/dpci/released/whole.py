@@ -1,12 +1,12 @@
 """The release that a fit is a part of, which paid for all of its parts together."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Literal
 
-from dpci.base.validation import check_choice, check_count, check_positive
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP, budget_from_parameters, for_changes, times
+from dpci.base.validation import check_positive
+from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, for_changes, times
 from dpci.errors import InvalidInput
+from dpci.released.record import SavedBudget
 
 _NAMES = {
     "strata": "all {parts} strata of the table",
@@ -22,23 +22,32 @@ _ONLY = {
 }
 _WITH_MORE = {"counted_strata", "tuning"}
 """Releases of which a part of the budget paid for something else than their parts."""
-_FIELDS = {"kind", "parts", "neighbors", "notion", "budget"}
+
+
+def _check_numbers(name: str, value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or not value or not set(value) <= {"epsilon", "delta", "rho"}:
+        raise InvalidInput(f"{name} must have numbers of a budget, got {name}={value!r}")
+    return {key: check_positive(f"{name}.{key}", number) for key, number in value.items()}
 
 
 @dataclass(frozen=True)
 class Whole:
     """Public values of a release that is more than one fit: the parts share one payment."""
 
-    kind: str
+    kind: Literal["strata", "counted_strata", "groups", "disjoint_groups", "tuning"]
     """"strata", "counted_strata", "groups", "disjoint_groups" or "tuning"."""
     parts: int
     """Strata, groups or candidates."""
-    neighbors: str
+    neighbors: Neighbors
     """The relation by which all parts together were charged."""
-    budget: Budget
+    budget: SavedBudget
     """Budget that all parts together were charged."""
-    besides: Mapping[str, float] | None = None
+    besides: Annotated[dict[str, float], _check_numbers] | None = None
     """Spends of counts or of a choice besides the parts, by the names of a budget's numbers; None for other kinds."""
+
+    def __post_init__(self) -> None:
+        if (self.besides is not None) != (self.kind in _WITH_MORE):
+            raise InvalidInput(f"besides must be given for {' and '.join(sorted(_WITH_MORE))} alone, got {self}")
 
     @property
     def of_strata(self) -> bool:
@@ -68,45 +77,6 @@ class Whole:
         if self.of_strata:
             return cost_of_strata(part, self.neighbors)
         return times(part, self.parts) if self.kind == "groups" else part
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as a record keeps them."""
-        return {
-            "kind": self.kind,
-            "parts": self.parts,
-            "neighbors": self.neighbors,
-            "notion": self.budget.notion,
-            "budget": self.budget.parameters(),
-            **({} if self.besides is None else {"besides": dict(self.besides)}),
-        }
-
-    @classmethod
-    def from_dict(cls, value: Any) -> "Whole":  # noqa: ANN401  # a file can hold anything
-        """Return what a record keeps.
-
-        Raises
-        ------
-        InvalidInput
-            For anything else.
-        """
-        has_more = isinstance(value, dict) and value.get("kind") in _WITH_MORE
-        expected = _FIELDS | ({"besides"} if has_more else set())
-        if not isinstance(value, dict) or set(value) != expected:
-            raise InvalidInput(f"whole must have the fields {sorted(expected)} and no other, got whole={value!r}")
-        return cls(
-            check_choice("whole.kind", value["kind"], tuple(_NAMES)),
-            check_count("whole.parts", value["parts"]),
-            check_choice("whole.neighbors", value["neighbors"], ("replace_one", "add_remove")),
-            budget_from_parameters(value["notion"], value["budget"]),
-            _numbers(value["besides"]) if has_more else None,
-        )
-
-
-def _numbers(value: object) -> dict[str, float]:
-    """Return what was spent besides the parts, as a file holds it."""
-    if not isinstance(value, dict) or not value or not set(value) <= {"epsilon", "delta", "rho"}:
-        raise InvalidInput(f"whole.besides must have numbers of a budget, got {value!r}")
-    return {name: check_positive(f"whole.besides.{name}", number) for name, number in value.items()}
 
 
 def cost_of_strata(budget: Budget, neighbors: str) -> Budget:

@@ -21,8 +21,8 @@ from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.inference.targets.unregularised import TARGETS, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
-from dpci.released.record import FitRecord
 from dpci.released.sources import shown_classes
 from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded

@@ -9,7 +9,7 @@ from dpci.approval.noise import lattice_of_fits, noise_of_fits
 from dpci.approval.of_fit import STRATA_PROOF, strata_covers
 from dpci.approval.schema import Strata
 from dpci.approval.statement import Statement
-from dpci.budgets import Budget
+from dpci.budgets import Budget, Neighbors
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.sources import PublicValue
@@ -23,7 +23,7 @@ def approval_of_strata(
     digest: str,
     *,
     by: str,
-    neighbors: str,
+    neighbors: Neighbors,
     charged: Budget,
     counted: CountNoise | None,
     refusal: str | None,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.budgets import ApproxDP, Budget, PureDP, budget_from_parameters, core_budget, split_budget
+from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, budget_from_parameters, core_budget, split_budget
 from dpci.released.whole import Whole
 
 _SEED_BITS = 2**64 - 1
@@ -45,7 +45,7 @@ def split_off_counts(budget: Budget, share: float) -> tuple[Budget, Budget]:
     return remaining, counts
 
 
-def whole_of(parts: int, neighbors: str, charged: Budget, counted: CountNoise | None) -> Whole:
+def whole_of(parts: int, neighbors: Neighbors, charged: Budget, counted: CountNoise | None) -> Whole:
     """Return the release of all strata, of which each model says that it is a part."""
     if counted is None:
         return Whole("strata", parts, neighbors, charged)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpci.approval.approvable import Approvable
+from dpci.base.codec import check_text, read_saved, saved_text
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
@@ -15,7 +16,7 @@ from dpci.base.tables import (
     number_format,
 )
 from dpci.base.validation import check_choice, check_fraction
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import Budget, Neighbors, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
@@ -23,7 +24,6 @@ from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
-from dpci.released.rules import check_text, read_saved, saved_text
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
@@ -69,7 +69,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         *,
         by: str,
         budget: Budget,
-        neighbors: str,
+        neighbors: Neighbors,
         charged: Budget,
         fits: Mapping[str, PrivateFit],
         counted: CountNoise | None = None,

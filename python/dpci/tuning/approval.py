@@ -10,9 +10,9 @@ from dpci.accounting.steps import steps_from
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.approval.statement import Statement, steps_text
-from dpci.budgets import Budget
+from dpci.budgets import Budget, budget_from_parameters
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.shown.document import Code, names
 from dpci.tuning.candidates import params_text
@@ -65,7 +65,7 @@ def approval_of_tuning(
     spent = [f"the choice among {choice.n_candidates} candidates {choice.budget}"]
     if again:
         steps = steps_text(record.steps, record.cost_unit, record.seals).replace("; ", ", ")
-        spent.append(f"the fit {record.total_budget()}: {steps}")
+        spent.append(f"the fit {record.budget}: {steps}")
     else:
         noise = finding_of_noise(record.version, lambda: _other_noise(record, choice))
         found = replace(found, findings=(noise, *found.findings[1:]))
@@ -95,12 +95,12 @@ def approval_of_tuning(
 def _other_noise(record: FitRecord, choice: Selection) -> str | None:
     """Return the first number in which the noise of a selected model is not that of its public choices, in words."""
     facts, differ = choice.facts, None
-    budget = facts["model_budget"]
-    notion = {("epsilon",): "pure", ("rho",): "zcdp"}.get(tuple(budget), "approx")
+    notion = {("epsilon",): "pure", ("rho",): "zcdp"}.get(tuple(facts["model_budget"]), "approx")
+    budget = budget_from_parameters(notion, facts["model_budget"])
     n_samples = facts["chunk_sizes"][choice.index] if choice.method == "chunks" else record.n_samples
     # The ball of a record is that in which its candidate was compared; the candidate need not have been fitted in it.
     for radius in (None, record.radius) if record.loss["slope_bound"] is not None else (record.radius,):
-        spec = fit_spec(replace(record, budget=budget, notion=notion, n_samples=n_samples, radius=radius))
+        spec = fit_spec(replace(record, budget=budget, n_samples=n_samples, radius=radius))
         plan = spec.plan()
         expected = (
             replace(step, cost=own.cost) for own, step in zip(record.steps, steps_from(plan["steps"]), strict=True)

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_facts
 from dpci.approval.approvable import Approvable
+from dpci.base.codec import read_saved, saved_text
 from dpci.base.tables import number_format
 from dpci.base.validation import broken
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.model.result import PrivateFit
-from dpci.multinomial import record as multinomial_record
+from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit, fit_of, page_of_classes, summary_of_classes
 from dpci.released.facts import conditions, constants
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import Released, record_of
-from dpci.released.record import FitRecord
-from dpci.released.rules import read_saved, saved_text
 from dpci.released.saved import read_record
 from dpci.report.summary import summary_of
 from dpci.report.view import View
@@ -60,7 +60,7 @@ class SelectedFit(Released[FitRecord]):
     @property
     def budget(self) -> Budget:
         """The budget of the tuning."""
-        return self._record.total_budget()
+        return self._record.budget
 
     @property
     def spent(self) -> Budget:
@@ -342,7 +342,7 @@ def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
     selection = None if saved is None else Selection.from_dict(saved, method=privacy["method"], notion=budget.notion)
     selected = values["model"] is not None
     text = json.dumps(values["model"] if selected else values["fit"])
-    is_several = not selected and values["fit"].get("schema") == multinomial_record.SCHEMA
+    is_several = not selected and values["fit"].get("schema") == MultinomialRecord.KIND
     reader: type[PrivateFit | MultinomialFit] = MultinomialFit if is_several else PrivateFit
     fit = SelectedFit(read_record(text, selected=True)) if selected else reader.from_json(text)
     parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
+from dpci.accounting.seals import Seal, seals_from
+from dpci.base.codec import Rule
 from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Loss, declaration, from_declaration
 from dpci.multinomial.loss import check_declared
-from dpci.released.rules import Rule, check_seals, one_of
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
 METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
@@ -117,8 +117,8 @@ def _check_budget(name: str, value: object) -> dict[str, float]:
     return {key: check_positive(f"{name}.{key}", number) for key, number in value.items()}
 
 
-def _check_seal(name: str, value: object) -> list[dict[str, Any]]:
-    return [seal.to_dict() for seal in check_seals(name, value)]
+def _check_noise(name: str, value: object) -> str:
+    return check_choice(name, value, ("gumbel", "laplace", "gaussian"))
 
 
 def _list_of(rule: Rule) -> Rule:
@@ -130,11 +130,12 @@ def _list_of(rule: Rule) -> Rule:
     return check
 
 
+_check_seal = _list_of(lambda _, seal: Seal.from_dict(seal).to_dict())
 _RULES: dict[str, Rule] = {
     "model_budget": _check_budget,
     "score_budget": _check_budget,
     "radii": _list_of(check_positive),
-    "score_noise": one_of("gumbel", "laplace", "gaussian"),
+    "score_noise": _check_noise,
     "score_scale": check_positive,
     "score_sensitivity": check_positive,
 }

@@ -8,13 +8,13 @@ import typer
 from dpci.approval.approvable import statement_of
 from dpci.approval.findings import DAMAGED, UNREAD, conclusion
 from dpci.approval.statement import verified
+from dpci.base.codec import DIFFERENT
 from dpci.base.tables import printable
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.commands.model import Model
 from dpci.cli.saved import read_saved_result
 from dpci.errors import DpciError
-from dpci.released.rules import DIFFERENT
 
 _EXAMPLES = """\
 dpci verify model.json

@@ -10,8 +10,8 @@ from scipy.special import expit
 from dpci.errors import InvalidInput
 from dpci.inference.targets.estimates import Estimates
 from dpci.losses import LOG_ODDS
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units
-from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 

@@ -10,8 +10,8 @@ from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Estimates
 from dpci.losses import response
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units
-from dpci.released.record import FitRecord
 
 _F64 = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import Table

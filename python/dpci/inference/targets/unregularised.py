@@ -10,7 +10,7 @@ from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw, is_likelihood, matrix_noise
 from dpci.losses import LOG_ODDS
-from dpci.released.record import FitRecord
+from dpci.released.fit_record import FitRecord
 
 _F64 = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import broken, check_real
-from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector, check_finite
+from dpci.base.validation import broken, check_finite, check_real
+from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.errors import InvalidInput

@@ -1,7 +1,7 @@
 """Which regression is asked for, and its regressors as combinations of the columns of the matrix."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ _F64 = NDArray[np.float64]
 INTERCEPT = "intercept"
 
 PRIVATE: Literal["private"] = "private"
+Covariance: TypeAlias = Literal["classical", "robust"]
 Ridge: TypeAlias = float | Literal["private"]
 
 
@@ -63,9 +64,9 @@ class Model:
     target: str
     features: tuple[str, ...]
     fit_intercept: bool
-    l2_strength: Ridge
+    l2_strength: Annotated[Ridge, check_ridge]
     """λ of the ridge, or "private": the smallest that lifts every direction above the noise."""
-    covariance: str
+    covariance: Covariance
 
     @property
     def centred(self) -> bool:
@@ -79,7 +80,12 @@ class Model:
 
 
 def whole_model(
-    columns: tuple[str, ...], target: str, *, fit_intercept: bool, l2_strength: Ridge, covariance: str = "classical"
+    columns: tuple[str, ...],
+    target: str,
+    *,
+    fit_intercept: bool,
+    l2_strength: Ridge,
+    covariance: Covariance = "classical",
 ) -> Model:
     """Return the regression of y on all columns."""
     return Model(

@@ -17,7 +17,6 @@ from dpci.regression.shown.noise import other_noise
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.lattice import Sealed
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
-from dpci.rows import Ball
 from dpci.shown.document import Code, Words, names
 
 _PROOF = "docs/proofs/linear_regression.md (Privacy)"
@@ -26,7 +25,7 @@ _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Statement:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     columns = (*record.features, *record.targets)
-    budget, planned = record.total_budget(), _planned(record)
+    budget, planned = record.budget, _planned(record)
     spent = steps_text(record.steps, release.privacy["cost_unit"], record.seals)
     clips = record.on_violation == "clip"
     return Statement(
@@ -172,8 +171,8 @@ def _intervals(record: MomentRecord) -> str:
 def _public(record: MomentRecord) -> Iterator[PublicValue]:
     """Yield what was chosen for the release."""
     if record.table is None:
-        if record.row_norm is not None or record.blocks is not None:
-            domain = record.blocks if record.row_norm is None else Ball(record.row_norm)
+        if record.rows is not None:
+            domain = record.rows
             yield PublicValue("rows", str(domain), "")
         else:
             places = zip(record.features, record.middle, record.scale, strict=False)

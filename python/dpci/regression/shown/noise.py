@@ -13,7 +13,7 @@ from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of
 from dpci.regression.record import MomentRecord
 from dpci.released.calibration import TOLERANCE, differences, differences_of_seals, differences_of_steps
-from dpci.rows import Ball, Blocks, RowDomain, core_rows
+from dpci.rows import Blocks, RowDomain, core_rows
 from dpci.unit import core_unit
 
 _F64 = NDArray[np.float64]
@@ -88,7 +88,7 @@ def _domain(record: MomentRecord) -> RowDomain | None:
     """Return the domain of the rows: with a schema its blocks; None where each column has bounds of its own."""
     if record.table is not None:
         return record.table.rows
-    return record.blocks if record.row_norm is None else Ball(record.row_norm)
+    return record.rows
 
 
 def _bounds(record: MomentRecord, domain: RowDomain) -> Bounds | None:
@@ -102,7 +102,7 @@ def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _
     rows = _domain(record)
     bounds = None if rows is None else _bounds(record, rows)
     return specified(
-        record.total_budget(),
+        record.budget,
         residuals,
         refined,
         n_samples=record.n_samples,
