@@ -15,11 +15,11 @@ from scipy.optimize import minimize_scalar
 
 import dpci
 from dpci import _core
+from dpci.base import codec
 from dpci.errors import InvalidInput, LedgerError
 from dpci.ledger import composition as _composition
 from dpci.ledger import store as _ledger_store
 from dpci.ledger.composition import Account, Reserve
-from dpci.released import rules
 
 
 def conversion(order, delta):
@@ -124,10 +124,10 @@ def test_names_that_no_file_can_have_are_refused():
 
 def test_saved_objects_are_of_one_version():
     read = {"what": "text", "schema": "s", "version": 2}
-    assert rules.read_saved(rules.saved_text({"a": 1}, schema="s", version=2), **read) == {"a": 1}
+    assert codec.read_saved(codec.saved_text({"a": 1}, schema="s", version=2), **read) == {"a": 1}
     for version in (1, 3, None, "2"):
         with pytest.raises(InvalidInput, match="must have schema_version=2"):
-            rules.read_saved(rules.saved_text({}, schema="s", version=version), **read)
+            codec.read_saved(codec.saved_text({}, schema="s", version=version), **read)
 
 
 def test_the_greatest_number_of_a_ledger():

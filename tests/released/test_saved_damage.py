@@ -96,7 +96,7 @@ def test_the_message_is_plain_and_layout_does_not_count():
 def test_a_damaged_part_of_a_document_is_found():
     read, text = saved("report")
     values = json.loads(text)
-    values["result"]["params"][0] += 1.0
+    values["fit"]["params"][0] += 1.0
     with pytest.raises(InvalidInput, match="a saved report must match its hash"):
         read.from_json(json.dumps(values))
     assert read.from_json(rewritten(values)).result.params[0] != read.from_json(text).result.params[0]

@@ -94,7 +94,11 @@ NOT_LEGAL = {
         r"loss must have the declaration of Squared\(target_bound=1.0\)",
     ),
     "a loss without bounds": ("squared", {"loss": {"name": "squared"}}, "loss must have slope_bound, got"),
-    "another budget": ("objective, pure", {"budget": {"rho": 1.0}}, "must hold every field .* epsilon, got"),
+    "another budget": (
+        "objective, pure",
+        {"budget": {"notion": "pure", "rho": 1.0}},
+        "must hold every field .* epsilon, got",
+    ),
     "no classes that were inferred": (
         "squared",
         {"classes_inferred": True},
