@@ -32,8 +32,9 @@ def run_cases(kind, first, count):
 
 def test_little_memory():
     found = run_cases("memory", 0, 12)
-    # It depends on the machine which allocation fails; one of which no error can be made aborts, which is rare.
-    aborted = found["endings"].pop("crash (-6)", 0)
+    # It depends on the machine which allocation fails; one of which no error can be made aborts, which is rare. Where
+    # it is one of the dynamic loader, which resolves symbols at their first call, the process ends with 127.
+    aborted = sum(found["endings"].pop(f"crash ({code})", 0) for code in (-6, 127))
     assert len(found["bad"]) == aborted <= 4
     assert set(found["endings"]) <= {"result", "MemoryError", "DpciError"}
     assert found["endings"]["result"] > 0
