@@ -286,8 +286,8 @@ class MomentNoiseWarning(DpciWarning):
     code
         ``"moment_noise"``, or ``"hidden_by_noise"`` of moment matrices.
     ratio
-        The noise over the smallest eigenvalue or the mean curvature, or the share of a variance that is open, as the
-        message states it; None of moment matrices.
+        The noise over the smallest eigenvalue or the mean curvature, the share of a variance that is open, or the
+        standard error that is possible over the stated one, as the message states it; None of moment matrices.
     """
 
     code = "moment_noise"

@@ -320,6 +320,7 @@ def write_people(folder, table):
     (folder / "people.toml").write_text(people.SCHEMA, encoding="utf-8")
 
 
+@pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")  # by chance: the noise has no seed
 @pytest.mark.parametrize("private_n", [False, True])
 def test_the_command_line_prints_and_writes_released_numbers_only(private_n, tmp_path, monkeypatch, capsys):
     first = people.columns(500)

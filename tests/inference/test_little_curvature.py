@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.inference.curvature import curvature_noise
+from dpci.inference.curvature import TRUSTED_PULL, curvature_noise, pulled_errors
 from dpci.losses import Huber, Quantile
+from dpci.released.model import record_of
 
 N = 1000
 LOUD = {"budget": dpci.PureDP(4.0), "l2_strength": 0.02, "seed": 0}
@@ -86,3 +87,19 @@ def test_a_narrow_width_is_warned_of_in_standard_errors(loss, width):
     error = np.sqrt((result.gradient_cov * result.cov).sum() / weight)
     assert warning.room == result.curvature_room == pytest.approx(width / error)
     assert "standard errors of the predictors" in " ".join(result.privacy["interval_notes"])
+
+
+@pytest.mark.parametrize(("slope", "rho", "named"), [(1.3, 8.0, True), (0.0, 8.0, False), (1.3, 8000.0, False)])
+def test_a_rare_column_that_the_ridge_pulls_is_named_where_noise_hides_its_error(slope, rho, named):
+    rng, n = np.random.default_rng(1), 7000
+    X = 0.7 * np.column_stack([rng.random(n) < 0.03, rng.random(n) < 0.5])
+    y = np.clip(slope * X[:, 0] + 0.05 * rng.normal(size=n), -1.0, 1.0)
+    keywords = {"loss": "squared", "radius": 1.0, "row_norm": 1.0, "l2_strength": 0.04, "seed": 1}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = dpci.fit(X, y, budget=dpci.ZCDP(rho), **keywords)
+    found = [w.message for w in caught if w.category is dpci.MomentNoiseWarning]
+    assert len(found) == named
+    if named:
+        assert str(found[0]).startswith("the ridge pulls x0 so far")
+        assert found[0].ratio == pulled_errors(record_of(result), result.std_errors).max() > TRUSTED_PULL

@@ -12,8 +12,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci import _core
 from dpci.inference.error_law import (
     NOISE_AWARE,
+    estimated_matrices,
     gradients_of_likelihood,
     matrix_noise,
     may_be_flat,
@@ -21,13 +23,16 @@ from dpci.inference.error_law import (
 )
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
+from dpci.rows import core_blocks
 
 __all__ = [
     "TRUSTED_HIDING",
+    "TRUSTED_PULL",
     "TRUSTED_ROOM",
     "TRUSTED_WIDTH",
     "curvature_noise",
     "curvature_room",
+    "pulled_errors",
     "shown",
     "validity_notes",
 ]
@@ -40,6 +45,9 @@ TRUSTED_WIDTH = 1.0
 
 TRUSTED_HIDING = 1.0
 """Greatest :func:`curvature_noise` without a warning."""
+
+TRUSTED_PULL = 3.0
+"""Greatest :func:`pulled_errors` without a warning."""
 
 
 def curvature_noise(record: FitRecord) -> float | None:
@@ -59,6 +67,40 @@ def curvature_noise(record: FitRecord) -> float | None:
     with np.errstate(all="ignore"):
         mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
     return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
+
+
+def pulled_errors(record: FitRecord, std_errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error that each parameter can have, over the one of its interval.
+
+    At the minimiser the ridge balances the mean gradient, so that along a direction u this is m = λ u·θ. If it comes
+    from a few rows with the greatest gradient g, its variance is m (g - m), the greatest of gradients from 0 to g: rare
+    columns with a large coefficient are near it. Noise in the released covariance can hide it, up to two standard
+    deviations of the noise. The direction of a parameter is its row of the inverse Hessian. The ratio is at least 1,
+    and 1 where the intervals do not count the noise.
+    """
+    noise = matrix_noise(record, "gradient_cov") if record.projection == NOISE_AWARE else None
+    if noise is None or record.gradient_cov is None:
+        return np.ones_like(std_errors)
+    hessian, gradient_cov = estimated_matrices(record)
+    dim, scale = len(hessian), record.intercept_scale
+    law, size = noise
+    blocks = core_blocks(record.rows, scale)
+    with np.errstate(all="ignore"):
+        rows = np.linalg.inv(hessian)
+        if blocks is None:
+            bounds = np.array([record.row_norm, scale or 0.0])
+            members = np.array([0] * (dim - 1) + [0 if scale is None else 1])
+        else:
+            bounds, members = np.array(blocks.bounds), np.array(blocks.members)
+        lengths = np.sqrt(rows**2 @ (members[:, None] == np.arange(len(bounds)))) @ bounds
+        mean, greatest = record.l2_strength * np.abs(rows @ record.params), lengths * record.slope_bound
+        pulled = mean * np.maximum(greatest - mean, 0.0)
+        deviation = _core.sealed_std_dev(law, scale=size, dim=dim, seal_std_dev=0.0) * (rows**2).sum(axis=1)
+        released = np.einsum("ij,jk,ik->i", rows, record.gradient_cov, rows)
+        estimated = np.einsum("ij,jk,ik->i", rows, gradient_cov, rows)
+        possible = np.minimum(pulled, np.maximum(released, 0.0) + 2.0 * deviation)
+        more = np.maximum(possible - np.maximum(estimated, 0.0), 0.0) / record.divisor
+        return np.asarray(np.sqrt(1.0 + more / std_errors**2))
 
 
 def curvature_room(

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciError, DpciWarning, MomentNoiseWarning
 from dpci.inference.common_levels import note
-from dpci.inference.curvature import TRUSTED_HIDING, curvature_noise, has_width, shown, trusted_room
+from dpci.inference.curvature import (
+    TRUSTED_HIDING,
+    TRUSTED_PULL,
+    curvature_noise,
+    has_width,
+    pulled_errors,
+    shown,
+    trusted_room,
+)
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood, strong_convexity
 from dpci.inference.methods import levels_of, room_of
 from dpci.model.recommend import TRUSTED_RATIO
@@ -51,7 +59,8 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         yield MomentNoiseWarning(message, ratio=ratio)
         return
     if is_likelihood(record) or record.loss["name"] == "multinomial":
-        # Either matrix tells much of the other: few single intervals are too short, and the notes say it.
+        # Either matrix tells much of the other: few single intervals are too short.
+        yield from _on_pull(result, other)
         return
     try:
         spread = result._error_law().spread  # noqa: SLF001  # of the same model
@@ -66,6 +75,28 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
             "greater l2_strength"
         )
         yield MomentNoiseWarning(message, ratio=spread)
+        return
+    yield from _on_pull(result, other)
+
+
+def _on_pull(result: PrivateFit, other: str) -> Iterator[DpciWarning]:
+    if record_of(result).loss["name"] == "multinomial":
+        # Its gradients have several predictors.
+        return
+    try:
+        ratios = pulled_errors(record_of(result), result.std_errors)
+    except DpciError:
+        # The same.
+        return
+    named = [name for name, ratio in zip(result.names, ratios, strict=True) if ratio > TRUSTED_PULL]
+    if named:
+        message = (
+            f"the ridge pulls {', '.join(named)} so far that, if this comes from few rows, the noise in the "
+            f"released matrices can hide a standard error up to {ratios.max():.1f} times the stated one, a ratio above "
+            f"{TRUSTED_PULL:g}: intervals may be too short; use a smaller l2_strength, a greater budget{other}, or "
+            "larger moment shares in split"
+        )
+        yield MomentNoiseWarning(message, ratio=float(ratios.max()))
 
 
 def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
