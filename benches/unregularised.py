@@ -201,6 +201,7 @@ def rare() -> Iterator[Case]:
         (30_000, ZCDP, 0.0001),
     ):
         yield Case("number in 2% of the rows, two columns", slope, size, budget, strength, times=2)
+    yield from products()
     uniforms = generated(rng.uniform(-1, 1, (n, 4)), [1.0, -0.75, 0.5, 0.0], 0.3)
     for size, budget, strength in ((7_000, dpci.PureDP(3.0), 0.0005), (7_000, dpci.PureDP(3.0), 4.0)):
         yield Case("four uniform columns", uniforms, size, budget, strength, times=3)
@@ -208,6 +209,20 @@ def rare() -> Iterator[Case]:
         wide = generated(normals([width] * 4), [width, -0.7 * width, 0.4 * width, 0.0], -1.0)
         for size, budget, strength in ((20_000, APPROX, 4.0), (20_000, ZCDP, 20.0), (5_000, pure, 0.001)):
             yield Case(f"four normal columns, bounds {width:g} deviations off", wide, size, budget, strength)
+
+
+def products() -> Iterator[Case]:
+    """Yield few records with a product of two columns, at a ridge that is too strong for most fits."""
+    rng, n = np.random.default_rng(11), N_GENERATED
+    enough = dpci.ZCDP(1000.0)
+    for size, shares, slopes, intercept in (
+        (500, (0.5, 0.3), [2.0, -1.0, 2.0], -1.0),
+        (700, (0.3, 0.4), [-1.5, 1.0, 2.5], 0.5),
+    ):
+        first, second = ((rng.uniform(size=n) < share).astype(float) for share in shares)
+        product = generated(np.column_stack([first, second, first * second]), slopes, intercept)
+        for strength in (0.001, 0.0005):
+            yield Case("two 0/1 columns, their product", product, size, enough, strength, times=10)
 
 
 def numbers() -> Iterator[Case]:

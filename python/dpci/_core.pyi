@@ -435,6 +435,8 @@ class NewtonStep:
         longest_row: float,
         mechanism: str,
     ) -> NewtonStep: ...
+    def chance(self, released: _F64) -> _F64:
+        """Covariance that stands for the choice of fits by how far the ridge moved them; released: of their errors."""
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
         """None for a contrast that is given, else "hidden" or "ridge_too_strong"."""
 

@@ -70,7 +70,8 @@ def without_ridge(law: ErrorLaw, step: _core.NewtonStep) -> ErrorLaw:
     """Return the law of the error of the parameters after the step."""
     moved = step.sampling_map
     with np.errstate(over="ignore", invalid="ignore"):
-        added = step.covariance + law.seal_variance * (moved @ moved.T)
+        released = sum(law.parts(np.eye(law.dim)))
+        added = step.covariance + law.seal_variance * (moved @ moved.T) + step.chance(np.ascontiguousarray(released))
         least = None if law.least_sampling is None else moved @ law.least_sampling @ moved.T + added
         return replace(
             law,

@@ -4,7 +4,7 @@
 //! `H₀` of the risk alone. A contrast is given where every direction of the released Hessian is clear of its noise, or where a long
 //! distance in the others would not move it. What decides is a choice by noisy values, and fits in which it turns out well by chance have
 //! a Hessian that is too great. So errors are those of a lower bound of it near the limit, and the bounds on what the step leaves out are
-//! counted as errors: they do not decide.
+//! counted as errors: they do not decide. The length of the step decides, too, and chance in it is counted near its limit.
 
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::MatrixLaw;
@@ -21,6 +21,8 @@ const HIDDEN_LENGTH: f64 = 10.0;
 const MOST_HIDDEN: f64 = 0.45;
 /// Greatest change of a predictor on the way, from the ridge alone: beyond 1 one step says nothing.
 const MOST_CHANGE: f64 = 0.8;
+/// Greatest error, in standard errors of the change, that is assumed of fits that pass the limit of the change by chance.
+const MOST_CHANCE: f64 = 2.0;
 
 /// Why a contrast of the unregularised target is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +75,15 @@ pub struct NewtonStep {
     hidden: Vec<f64>,
     /// Onto the hidden directions.
     projection: Vec<f64>,
-    too_far: bool,
+    /// Greatest change of a predictor on the way; 0 where the curvature is the same at all parameters.
+    change: f64,
+    /// The derivative of the change with respect to the released parameters.
+    change_gradient: Vec<f64>,
+    /// The least believed eigenvalue over the limit.
+    least: f64,
+    /// The Hessian without the ridge, divided by the mean curvature; empty where the curvature is the same at all parameters.
+    predictors: Vec<f64>,
+    params: Vec<f64>,
 }
 
 impl NewtonStep {
@@ -140,10 +150,13 @@ impl NewtonStep {
         let change = fit
             .curvature
             .map_or(0.0, |_| fit.longest_row * lambda * length);
-        // Written so that a NaN is an obstacle.
-        let too_far = !(change < MOST_CHANGE);
-        let change = change.min(MOST_CHANGE);
-        let bend = (growth(change) - 1.0).powi(2) * moved;
+        let change_gradient = if change > 0.0 {
+            let factor = fit.longest_row * lambda / length;
+            twice.iter().map(|t| factor * t).collect()
+        } else {
+            vec![0.0; dim]
+        };
+        let bend = (growth(change.min(MOST_CHANGE)) - 1.0).powi(2) * moved;
         let mut covariance = vec![0.0; dim * dim];
         for i in 0..dim {
             for j in 0..dim {
@@ -167,6 +180,11 @@ impl NewtonStep {
             *entry += more;
         }
 
+        let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
+        let predictors = fit.curvature.map_or_else(Vec::new, |mean| {
+            let mean = mean.max(f64::MIN_POSITIVE);
+            without_ridge.iter().map(|h| h / mean).collect()
+        });
         let stretch = fit.curvature.map_or(1.0, |mean| {
             let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
             typical.min(MOST_CHANGE).exp()
@@ -180,7 +198,11 @@ impl NewtonStep {
             covariance,
             hidden,
             projection,
-            too_far,
+            change,
+            change_gradient,
+            least,
+            predictors,
+            params: fit.params.to_vec(),
         })
     }
 
@@ -208,6 +230,68 @@ impl NewtonStep {
         &self.covariance
     }
 
+    /// Covariance that stands for the choice of fits: those near a limit may have passed it by chance.
+    ///
+    /// `released` is the covariance of the error of the released parameters, row-major.
+    ///
+    /// # Errors
+    /// [`Error::Length`] for a covariance of another size.
+    pub fn chance(&self, released: &[f64]) -> Result<Vec<f64>> {
+        let dim = self.dim;
+        if released.len() != dim * dim {
+            return Err(Error::Length {
+                name: "released",
+                expected: dim * dim,
+                got: released.len(),
+            });
+        }
+        let mut covariance = vec![0.0; dim * dim];
+        if self.predictors.is_empty() {
+            return Ok(covariance);
+        }
+        // The change is positive and skewed, so that its margin is on the logarithmic scale, in its standard errors.
+        let by_change = (MOST_CHANGE / self.change).ln() * self.change;
+        self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
+            by_change / vector::dot(error, &self.change_gradient)
+        });
+        // Short parameters have a great Hessian: its logarithm moves by as much as a typical predictor at most.
+        let along_params = times(&self.predictors, &self.params);
+        self.add_chance(&mut covariance, released, &along_params, |error| {
+            let moved = vector::dot(error, &times(&self.predictors, error)).max(0.0);
+            self.least.ln() / moved.sqrt()
+        });
+        Ok(covariance)
+    }
+
+    /// Adds the covariance for one choice, by a value with this gradient; `margin`: from one standard error of the released parameters
+    /// along it to the standard errors between the value and its limit.
+    fn add_chance(
+        &self,
+        covariance: &mut [f64],
+        released: &[f64],
+        gradient: &[f64],
+        margin: impl Fn(&[f64]) -> f64,
+    ) {
+        let along = times(released, gradient);
+        let std_dev = vector::dot(&along, gradient).sqrt();
+        let error: Vec<f64> = along.iter().map(|a| a / std_dev).collect();
+        let size = MOST_CHANCE - 0.5 * margin(&error);
+        // Written so that a NaN adds nothing: there nothing moves, or the fit has an obstacle.
+        if !(std_dev > 0.0 && size > 0.0) {
+            return;
+        }
+        let error: Vec<f64> = self
+            .sampling_map
+            .chunks_exact(self.dim)
+            .map(|row| size.min(MOST_CHANCE) * vector::dot(row, &error))
+            .collect();
+        for (row, a) in covariance.chunks_exact_mut(self.dim).zip(&error) {
+            for (entry, b) in row.iter_mut().zip(&error) {
+                *entry += a * b;
+            }
+        }
+    }
+
     /// Why a contrast is not given, if it is not; `std_error`: that of the contrast of the unregularised parameters.
     ///
     /// # Errors
@@ -222,12 +306,12 @@ impl NewtonStep {
         }
         let distance = vector::dot(contrast, &times(&self.hidden, contrast));
         let within = vector::norm(&times(&self.projection, contrast));
-        // Written so that a NaN is an obstacle.
+        // Written so that a NaN is an obstacle, here and below.
         let seen = distance.max(0.0).sqrt() <= MOST_HIDDEN * std_error
             && within <= HIDDEN_SHARE * vector::norm(contrast);
         Ok(if !seen {
             Some(Obstacle::Hidden)
-        } else if self.too_far {
+        } else if !(self.change < MOST_CHANGE) {
             Some(Obstacle::RidgeTooStrong)
         } else {
             None
@@ -416,6 +500,52 @@ mod tests {
             assert_eq!(found.unwrap(), Some(Obstacle::RidgeTooStrong));
         }
         assert_eq!(Obstacle::RidgeTooStrong.name(), "ridge_too_strong");
+    }
+
+    #[test]
+    fn fits_near_a_limit_count_that_they_may_have_passed_it_by_chance() {
+        // One parameter: the change is Rλθ/H₀², its derivative Rλ/H₀², and the error of the step is the released one times H/H₀.
+        let (hessian, params) = ([2.1], [3.0]);
+        let of = |change: f64| Regularised {
+            curvature: Some(1.0),
+            longest_row: change / (0.1 * 1.5),
+            ..fit(&hessian, &params)
+        };
+        let chance = |change: f64, std_dev: f64| {
+            let step = NewtonStep::new(&of(change)).unwrap();
+            step.chance(&[std_dev * std_dev]).unwrap()[0].sqrt() / step.sampling_map()[0]
+        };
+        let limit = 0.8;
+        for (change, std_dev) in [(0.79, 0.3), (0.6, 0.5), (0.3, 1.0)] {
+            // Standard error of the change over the change: that of θ over θ.
+            let margin = f64::ln(limit / change) * 3.0 / std_dev;
+            assert_near(
+                &[chance(change, std_dev)],
+                &[(2.0 - margin / 2.0) * std_dev],
+            );
+        }
+        // Near the least eigenvalue that is believed: with H₀ = 2 and a mean curvature of 1 a predictor changes by √2 times the error.
+        for (ratio, std_dev) in [(1.05_f64, 0.3), (1.4, 0.2)] {
+            let noisy = Regularised {
+                noise: Some(gaussian(
+                    2.0 / (6.0 * ratio * gaussian(1.0).isometric_std_dev(1)),
+                )),
+                ..of(1e-3)
+            };
+            let step = NewtonStep::new(&noisy).unwrap();
+            let margin = ratio.ln() / (2.0_f64.sqrt() * std_dev);
+            let found = step.chance(&[std_dev * std_dev]).unwrap()[0].sqrt();
+            assert_near(
+                &[found / step.sampling_map()[0]],
+                &[(2.0 - margin / 2.0) * std_dev],
+            );
+        }
+        // Far from the limit, and where nothing bends: nothing.
+        let step = NewtonStep::new(&of(0.1)).unwrap();
+        assert!(chance(0.1, 0.3).abs() < 1e-300);
+        assert!(step.chance(&[1.0, 2.0]).is_err());
+        let straight = NewtonStep::new(&fit(&hessian, &params)).unwrap();
+        assert_near(&straight.chance(&[1.0]).unwrap(), &[0.0]);
     }
 
     /// Coverage of 95% intervals of what is given, and its share, where the weak direction of a quadratic risk has this curvature over the
