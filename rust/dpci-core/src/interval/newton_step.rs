@@ -181,10 +181,7 @@ impl NewtonStep {
         }
 
         let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
-        let predictors = fit.curvature.map_or_else(Vec::new, |mean| {
-            let mean = mean.max(f64::MIN_POSITIVE);
-            without_ridge.iter().map(|h| h / mean).collect()
-        });
+        let predictors = squares_of_predictors(&without_ridge, fit.curvature);
         let stretch = fit.curvature.map_or(1.0, |mean| {
             let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
             typical.min(MOST_CHANGE).exp()
@@ -338,6 +335,14 @@ fn growth(change: f64) -> f64 {
     } else {
         1.0
     }
+}
+
+/// Mean squares of the predictors, as a matrix; empty where the curvature is the same at all parameters.
+fn squares_of_predictors(hessian: &[f64], curvature: Option<f64>) -> Vec<f64> {
+    curvature.map_or_else(Vec::new, |mean| {
+        let mean = mean.max(f64::MIN_POSITIVE);
+        hessian.iter().map(|h| h / mean).collect()
+    })
 }
 
 /// A symmetric matrix times a vector.
