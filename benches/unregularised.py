@@ -201,7 +201,7 @@ def rare() -> Iterator[Case]:
         (30_000, ZCDP, 0.0001),
     ):
         yield Case("number in 2% of the rows, two columns", slope, size, budget, strength, times=2)
-    yield from products()
+    yield from products(rng)
     uniforms = generated(rng.uniform(-1, 1, (n, 4)), [1.0, -0.75, 0.5, 0.0], 0.3)
     for size, budget, strength in ((7_000, dpci.PureDP(3.0), 0.0005), (7_000, dpci.PureDP(3.0), 4.0)):
         yield Case("four uniform columns", uniforms, size, budget, strength, times=3)
@@ -211,9 +211,9 @@ def rare() -> Iterator[Case]:
             yield Case(f"four normal columns, bounds {width:g} deviations off", wide, size, budget, strength)
 
 
-def products() -> Iterator[Case]:
+def products(rng: np.random.Generator) -> Iterator[Case]:
     """Yield few records with a product of two columns, at a ridge that is too strong for most fits."""
-    rng, n = np.random.default_rng(11), N_GENERATED
+    n = N_GENERATED
     enough = dpci.ZCDP(1000.0)
     for size, shares, slopes, intercept in (
         (500, (0.5, 0.3), [2.0, -1.0, 2.0], -1.0),
