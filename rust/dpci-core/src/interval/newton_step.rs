@@ -81,6 +81,8 @@ pub struct NewtonStep {
     change_gradient: Vec<f64>,
     /// The least believed eigenvalue over the limit.
     least: f64,
+    /// Standard deviation of the noise along one direction, over that eigenvalue.
+    least_noise: f64,
     /// The Hessian without the ridge, divided by the mean curvature; empty where the curvature is the same at all parameters.
     predictors: Vec<f64>,
     params: Vec<f64>,
@@ -180,7 +182,9 @@ impl NewtonStep {
             *entry += more;
         }
 
-        let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
+        let smallest = clear().fold(f64::INFINITY, |a, b| a.min(*b));
+        let least = smallest / limit;
+        let least_noise = noise / smallest;
         let predictors = squares_of_predictors(&without_ridge, fit.curvature);
         let stretch = fit.curvature.map_or(1.0, |mean| {
             let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
@@ -198,6 +202,7 @@ impl NewtonStep {
             change,
             change_gradient,
             least,
+            least_noise,
             predictors,
             params: fit.params.to_vec(),
         })
@@ -249,30 +254,35 @@ impl NewtonStep {
         // The change is positive and skewed, so that its margin is on the logarithmic scale, in its standard errors.
         let by_change = (MOST_CHANGE / self.change).ln() * self.change;
         self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
-            by_change / vector::dot(error, &self.change_gradient)
+            (by_change / vector::dot(error, &self.change_gradient), 1.0)
         });
-        // Short parameters have a great Hessian: its logarithm moves by as much as a typical predictor at most.
+        // Short parameters have a great Hessian: its logarithm moves by as much as a typical predictor at most. Noise moves it, too, and
+        // what is due to noise says nothing of the parameters.
         let along_params = times(&self.predictors, &self.params);
         self.add_chance(&mut covariance, released, &along_params, |error| {
-            let moved = vector::dot(error, &times(&self.predictors, error)).max(0.0);
-            self.least.ln() / moved.sqrt()
+            let moved = vector::dot(error, &times(&self.predictors, error))
+                .max(0.0)
+                .sqrt();
+            let spread = moved.hypot(self.least_noise);
+            (self.least.ln() / spread, moved / spread)
         });
         Ok(covariance)
     }
 
     /// Adds the covariance for one choice, by a value with this gradient; `margin`: from one standard error of the released parameters
-    /// along it to the standard errors between the value and its limit.
+    /// along it to the standard errors between the value and its limit, and the share of these that the parameters cause.
     fn add_chance(
         &self,
         covariance: &mut [f64],
         released: &[f64],
         gradient: &[f64],
-        margin: impl Fn(&[f64]) -> f64,
+        margin: impl Fn(&[f64]) -> (f64, f64),
     ) {
         let along = times(released, gradient);
         let std_dev = vector::dot(&along, gradient).sqrt();
         let error: Vec<f64> = along.iter().map(|a| a / std_dev).collect();
-        let size = MOST_CHANCE - 0.5 * margin(&error);
+        let (margin, share) = margin(&error);
+        let size = share * (MOST_CHANCE - 0.5 * margin);
         // Written so that a NaN adds nothing: there nothing moves, or the fit has an obstacle.
         if !(std_dev > 0.0 && size > 0.0) {
             return;
@@ -538,12 +548,11 @@ mod tests {
                 ..of(1e-3)
             };
             let step = NewtonStep::new(&noisy).unwrap();
-            let margin = ratio.ln() / (2.0_f64.sqrt() * std_dev);
+            let by_params = 2.0_f64.sqrt() * std_dev;
+            let spread = by_params.hypot(1.0 / (6.0 * ratio));
+            let size = (2.0 - ratio.ln() / spread / 2.0) * by_params / spread;
             let found = step.chance(&[std_dev * std_dev]).unwrap()[0].sqrt();
-            assert_near(
-                &[found / step.sampling_map()[0]],
-                &[(2.0 - margin / 2.0) * std_dev],
-            );
+            assert_near(&[found / step.sampling_map()[0]], &[size * std_dev]);
         }
         // Far from the limit, and where nothing bends: nothing.
         let step = NewtonStep::new(&of(0.1)).unwrap();
