@@ -254,6 +254,13 @@ def test_equal_names_are_refused():
             as_features(frame)
 
 
+def test_names_are_the_same_however_an_accent_was_typed():
+    composed, two_characters = "\N{LATIN SMALL LETTER E WITH ACUTE}", "e\N{COMBINING ACUTE ACCENT}"
+    assert as_features(pd.DataFrame(X[:, :1], columns=[two_characters])).names == (composed,)
+    with pytest.raises(dpci.InvalidInput, match="must have different names"):
+        as_features(pd.DataFrame(X[:, :2], columns=[composed, two_characters]))
+
+
 @pytest.mark.parametrize(
     "lazy", [pl.LazyFrame(COLUMNS), narwhals.from_native(pl.LazyFrame(COLUMNS))], ids=["polars", "narwhals"]
 )

@@ -131,14 +131,22 @@ def test_rounding_is_no_contradiction():
     assert np.isfinite(np.asarray(dpci.PrivateFit.from_json(rewritten(values)).conf_int())).all()
 
 
-def test_matrices_are_symmetric_to_a_billionth_of_their_greatest_entry():
-    values = json.loads(fit().to_json())
+def test_projected_matrices_are_symmetric_to_a_billionth_of_their_greatest_entry():
+    values = json.loads(fit(projection="floor").to_json())
     for size in (1.0, 1e6):
         values["hessian"] = matrix(size, size, size, size, off=0.9e-9 * size)
         dpci.PrivateFit.from_json(rewritten(values))
         values["hessian"] = matrix(size, size, size, size, off=1.1e-9 * size)
         with pytest.raises(InvalidInput, match="hessian must be symmetric"):
             dpci.PrivateFit.from_json(rewritten(values))
+
+
+@pytest.mark.parametrize("name", ["hessian", "gradient_cov"])
+def test_matrices_with_their_noise_are_symmetric_to_the_last_bit(name):
+    values = json.loads(fit(projection="noise_aware").to_json())
+    values[name][0][1] = np.nextafter(values[name][0][1], np.inf)
+    with pytest.raises(InvalidInput, match=f"{name} must be symmetric"):
+        dpci.PrivateFit.from_json(rewritten(values))
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

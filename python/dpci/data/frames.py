@@ -192,7 +192,7 @@ def _readable(table: Any) -> Any:  # noqa: ANN401  # of any library
 
 def column_labels(table: object) -> tuple[str, ...] | None:
     """Return the names of the columns of a frame, of Dask too; None where it has none before it is read."""
-    return (tuple(map(str, _labels(table))) or None) if is_frame(table) else None
+    return (tuple(composed(str(label)) for label in _labels(table)) or None) if is_frame(table) else None
 
 
 def _labels(table: Any) -> Iterable[Any]:  # noqa: ANN401  # of any library
@@ -209,7 +209,7 @@ def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
                 f"the columns of X must have one name each, got the labels {tuple(map(str, label))} of several levels "
                 "(flatten them: X.columns = ['_'.join(map(str, labels)) for labels in X.columns])"
             )
-    names = tuple(map(str, listed))
+    names = tuple(composed(str(label)) for label in listed)
     seen: set[str] = set()
     for name in names:
         if name in seen:
