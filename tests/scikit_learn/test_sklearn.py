@@ -24,7 +24,7 @@ import dpci
 import dpci.sklearn
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
 from dpci.sklearn.linear import PrivateLinearRegression
-from dpci.sklearn.poisson import PrivatePoissonRegressor
+from dpci.sklearn.regressors import PrivatePoissonRegressor
 from dpci.sklearn.ridge import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import PoissonRegressor
 
 import dpci
-from dpci.sklearn.poisson import PrivatePoissonRegressor
+from dpci.sklearn.regressors import PrivatePoissonRegressor
 from support.sklearn_rows import make_rows
 
 X, _ = make_rows()
