@@ -1,12 +1,15 @@
 """Docstrings as the site shows them: roles and pages become links, and asterisks of formulas stay asterisks."""
 
+import importlib.util
 import re
 from pathlib import Path
 
-from griffe import Extension, Object
+from griffe import Class, Docstring, Extension, Module, Object
 from pymdownx.slugs import slugify
 
 DOCS = Path(__file__).parents[1]
+# The merging of docstrings of estimators, in a file that needs no compiled core.
+_FILE = DOCS.parent / "python" / "dpci" / "sklearn" / "docstrings.py"
 
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`(~?)([^`]+)`")
 _CODE = re.compile(r"(``.*?``|`.*?`)")
@@ -27,6 +30,30 @@ class Docstrings(Extension):
         """Rewrite the docstring of one object."""
         if obj.docstring and not obj.is_alias:
             obj.docstring.value = as_markdown(obj.docstring.value, obj.path)
+
+    def on_package(self, *, pkg: Module, **kwargs: object) -> None:  # noqa: ARG002  # called by name
+        """Give the classes that are decorated with ``described`` the parameters of their base classes, too."""
+        found = importlib.util.spec_from_file_location("merging", _FILE)
+        merging = importlib.util.module_from_spec(found)
+        found.loader.exec_module(merging)
+        merged = {kind: merging.merged(_docstrings(kind)) for kind in _classes(pkg) if _is_described(kind)}
+        for kind, text in merged.items():
+            kind.docstring = Docstring(text, parent=kind, lineno=kind.docstring.lineno)
+
+
+def _classes(module: Module) -> list[Class]:
+    """Return the classes of a package, where they are defined."""
+    here = [member for member in module.members.values() if not member.is_alias]
+    inner = [kind for member in here if member.is_module for kind in _classes(member)]
+    return inner + [member for member in here if member.is_class]
+
+
+def _is_described(kind: Class) -> bool:
+    return any(str(decorator.value) == "described" for decorator in kind.decorators)
+
+
+def _docstrings(kind: Class) -> list[str]:
+    return [base.docstring.value for base in [*reversed(kind.mro()), kind] if base.docstring]
 
 
 def as_markdown(docstring: str, path: str) -> str:

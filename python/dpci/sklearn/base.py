@@ -1,9 +1,9 @@
 """Base of the private estimators: parameters become keywords of a fit, and a fit becomes fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,40 +11,100 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpci.budgets import ZCDP, ApproxDP, Budget, Calibration, Neighbors, PureDP
-from dpci.data.arrays import NamedRows, OnViolation, Table, as_features
+from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
+from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame
 from dpci.data.interchange import known, taken_over
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.losses import Loss
-from dpci.mechanisms import MechanismLike
+from dpci.losses import PARAMETERS, Loss
 from dpci.model.fit import release_fit
 from dpci.model.result import PrivateFit
-from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.settings import Settings
 from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
-from dpci.rows import RowDomain
 from dpci.sklearn.leaks import warn_of_fitting, warn_of_inspection
+from dpci.sklearn.parameters import CommonParameters
 from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
 
 # float32 is passed on as it is.
 _DTYPES = (np.float64, np.float32)
 
 
-class PrivateEstimator(BaseEstimator, ABC):
-    """A linear model with differential privacy: what scikit-learn asks of it, but not how it is fitted."""
+class PrivateEstimator(CommonParameters, BaseEstimator, ABC):
+    """A linear model with differential privacy: what scikit-learn asks of it, but not how it is fitted.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept; 0 without one.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X is a frame whose columns are named by strings.
+    result_ : PrivateFit
+        Everything that was released, with its intervals and its record of privacy.
+    """
 
     result_: Any
-    fit_intercept: bool
-    intercept_scale: float = 1.0
-    persons: Persons | None
-    weights: Weights | None
     coef_: NDArray[np.float64]
     intercept_: float | NDArray[np.float64]
     n_features_in_: int
+
+    def fit(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        persons: ArrayLike | None = None,
+    ) -> Self:
+        """Fit with differential privacy, spending the budget once more at every call.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; those beyond their bounds are brought into them with ``on_violation="clip"``.
+        y : array-like of shape (n_samples,)
+            Targets, or the class of each row.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts: from 0 to the public bound of ``weights`` (docs/weights.md).
+        persons : array-like of shape (n_samples,), optional
+            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
+            person, and each person counts by the mean over their rows, unless the parameter ``persons`` has
+            ``max_rows`` (docs/persons.md). Not for cross-validation, which splits rows.
+
+        Returns
+        -------
+        self
+            With the attributes above, which hold released and public values only.
+
+        Raises
+        ------
+        InvalidInput
+            For parameters out of range or that contradict each other, before the data are looked at, and for data that
+            :func:`dpci.fit` (:func:`dpci.regression.release`, :func:`dpci.multinomial.fit`) refuses.
+        ValueError
+            For data that scikit-learn refuses.
+        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
+            See :func:`dpci.fit`. Nothing is released by any error.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
+            scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
+        SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning, CommonLevelWarning
+            See :func:`dpci.fit`.
+        """
+        warn_of_fitting()
+        given = self._given(persons, sample_weight)
+        check_unit_columns(None, X, given.beside)
+        with restored_on_error(self):
+            return self._take(self._release(X, y, given))
 
     def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
         """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
@@ -105,13 +165,39 @@ class PrivateEstimator(BaseEstimator, ABC):
         validate_data(self, X, reset=reset, skip_check_array=True)  # numbers and names of columns
         return rows
 
-    def _take(self, result: PrivateFit | LinearFit) -> Self:
+    @abstractmethod
+    def _release(self, X: Table, y: ArrayLike, given: Given) -> Any:  # noqa: ANN401  # the result of its own kind
+        """Check the parameters, pay, and release."""
+
+    def _take(self, result: Any) -> Self:  # noqa: ANN401  # the result of its own kind
         """Set the fitted attributes from what was released."""
         params = result.params
         self.result_ = result
         self.coef_ = np.array(params[: self.n_features_in_])
-        self.intercept_ = float(self.intercept_scale * params[-1]) if self.fit_intercept else 0.0
+        self.intercept_ = float(getattr(self, "intercept_scale", 1.0) * params[-1]) if self.fit_intercept else 0.0
         return self
+
+    def _source(self) -> str:
+        """Return the name of the estimator in a ledger."""
+        return f"dpci.sklearn.{type(self).__name__}"
+
+    def _keywords(self) -> dict[str, Any]:
+        """Return the keywords of a release: all parameters but those of the ledger and the unit."""
+        keywords = self.get_params(deep=False)
+        for name in ("epsilon", "delta", "rho", "ledger", "persons", "weights"):
+            del keywords[name]
+        return {**keywords, "budget": self._budget()}
+
+    def _budget(self) -> GaussianBudget:
+        """Return the budget that the parameters name: rho alone, or epsilon, or epsilon and delta."""
+        epsilon, delta, rho = self.epsilon, self.delta, self.rho
+        if rho is not None:
+            if epsilon is not None or delta is not None:
+                raise InvalidInput(f"epsilon and delta must be None if rho is given, got {epsilon=}, {delta=}, {rho=}")
+            return ZCDP(rho)
+        if epsilon is None:
+            raise InvalidInput(f"epsilon must be given unless rho is given, got epsilon=None, {delta=}, rho=None")
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
     def _given(self, persons: ArrayLike | None, sample_weight: ArrayLike | None) -> Given:
         """Return unit and weights of a fit: public parts are parameters, columns are arguments of ``fit``.
@@ -143,162 +229,43 @@ class PrivateEstimator(BaseEstimator, ABC):
             Beside(persons, sample_weight),
         )
 
-    def _linear_predictor(self, X: Table) -> NDArray[np.float64]:
+    def _check_rows(self, X: Table) -> Any:  # noqa: ANN401  # a matrix
+        """Return rows to predict for as scikit-learn validates them."""
         check_is_fitted(self)
         warn_of_inspection()
         _check_unmasked("X", X)
         X = known("X", X)
         if is_frame(X):
-            rows = check_array(self._rows_of_frame(X, reset=False), estimator=self, dtype=_DTYPES, input_name="X")
-        else:
-            rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
-        result = self.result_
-        return result.predict(rows) if isinstance(result, LinearFit) else result.decision_function(rows)
+            return check_array(self._rows_of_frame(X, reset=False), estimator=self, dtype=_DTYPES, input_name="X")
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=_DTYPES)
 
 
 class PrivateLinearEstimator(PrivateEstimator):
     """A linear model that is fitted by :func:`dpci.fit`; the classes of :mod:`dpci.sklearn` say which."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: float | None,
-        delta: float | None,
-        rho: float | None,
-        l2_strength: float | None,
-        row_norm: float | None,
-        rows: RowDomain | None,
-        on_violation: OnViolation,
-        fit_intercept: bool,
-        intercept_scale: float,
-        mechanism: MechanismLike | Literal["moments"] | None,
-        split: Sequence[float] | None,
-        moments: Moments,
-        projection: Projection,
-        calibration: Calibration,
-        radius: float | None,
-        neighbors: Neighbors,
-        n_public: int | None,
-        persons: Persons | None,
-        weights: Weights | None,
-        ledger: Ledger | None,
-        n_threads: int | None,
-        seed: int | None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.l2_strength = l2_strength
-        self.row_norm = row_norm
-        self.rows = rows
-        self.on_violation = on_violation
-        self.fit_intercept = fit_intercept
-        self.intercept_scale = intercept_scale
-        self.mechanism = mechanism
-        self.split = split
-        self.moments = moments
-        self.projection = projection
-        self.calibration = calibration
-        self.radius = radius
-        self.neighbors = neighbors
-        self.n_public = n_public
-        self.persons = persons
-        self.weights = weights
-        self.ledger = ledger
-        self.n_threads = n_threads
-        self.seed = seed
-
-    def fit(
-        self,
-        X: Table,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        persons: ArrayLike | None = None,
-    ) -> Self:
-        """Fit with differential privacy, spending the budget once more at every call.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; those beyond their bounds are scaled into them with ``on_violation="clip"``.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts: from 0 to the public bound of ``weights`` (docs/weights.md).
-        persons : array-like of shape (n_samples,), optional
-            The person to whom each row belongs, if a person may have several rows. The unit of privacy is then the
-            person, and each person counts by the mean over their rows, unless the parameter ``persons`` has
-            ``max_rows`` (docs/persons.md). Not for cross-validation, which splits rows.
-
-        Returns
-        -------
-        self
-            With the attributes above, which hold released and public values only.
-
-        Raises
-        ------
-        InvalidInput
-            For parameters out of range or that contradict each other, before the data are looked at, and for data that
-            :func:`dpci.fit` refuses.
-        ValueError
-            For data that scikit-learn refuses.
-        RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
-            See :func:`dpci.fit`. Nothing is released by any error.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If the classes were inferred from ``y`` and no seed is given. Also if the fit is called by a package of
-            scikit-learn that compares fits, repeats them or reads the data itself (docs/sklearn.md).
-        SeededNoiseWarning, MomentNoiseWarning, CurvatureWarning, CommonLevelWarning
-            See :func:`dpci.fit`.
-        """
-        warn_of_fitting()
-        unit, weights, beside = self._given(persons, sample_weight)
-        check_unit_columns(None, X, beside)
-        keywords = self._fit_keywords()
+    def _release(self, X: Table, y: ArrayLike, given: Given) -> PrivateFit | LinearFit:
+        keywords = self._keywords()
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
-        settings = Settings.checked(**keywords, persons=unit, weights=weights)
-        payment = Payment.of(f"dpci.sklearn.{type(self).__name__}", self.ledger, settings, budget=settings.budget)
-        with restored_on_error(self):
-            result = release_fit(
-                X,
-                y,
-                settings,
-                payment=payment,
-                prepare=self._check_data,
-                beside=beside,
-                recommended=recommended,
-            )
-            return self._take(result)
+        settings = Settings.checked(**keywords, persons=given.unit, weights=given.weights)
+        return release_fit(
+            X,
+            y,
+            settings,
+            payment=Payment.of(self._source(), self.ledger, settings, budget=settings.budget),
+            prepare=self._check_data,
+            beside=given.beside,
+            recommended=recommended,
+        )
 
     @abstractmethod
     def _loss(self) -> Loss:
         """Return the loss that the parameters name."""
 
-    def _fit_keywords(self) -> dict[str, Any]:
-        """Return the keywords of :func:`dpci.fit` but the ledger: all parameters, some under another name."""
-        keywords = self.get_params(deep=False)
-        for name in ("ledger", "h", "target_bound", "count_bound", "class_weight", "persons", "weights"):
-            keywords.pop(name, None)
-        budget = budget_of(*(keywords.pop(name) for name in ("epsilon", "delta", "rho")))
-        return {**keywords, "budget": budget, "loss": self._loss()}
-
-
-def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
-    """Return the budget that the parameters of an estimator name: rho alone, or epsilon, or epsilon and delta."""
-    if rho is not None:
-        if epsilon is not None or delta is not None:
-            raise InvalidInput(
-                f"epsilon and delta must be None if rho is given, got epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}"
-            )
-        return ZCDP(rho)
-    if epsilon is None:
-        raise InvalidInput(f"epsilon must be given unless rho is given, got epsilon=None, delta={delta!r}, rho=None")
-    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    def _keywords(self) -> dict[str, Any]:
+        keywords = {name: value for name, value in super()._keywords().items() if name not in PARAMETERS}
+        return {**keywords, "loss": self._loss()}
 
 
 @contextmanager

@@ -173,8 +173,8 @@ class PrivateGridSearch(BaseEstimator):
         unit, weights, beside = best._given(persons, sample_weight)  # noqa: SLF001  # the base class of this package
         check_unit_columns(None, X, beside)
         grid = _checked_grid(self.param_grid, best)
-        candidates = [_fit_keywords(clone(best).set_params(**params)) for params in grid]
-        common = {name: value for name, value in _fit_keywords(best).items() if name not in _CANDIDATE}
+        candidates = [_keywords(clone(best).set_params(**params)) for params in grid]
+        common = {name: value for name, value in _keywords(best).items() if name not in _CANDIDATE}
         tuned = release_tuned(
             X,
             y,
@@ -306,8 +306,8 @@ def _checked_grid(param_grid: object, estimator: Searched) -> list[dict[str, Any
     return grid
 
 
-def _fit_keywords(estimator: Searched) -> dict[str, Any]:
-    return estimator._fit_keywords()  # noqa: SLF001  # the base class of this package
+def _keywords(estimator: Searched) -> dict[str, Any]:
+    return estimator._keywords()  # noqa: SLF001  # the base class of this package
 
 
 def _budget_params(budget: Budget) -> dict[str, float | None]:
