@@ -61,7 +61,7 @@ def estimators(X, y, *, weights=None, **keywords):
     """Each kind of estimator; the last one's result."""
     sklearn = pytest.importorskip("dpci.sklearn", reason="scikit-learn is optional")
     public = {"epsilon": 30.0, "weights": weights and weights.public}
-    labels = [Y, Y, C, T, T, np.abs(T)] if isinstance(X, np.ndarray) else [y] * 6
+    labels = [Y, Y, C, T, T, np.abs(T), T] if isinstance(X, np.ndarray) else [y] * 7
     for model, target in zip(
         [
             sklearn.PrivateLogisticRegression(**public, **CLASSES),
@@ -70,6 +70,7 @@ def estimators(X, y, *, weights=None, **keywords):
             sklearn.PrivateRidge(**public, l2_strength=1.0, radius=1.0),
             sklearn.PrivateLinearRegression(**public, row_norm=1.0, target_bound=1.0),
             sklearn.PrivatePoissonRegressor(**public, radius=1.0, l2_strength=1.0),
+            sklearn.PrivateRegressor(**public, l2_strength=1.0),
         ],
         labels,
         strict=True,

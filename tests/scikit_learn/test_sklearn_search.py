@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 import dpci
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from dpci.sklearn.regressors import PrivateRegressor
 from dpci.sklearn.ridge import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
@@ -133,6 +134,11 @@ SEARCHES = {
         {"validation_loss": "huber_hinge", "validation_radius": 4.0},
     ),
     "ridge": (PrivateRidge(epsilon=4.0, l2_strength=0.3), {"radius": [0.5, 1.0]}, {"method": "chunks"}),
+    "loss": (
+        PrivateRegressor(epsilon=4.0, l2_strength=0.3),
+        {"loss": ["huber", dpci.losses.Quantile(quantile=0.9)]},
+        {"validation_loss": "huber", "validation_radius": 1.0},
+    ),
     "one": (PrivateLogisticRegression(epsilon=4.0, radius=2.0), GRID, {"selection_share": 1.0}),
 }
 
@@ -213,7 +219,7 @@ def test_private_search_in_a_pipeline_and_on_frames():
 @pytest.mark.parametrize(
     ("estimator", "grid", "options", "message"),
     [
-        (make_pipeline(LOGISTIC), GRID, {}, "estimator must be PrivateLogisticRegression.*got Pipeline"),
+        (make_pipeline(LOGISTIC), GRID, {}, "estimator must be a private estimator.*got Pipeline"),
         (LOGISTIC, {"epsilon": [1.0, 2.0]}, {}, "candidates must differ only in l2_strength, radius, .*got 'epsilon'"),
         (LOGISTIC, {"h": [1.0]}, {}, "candidates must differ only in .*, got 'h'"),
         (LOGISTIC, {"l2_strength": [-1.0]}, {"validation_radius": 4.0}, "l2_strength must be finite and > 0"),

@@ -10,7 +10,7 @@ with optional("sklearn", extra="sklearn", what="dpci.sklearn", name="scikit-lear
     from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
     from dpci.sklearn.linear import PrivateLinearRegression
     from dpci.sklearn.multinomial import PrivateMultinomialRegression
-    from dpci.sklearn.regressors import PrivatePoissonRegressor
+    from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
     from dpci.sklearn.ridge import PrivateRidge
     from dpci.sklearn.search import PrivateGridSearch
     from dpci.sklearn.transformers import PublicScaler, RowNormClipper
@@ -22,6 +22,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMultinomialRegression",
     "PrivatePoissonRegressor",
+    "PrivateRegressor",
     "PrivateRidge",
     "PublicScaler",
     "RowNormClipper",

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dpci.budgets import Calibration, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.ledger.ledger import Ledger
+from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.settings import Moments, Projection
 from dpci.rows import RowDomain
@@ -165,6 +166,19 @@ class HingeParameters(ClassParameters):
     """
 
     h: float = 0.5
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LossParameters(PerturbedParameters):
+    """Parameters of the regressor whose loss is one of them.
+
+    Parameters
+    ----------
+    loss : {"huber", "quantile", "squared", "poisson", "negative_binomial"} or object of dpci.losses
+        The loss, with the public bound of the targets; "squared" and "poisson" need ``radius``.
+    """
+
+    loss: LossLike = "huber"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

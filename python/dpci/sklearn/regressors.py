@@ -5,13 +5,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from dpci.data.arrays import Table
-from dpci.losses import Poisson
+from dpci.errors import InvalidInput
+from dpci.losses import COUNTS, LOCATIONS, Loss, Poisson, check_loss
 from dpci.sklearn.base import PrivateEstimator, PrivateLinearEstimator
 from dpci.sklearn.docstrings import described
 from dpci.sklearn.leaks import warn_of_score
-from dpci.sklearn.parameters import CountParameters
+from dpci.sklearn.parameters import CountParameters, LossParameters
 
 
 class RegressorBase(RegressorMixin, PrivateEstimator):
@@ -36,8 +38,54 @@ class RegressorBase(RegressorMixin, PrivateEstimator):
         return tags
 
 
+class LossRegressor(RegressorBase, PrivateLinearEstimator):
+    """A private regressor whose loss says what it predicts."""
+
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R², of counts the share of the Poisson deviance explained, D²; not private, unless the rows are public.
+
+        ``sample_weight`` weights the score only, whatever weights the fit had.
+        """
+        check_is_fitted(self)
+        if self.result_.loss["name"] not in COUNTS:
+            return super().score(X, y, sample_weight=sample_weight)
+        warn_of_score()
+        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
+
+
 @described
-class PrivatePoissonRegressor(CountParameters, RegressorBase, PrivateLinearEstimator):
+class PrivateRegressor(LossParameters, LossRegressor):
+    """Regression by a loss of :mod:`dpci.losses`, with differential privacy and confidence intervals.
+
+    Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters, which must be
+    public and chosen without looking at the data, and scores. The keywords are those of :func:`dpci.fit`, which says
+    more about each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpci.losses import Quantile
+    >>> from dpci.sklearn import PrivateRegressor
+    >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
+    >>> model = PrivateRegressor(loss=Quantile(quantile=0.9), epsilon=2.0, l2_strength=0.05).fit(X, 0.5 * X[:, 0])
+    >>> model.coef_.shape, model.predict(X).shape
+    ((2,), (10000,))
+    """
+
+    def _loss(self) -> Loss:
+        loss = check_loss(self.loss)
+        if loss.name not in (*LOCATIONS, *COUNTS):
+            raise InvalidInput(f"loss must be that of a real target or of a count, got {self.loss!r}")
+        return loss
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = getattr(self.loss, "name", self.loss) in COUNTS
+        return tags
+
+
+@described
+class PrivatePoissonRegressor(CountParameters, LossRegressor):
     """Poisson regression with differential privacy and confidence intervals: the mean of a count is ``exp(X @ coef)``.
 
     Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters, which must be
@@ -53,11 +101,6 @@ class PrivatePoissonRegressor(CountParameters, RegressorBase, PrivateLinearEstim
     >>> model.coef_.shape, (model.predict(X) > 0).all()
     ((2,), np.True_)
     """
-
-    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the Poisson deviance explained, D²; not private, with a warning, unless the rows are public."""
-        warn_of_score()
-        return float(d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=1))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -25,7 +25,7 @@ from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult
 
 # Parameters of the estimators that candidates may differ in, and the keywords of a fit that these become.
-_FREE = ("l2_strength", "radius", "h", "mechanism", "split", "moments", "projection", "calibration")
+_FREE = ("l2_strength", "radius", "h", "loss", "mechanism", "split", "moments", "projection", "calibration")
 _CANDIDATE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
 
 Searched: TypeAlias = PrivateLinearEstimator | PrivateMultinomialRegression
@@ -45,12 +45,14 @@ class PrivateGridSearch(BaseEstimator):
 
     Parameters
     ----------
-    estimator : PrivateLogisticRegression, PrivateMultinomialRegression, PrivateLinearSVC or PrivateRidge
-        The estimator to tune. Its budget pays for choice and fit together. Put transformers before the search, in a
-        pipeline. A PrivateMultinomialRegression must have ``classes``.
+    estimator : private estimator
+        The estimator to tune, any of this package but PrivateLinearRegression. Its budget pays for choice and fit
+        together. Put transformers before the search, in a pipeline. A PrivateMultinomialRegression must have
+        ``classes``.
     param_grid : dict or list of dicts
-        Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "mechanism",
-        "split", "moments", "projection" and "calibration". Those that the estimator does not have are refused.
+        Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "loss",
+        "mechanism", "split", "moments", "projection" and "calibration". Those that the estimator does not have are
+        refused.
     method : {"repeat", "chunks"}
         The best of a random number of private runs on all records, or one model on a part of the records for each
         candidate.
@@ -58,7 +60,8 @@ class PrivateGridSearch(BaseEstimator):
         Share of the budget that the choice takes. With 1 the chosen model itself is released, without intervals, and
         the budget pays for choice and fit together.
     validation_loss : str or object of dpci.losses, optional
-        The loss by which candidates are compared. None: their own; it must be given if they differ in ``h``.
+        The loss by which candidates are compared. None: their own; it must be given if they differ in ``h`` or
+        ``loss``.
     validation_radius : float, optional
         Radius of a ball. Models of candidates without ``radius`` are projected into it before they are compared, which
         bounds their loss.
@@ -285,9 +288,8 @@ class PrivateGridSearch(BaseEstimator):
 def _checked_estimator(estimator: object) -> Searched:
     if not isinstance(estimator, Searched):
         raise InvalidInput(
-            "estimator must be PrivateLogisticRegression, PrivateMultinomialRegression, PrivateLinearSVC or "
-            "PrivateRidge (put transformers before the search, in a pipeline), got "
-            f"{type(estimator).__name__}"
+            "estimator must be a private estimator with an l2_strength, such as PrivateLogisticRegression (put "
+            f"transformers before the search, in a pipeline), got {type(estimator).__name__}"
         )
     if isinstance(estimator, PrivateMultinomialRegression) and estimator.classes is None:
         raise InvalidInput(
