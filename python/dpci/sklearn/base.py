@@ -32,7 +32,49 @@ from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
 _DTYPES = (np.float64, np.float32)
 
 
-class PrivateEstimator(CommonParameters, BaseEstimator, ABC):
+class Releasing(BaseEstimator):
+    """An estimator each of whose fits is a private release."""
+
+    result_: Any
+
+    def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
+        """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
+
+        They are for the released ``params``: the last entry times ``intercept_scale`` (if any) is ``intercept_``.
+
+        Parameters
+        ----------
+        **keywords
+            Keywords of the same method of the released fit, such as ``level`` and ``contrast``.
+
+        Returns
+        -------
+        ConfidenceIntervals
+            One interval for each parameter, or for each row of the contrast.
+
+        Raises
+        ------
+        InvalidInput
+            For a fit without intervals, or arguments out of range.
+        sklearn.exceptions.NotFittedError
+            Before a fit.
+        """
+        return cast("ConfidenceIntervals", self._released().conf_int(**keywords))
+
+    def __sklearn_clone__(self) -> Self:
+        warn_of_fitting()
+        return cast("Self", super().__sklearn_clone__())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
+    def _released(self) -> Any:  # noqa: ANN401  # the result of its own kind
+        """Return the released fit."""
+        check_is_fitted(self)
+        return self.result_
+
+
+class PrivateEstimator(CommonParameters, Releasing, ABC):
     """A linear model with differential privacy: what scikit-learn asks of it, but not how it is fitted.
 
     Attributes
@@ -49,7 +91,6 @@ class PrivateEstimator(CommonParameters, BaseEstimator, ABC):
         Everything that was released, with its intervals and its record of privacy.
     """
 
-    result_: Any
     coef_: NDArray[np.float64]
     intercept_: float | NDArray[np.float64]
     n_features_in_: int
@@ -103,40 +144,8 @@ class PrivateEstimator(CommonParameters, BaseEstimator, ABC):
         warn_of_fitting()
         given = self._given(persons, sample_weight)
         check_unit_columns(None, X, given.beside)
-        with restored_on_error(self):
+        with _restored_on_error(self):
             return self._take(self._release(X, y, given))
-
-    def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
-        """Confidence intervals of the fit, which cost nothing more; the intercept, if there is one, is last.
-
-        They are for ``result_.params``: its last entry times ``intercept_scale`` (if any) is ``intercept_``.
-
-        Parameters
-        ----------
-        **keywords
-            Keywords of the method of ``result_``, such as ``level`` and ``contrast``.
-
-        Returns
-        -------
-        ConfidenceIntervals
-            One interval for each parameter, or for each row of the contrast.
-
-        Raises
-        ------
-        InvalidInput
-            For a fit without intervals, or arguments out of range.
-        sklearn.exceptions.NotFittedError
-            Before a fit.
-        """
-        check_is_fitted(self)
-        return cast("ConfidenceIntervals", self.result_.conf_int(**keywords))
-
-    def __sklearn_clone__(self) -> Self:
-        warn_of_fitting()
-        return cast("Self", super().__sklearn_clone__())
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -269,7 +278,7 @@ class PrivateLinearEstimator(PrivateEstimator):
 
 
 @contextmanager
-def restored_on_error(estimator: PrivateEstimator) -> Iterator[None]:
+def _restored_on_error(estimator: PrivateEstimator) -> Iterator[None]:
     """Leave the estimator as it was where a fit fails: columns are counted before the data can be refused."""
     before = estimator.__dict__.copy()
     try:

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -15,10 +15,9 @@ from dpci.base.validation import check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
 from dpci.errors import InvalidInput
-from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
-from dpci.sklearn.base import PrivateLinearEstimator
+from dpci.sklearn.base import PrivateLinearEstimator, Releasing
 from dpci.sklearn.leaks import warn_of_fitting
 from dpci.sklearn.multinomial import PrivateMultinomialRegression
 from dpci.tuning.choose import release_tuned
@@ -35,7 +34,7 @@ def _estimator_has(name: str) -> Callable[["PrivateGridSearch"], bool]:
     return lambda search: hasattr(search.estimator, name)
 
 
-class PrivateGridSearch(BaseEstimator):
+class PrivateGridSearch(Releasing):
     """Choose parameters of a private estimator and fit it, both within the estimator's one budget.
 
     scikit-learn's ``GridSearchCV`` compares candidates on held-out records without noise: what it chooses is not
@@ -217,28 +216,6 @@ class PrivateGridSearch(BaseEstimator):
                 setattr(self, name, getattr(best, name))
         return self
 
-    def conf_int(self, **keywords: Any) -> ConfidenceIntervals:  # noqa: ANN401  # those of another method
-        """Confidence intervals of the fit with the chosen parameters, as :meth:`dpci.PrivateFit.conf_int`.
-
-        Parameters
-        ----------
-        **keywords
-            Keywords of :meth:`dpci.PrivateFit.conf_int`, such as ``level`` and ``contrast``.
-
-        Returns
-        -------
-        ConfidenceIntervals
-            One interval for each parameter, or for each row of the contrast.
-
-        Raises
-        ------
-        InvalidInput
-            With ``selection_share=1``, whose model has no intervals, or for arguments out of range.
-        sklearn.exceptions.NotFittedError
-            Before a fit.
-        """
-        return cast("ConfidenceIntervals", self._fitted().conf_int(**keywords))
-
     def predict(self, X: Table) -> NDArray[Any]:
         """Predictions of the fit with the chosen parameters, shape (n_samples,)."""
         return cast("NDArray[Any]", self._fitted().predict(X))
@@ -261,13 +238,9 @@ class PrivateGridSearch(BaseEstimator):
     def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the estimator; not private, with a warning, unless the rows are public.
 
-        ``sample_weight`` weights the score only; no fit has one.
+        ``sample_weight`` weights the score only, whatever weights the fit had.
         """
         return float(self._fitted().score(X, y, sample_weight=sample_weight))
-
-    def __sklearn_clone__(self) -> Self:
-        warn_of_fitting()
-        return cast("Self", super().__sklearn_clone__())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -277,8 +250,9 @@ class PrivateGridSearch(BaseEstimator):
         tags.non_deterministic = True
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
+    def _released(self) -> Any:  # noqa: ANN401  # the result of its own kind
+        check_is_fitted(self)
+        return self.result_.result
 
     def _fitted(self) -> Any:  # noqa: ANN401  # what it has depends on its class
         check_is_fitted(self)
