@@ -182,10 +182,7 @@ impl NewtonStep {
             *entry += more;
         }
 
-        let smallest = clear().fold(f64::INFINITY, |a, b| a.min(*b));
-        let least = smallest / limit;
-        let least_noise = noise / smallest;
-        let predictors = squares_of_predictors(&without_ridge, fit.curvature);
+        let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
         let stretch = fit.curvature.map_or(1.0, |mean| {
             let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
             typical.min(MOST_CHANGE).exp()
@@ -202,8 +199,8 @@ impl NewtonStep {
             change,
             change_gradient,
             least,
-            least_noise,
-            predictors,
+            least_noise: noise / (least * limit),
+            predictors: squares_of_predictors(&without_ridge, fit.curvature),
             params: fit.params.to_vec(),
         })
     }
