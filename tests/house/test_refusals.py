@@ -44,8 +44,6 @@ SITES = {
         "check_same_index": (1, ("index",)),
         "_check_names": (2, ("form",)),
         "_check_column": (2, ("form", "missing")),
-    },
-    "data/interchange": {
         "arrow_table": (1, ("form",)),
         "taken_over": (1, ("form",)),
         "_check_device": (1, ("form",)),

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.validation import check_finite
-from dpci.data.frames import decoded, frame_matrix, is_frame
-from dpci.data.interchange import taken_over
+from dpci.data.frames import decoded, frame_matrix, is_frame, taken_over
 from dpci.errors import InvalidInput
 
 _NUMERIC_KINDS = "biuf"

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.warn import warn
 from dpci.data.arrays import as_vector
-from dpci.data.frames import composed, decoded
-from dpci.data.interchange import taken_over
+from dpci.data.frames import composed, decoded, taken_over
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 
 Label: TypeAlias = bool | int | float | str

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.data.frames import decoded, is_nan, same_index, text_of
-from dpci.data.interchange import taken_over
+from dpci.data.frames import decoded, is_nan, same_index, taken_over, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
 

@@ -11,8 +11,7 @@ import numpy as np
 from dpci.base.validation import broken, check_count
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions, is_dask
-from dpci.data.frames import check_same_index, is_frame
-from dpci.data.interchange import named_columns, taken_over
+from dpci.data.frames import check_same_index, is_frame, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.data.persons import check_columns_of_unit

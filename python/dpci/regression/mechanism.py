@@ -13,7 +13,7 @@ from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.dask import is_dask
-from dpci.data.interchange import known
+from dpci.data.frames import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, as_partitions, check_beside_parts, is_in_parts, known_names, names_beside

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dpci.data.interchange import named_columns
+from dpci.data.frames import named_columns
 from dpci.data.persons import check_index_of_persons
 from dpci.data.rows import is_in_parts
 from dpci.data.weights import check_index_of_weights

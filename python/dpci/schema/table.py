@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_flag
-from dpci.data.interchange import named_columns
+from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, names_of

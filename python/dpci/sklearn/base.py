@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
-from dpci.data.frames import decoded, is_frame
-from dpci.data.interchange import known, taken_over
+from dpci.data.frames import decoded, is_frame, known, taken_over
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.payment import Payment

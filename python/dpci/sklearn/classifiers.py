@@ -12,8 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 
 from dpci.data.arrays import Table
-from dpci.data.frames import decoded
-from dpci.data.interchange import taken_over
+from dpci.data.frames import decoded, taken_over
 from dpci.data.labels import check_classes, check_present, is_boolean, label_array
 from dpci.data.weights import ClassWeights
 from dpci.errors import InvalidInput

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from dpci.base.validation import broken, check_positive
 from dpci.data.arrays import Table
-from dpci.data.interchange import known
+from dpci.data.frames import known
 from dpci.data.persons import check_no_column_of_persons
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedColumns

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpci.base.validation import broken, check_choice, check_count, check_fraction
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
-from dpci.data.interchange import named_columns
+from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
 from dpci.data.persons import numbered
 from dpci.data.weights import weight_values
