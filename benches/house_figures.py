@@ -62,11 +62,13 @@ def sizes() -> Iterator[list[object]]:
 def visits(call: Callable[[], object], *, of: Any = None) -> list[str]:
     """Files of the package that a call enters, in order, without repetitions in a row.
 
-    With ``of``, an array, only functions that have it or a view of it among their arguments.
+    With ``of``, an array, only functions that have it or a view of it among their arguments, or in a tuple of them.
     """
     found: list[str] = []
 
     def holds(value: object) -> bool:
+        if isinstance(value, tuple):
+            return any(map(holds, value))
         return isinstance(value, np.ndarray) and value.size and np.shares_memory(value, of)
 
     def entered(frame: FrameType, event: str, _: object) -> None:

@@ -9,7 +9,7 @@ import scipy.sparse
 import dpci
 from dpci import _core, lowlevel
 from dpci.data.parts import Describe, PartRules, SumOver
-from dpci.data.rows import as_partitions
+from dpci.data.rows import Source, as_partitions
 from dpci.errors import InvalidInput, MomentNoiseWarning, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.rows import Ball
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
@@ -255,7 +255,7 @@ def test_sources_that_answer_something_else():
 
 def test_targets_come_with_the_parts_alone():
     chunks = dpci.Chunks(cut(X, Y, 2))
-    assert as_partitions(chunks, None) is chunks
+    assert as_partitions(Source(chunks)) is chunks
     with pytest.raises(InvalidInput, match="y must be None if X holds the targets, got X of type Chunks and y"):
         dpci.fit(chunks, Y, **SETTINGS)
     with pytest.raises(InvalidInput, match="y must be given unless X holds the targets, got y=None and X of type nd"):

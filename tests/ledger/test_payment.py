@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpci
+from dpci.data.rows import Source
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Till, _Silence
 
@@ -52,7 +53,7 @@ def test_every_home_of_a_release_pays_before_it():
             if hooks:
                 homes.add(function.name)
                 assert len(_calls(function, "run")) == 1
-                assert not _calls(function, r"read|till\.read|describe|as_features|as_partitions|prepare")
+                assert not _calls(function, r"read|till\.read|describe|as_features|as_partitions|.*prepare")
     assert releases == 9
     assert homes == {
         *("release_fit", "release_tuned", "tune_by_rule", "report"),  # the first also of several classes
@@ -65,9 +66,9 @@ def test_all_access_to_the_data_is_enclosed_by_the_till():
     tree = ast.parse((Path(dpci.__file__).parent / "ledger" / "run.py").read_text(encoding="utf-8"))
     (function,) = (each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "run")
     (block,) = (each for each in ast.walk(function) if isinstance(each, ast.With))
-    assert ast.unparse(block.items[0].context_expr) == "Till(payment, kind, X, y)"
+    assert ast.unparse(block.items[0].context_expr) == "Till(payment, kind, source)"
     inside = [call for statement in block.body for call in _calls(statement, ".*")]
-    order = ["columns_beside", "prepare", "kind.arrange", "till.read", "kind.release"]
+    order = ["check_index_beside", "source.prepare", "kind.arrange", "till.read", "kind.release"]
     assert [name for name in (ast.unparse(call.func) for call in inside) if name in order] == order
     for name in order:
         assert all(call in inside for call in _calls(function, re.escape(name)))
@@ -92,7 +93,7 @@ def test_a_release_that_was_not_settled_is_a_defect():
     budget = dpci.PureDP(0.1)
     payment = Payment.due("a test", dpci.Ledger(budget), budget=budget, neighbors="replace_one", seed=None)
     kind = Kind(choices=None, resolve=lambda *_: None, release=lambda *_: None)
-    with pytest.raises(RuntimeError, match="a release must be settled"), Till(payment, kind, [[0.0]], [0.0]):
+    with pytest.raises(RuntimeError, match="a release must be settled"), Till(payment, kind, Source([[0.0]], [0.0])):
         pass
 
 

@@ -8,10 +8,12 @@ import pytest
 
 import dpci
 from dpci import regression
+from dpci.data.rows import Source
 from dpci.regression.choices.clear import Case, greatest_variation, place_of
-from dpci.regression.choices.keywords import choices_of_fit, matrix_choices
+from dpci.regression.choices.matrix import choices_of_fit, matrix_choices
 from dpci.regression.choices.model import combinations, whole_model
 from dpci.regression.choices.planned import planned_model
+from dpci.regression.choices.targets import Targets
 from dpci.regression.mechanism import release_matrix
 from dpci.rows import Ball, Blocks
 
@@ -39,7 +41,8 @@ def choices(budget=BUDGET, **given):
     if "schema" in given or "loss" in given:
         del common["robust"]
         return choices_of_fit(**{**common, "loss": dpci.losses.Squared(), "budget": budget, **given})
-    return matrix_choices(None, **{**common, "bounds": None, "target_bound": 1.0, "budget": budget, **given})
+    targets = Targets.checked(None, given.pop("target_bound", 1.0))
+    return matrix_choices(targets, **{**common, "bounds": None, "budget": budget, **given})
 
 
 CASES = {
@@ -264,7 +267,7 @@ def test_what_is_refused_was_hidden(strength):
             payment = dpci.ledger.payment.Payment.due(
                 "test", None, budget=seeded.charge, neighbors="replace_one", seed=seed
             )
-            matrix = release_matrix(x, np.zeros(n), seeded, payment=payment)
+            matrix = release_matrix(Source(x, np.zeros(n)), seeded, payment=payment)
             try:
                 matrix.fit(l2_strength=strength)
             except dpci.InvalidInput:
@@ -281,8 +284,8 @@ def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total
     n, k, bound = 40, 2, 3.0
     rule = {"unit": dpci.Persons(max_rows=max_rows)}
     made = matrix_choices(
-        np.zeros((n, 3)), bounds=([0, -2], [5, 3]), target_bound=[(-1, 1), (0, 9), (-4, 4)], row_norm=None, rows=None,
-        robust=True, on_violation="clip", neighbors="replace_one", n_public=None, n_threads=None, seed=None,
+        Targets.checked(np.zeros((n, 3)), [(-1, 1), (0, 9), (-4, 4)]), bounds=([0, -2], [5, 3]), row_norm=None,
+        rows=None, robust=True, on_violation="clip", neighbors="replace_one", n_public=None, n_threads=None, seed=None,
         budget=BUDGET, weights=dpci.Weights(bound=bound, total=total), **rule,
     )  # fmt: skip
     columns, target = made.all_names(None, k + 2)

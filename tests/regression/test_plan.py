@@ -8,7 +8,7 @@ import pytest
 import dpci
 from dpci import regression
 from dpci.regression.choices.assumed import assumed
-from dpci.regression.choices.keywords import choices_of_fit
+from dpci.regression.choices.matrix import choices_of_fit
 from dpci.rows import Blocks
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 

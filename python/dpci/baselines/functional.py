@@ -16,7 +16,7 @@ from dpci.baselines.choices import (
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
@@ -163,7 +163,8 @@ def functional_mechanism(
             **core_unit(choices.unit, choices.weights),
         )
 
-    check_unit_columns(None, X, beside)
+    source = Source(X, y, beside)
+    check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> Outcome[BaselineFit]:
         clip, n_threads = choices.on_violation == "clip", choices.n_threads
@@ -182,4 +183,4 @@ def functional_mechanism(
         )
         return result, ()
 
-    return run(payment, Kind(choices=choices, resolve=resolve, release=release), X, y, beside)
+    return run(payment, Kind(choices=choices, resolve=resolve, release=release), source)

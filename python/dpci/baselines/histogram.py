@@ -12,7 +12,7 @@ from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_los
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Neighbors, core_budget
 from dpci.data.arrays import Table
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -158,7 +158,8 @@ def projected_histogram(
             weight_bound=None if weighing is None else weighing.bound,
         )
 
-    check_unit_columns(None, X, beside)
+    source = Source(X, y, beside)
+    check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.HistogramSpec, _: Paid) -> Outcome[BaselineFit]:
         released = _core.release_histogram(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
@@ -172,4 +173,4 @@ def projected_histogram(
         )
         return result, ()
 
-    return run(payment, Kind(choices=choices, resolve=resolve, release=release, sums=False), X, y, beside)
+    return run(payment, Kind(choices=choices, resolve=resolve, release=release, sums=False), source)

@@ -11,7 +11,7 @@ from dpci.base.warn import warn
 from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
 from dpci.data.arrays import Table
-from dpci.data.rows import read
+from dpci.data.rows import Source, read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
@@ -88,10 +88,11 @@ def non_private(
         unit=unit,
         weights=weighing,
     )
-    check_unit_columns(None, X, beside)
+    source = Source(X, y, beside)
+    check_unit_columns(None, source)
     l2_strength = check_positive("l2_strength", l2_strength)
     radius = None if radius is None else check_positive("radius", radius)
-    rows, _ = read(X, y, choices, lambda *_: None, beside=beside)
+    rows, _ = read(source, choices, lambda *_: None)
     minimum = _core.minimize_erm(
         rows.values,
         rows.targets,

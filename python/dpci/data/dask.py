@@ -30,15 +30,12 @@ _NO_WORKERS = "distributed.scheduler.no-workers-timeout"
 _NO_WORKERS_SECONDS = 300.0
 
 
-def is_dask(X: object) -> bool:
-    """Whether these are rows of Dask, which is not imported: while it is not, its objects do not exist."""
-    frames = sys.modules.get("dask.dataframe")
-    kinds = getattr(sys.modules.get("dask.array"), "Array", ()), getattr(frames, "DataFrame", ())
-    return isinstance(X, (*kinds, getattr(frames, "Series", ())))
-
-
-def dask_partitions(X: object, y: object, beside: Mapping[str, Any] = _NOTHING) -> "DaskPartitions | None":
-    """Return the partitions of a Dask array or frame, with columns ``beside`` its rows, None for anything else.
+def dask_partitions(
+    rows: Any,  # noqa: ANN401  # Dask's
+    y: object,
+    beside: Mapping[str, Any] = _NOTHING,
+) -> "DaskPartitions":
+    """Return the partitions of a Dask array or frame, with columns ``beside`` its rows.
 
     Raises
     ------
@@ -46,8 +43,6 @@ def dask_partitions(X: object, y: object, beside: Mapping[str, Any] = _NOTHING) 
         For targets that are no Dask collection, and partitions that do not match where that is known before they are
         computed.
     """
-    if not is_dask(X):
-        return None
     array = getattr(sys.modules.get("dask.array"), "Array", ())
     dataframe = sys.modules.get("dask.dataframe")
     frame, series = getattr(dataframe, "DataFrame", ()), getattr(dataframe, "Series", ())
@@ -56,7 +51,6 @@ def dask_partitions(X: object, y: object, beside: Mapping[str, Any] = _NOTHING) 
             f"y must be a Dask array or series if X is a Dask collection, got {type(y).__name__} "
             "(dask.array.from_array(y, chunks=X.chunks[0]) divides an array as X is divided)"
         )
-    rows: Any = X
     columns = {"y": y, **beside}
     for name, collection, ndim in (("X", rows, 2), *((name, column, 1) for name, column in columns.items())):
         if collection.ndim != ndim:

@@ -1,26 +1,38 @@
-"""The one way in for X and y: rows and targets as the core takes them, in memory or in parts."""
+"""The one way in for X and y: a source as the caller gives it becomes rows as the core takes them."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.data.arrays import Csr, Floats, NamedRows, as_features
-from dpci.data.dask import dask_partitions, is_dask
+from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
 from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
-from dpci.data.persons import count_records, numbered
-from dpci.data.weights import row_weights
+from dpci.data.persons import check_index_of_persons, count_records, numbered
+from dpci.data.weights import check_index_of_weights, row_weights
 from dpci.errors import InvalidInput
 from dpci.rows import RowDomain
 from dpci.unit import NOTHING_BESIDE, Beside
 
 _Resolved = TypeVar("_Resolved")
+
+
+class Source(NamedTuple):
+    """Rows and targets as a caller gives them, and what is beside them."""
+
+    X: Any
+    y: Any = None
+    beside: Beside = NOTHING_BESIDE
+    """Ids and weights of the rows, or the names of their columns; weights may be :class:`ClassWeights`."""
+    prepare: "Callable[[Source], Source] | None" = None
+    """Looks at the data as soon as they may be read, and returns them as the release takes them."""
 
 
 class ModelChoices(Protocol):
@@ -96,20 +108,14 @@ class Rows:
 
 
 def read(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: Any,  # noqa: ANN401
-    choices: ModelChoices,
-    resolve: Callable[[int, int], _Resolved],
-    *,
-    parts: PartRules | None = None,
-    beside: Beside = NOTHING_BESIDE,
+    source: Source, choices: ModelChoices, resolve: Callable[[int, int], _Resolved], *, parts: PartRules | None = None
 ) -> tuple[Rows, _Resolved]:
     """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
 
     Parameters
     ----------
-    X, y
-        Rows and targets as the caller gave them.
+    source : Source
+        Rows and targets, prepared already.
     choices : ModelChoices
         Choices on which rows, names and targets depend.
     resolve : callable
@@ -117,15 +123,14 @@ def read(
         public choices rule out is refused first.
     parts : PartRules, optional
         How rows in parts are understood and checked; None: they are refused.
-    beside : Beside
-        Ids and weights of the rows; weights may be :class:`ClassWeights`.
 
     Raises
     ------
     InvalidInput, RowNormViolation
         For malformed data; for rows in parts also where they break the bounds, which all others meet in the core.
     """
-    partitions = None if parts is None else as_partitions(X, y, beside)
+    X, y, beside, _ = source
+    partitions = None if parts is None else as_partitions(source)
     if parts is not None and partitions is not None:
         found = describe(partitions, dataclasses.replace(parts, beside=names_beside(beside)))
         names = _param_names(found.names, found.n_columns, choices)
@@ -179,6 +184,13 @@ def is_in_parts(X: object) -> TypeGuard[Partitions]:
     return hasattr(type(X), "reduce") and isinstance(X, Partitions)  # the first alone is fast
 
 
+def is_dask(X: object) -> bool:
+    """Whether these are rows of Dask, which is not imported: while it is not, its objects do not exist."""
+    frames = sys.modules.get("dask.dataframe")
+    kinds = getattr(sys.modules.get("dask.array"), "Array", ()), getattr(frames, "DataFrame", ())
+    return isinstance(X, (*kinds, getattr(frames, "Series", ())))
+
+
 def known_shape(X: object) -> tuple[int | None, int | None]:
     """Return the numbers of rows and columns; a number is None if it is unknown before the data are read.
 
@@ -207,7 +219,7 @@ def known_names(X: object) -> tuple[str, ...] | None:
     return X.names if isinstance(X, NamedRows) else column_labels(X)
 
 
-def check_in_memory(X: object, beside: Beside) -> None:
+def check_in_memory(source: Source) -> None:
     """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read.
 
     Raises
@@ -215,14 +227,15 @@ def check_in_memory(X: object, beside: Beside) -> None:
     InvalidInput
         For a source of parts and a Dask collection.
     """
-    if beside.given and (is_in_parts(X) or is_dask(X)):
+    X, given = source.X, source.beside.given
+    if given and (is_in_parts(X) or is_dask(X)):
         raise InvalidInput(
-            f"{next(iter(beside.given))} need all rows in memory, got rows in parts of type {type(X).__name__} (pass "
+            f"{next(iter(given))} need all rows in memory, got rows in parts of type {type(X).__name__} (pass "
             "them as one array or table)"
         )
 
 
-def check_beside_parts(X: object, beside: Beside) -> None:
+def check_beside_parts(source: Source) -> None:
     """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read.
 
     Raises
@@ -230,8 +243,8 @@ def check_beside_parts(X: object, beside: Beside) -> None:
     InvalidInput
         For anything but names with a source of parts, and anything but Dask collections with such rows.
     """
-    in_parts, on_dask = is_in_parts(X), is_dask(X)
-    for name, values in beside.given.items():
+    in_parts, on_dask = is_in_parts(source.X), is_dask(source.X)
+    for name, values in source.beside.given.items():
         if in_parts and not isinstance(values, str):
             raise InvalidInput(
                 f"{name} must be the name of a column where rows come in parts, got {type(values).__name__} "
@@ -249,7 +262,21 @@ def names_beside(beside: Beside) -> Beside:
     return Beside(**names)
 
 
-def check_source(X: object, y: object, loss: _core.Loss) -> None:
+def check_index_beside(X: object, beside: Beside) -> None:
+    """Refuse ids and weights whose index is another one than that of the table.
+
+    Raises
+    ------
+    InvalidInput
+        Where the table and one of them have an index and the two differ.
+    """
+    if beside.persons is not None:
+        check_index_of_persons(X, beside.persons)
+    if beside.weights is not None:
+        check_index_of_weights(X, beside.weights)
+
+
+def check_source(source: Source, loss: _core.Loss) -> None:
     """Refuse what the kinds of the arguments rule out, before anything is paid or read.
 
     Raises
@@ -258,14 +285,14 @@ def check_source(X: object, y: object, loss: _core.Loss) -> None:
         For targets given twice, not at all, or not as a Dask collection with rows that are one, and for the hinge with
         rows in parts.
     """
-    in_parts = is_in_parts(X)
-    if in_parts != (y is None) or (is_dask(X) and not is_dask(y)):
-        as_partitions(X, y)
-    if in_parts or is_dask(X):
+    in_parts, on_dask = is_in_parts(source.X), is_dask(source.X)
+    if in_parts != (source.y is None) or (on_dask and not is_dask(source.y)):
+        as_partitions(source)
+    if in_parts or on_dask:
         check_smooth(loss)
 
 
-def as_partitions(X: object, y: object, beside: Beside = NOTHING_BESIDE) -> Partitions | None:
+def as_partitions(source: Source) -> Partitions | None:
     """Return rows in parts as such, with the columns of ids and weights of Dask collections; None for rows in memory.
 
     Raises
@@ -273,7 +300,8 @@ def as_partitions(X: object, y: object, beside: Beside = NOTHING_BESIDE) -> Part
     InvalidInput
         For targets given twice, or not at all; for Dask collections whose partitions do not match.
     """
-    check_beside_parts(X, beside)
+    check_beside_parts(source)
+    X, y, beside, _ = source
     if is_in_parts(X):
         if y is not None:
             raise InvalidInput(
@@ -288,4 +316,4 @@ def as_partitions(X: object, y: object, beside: Beside = NOTHING_BESIDE) -> Part
                 "dpci.Chunks(function) with a function that returns a fresh iterable each time"
             )
         raise InvalidInput(f"y must be given unless X holds the targets, got y=None and X of type {type(X).__name__}")
-    return dask_partitions(X, y, beside.given)
+    return dask_partitions(X, y, beside.given) if is_dask(X) else None

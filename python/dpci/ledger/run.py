@@ -17,29 +17,26 @@ from dpci import _core
 from dpci.base.startup import EndedBySignal
 from dpci.base.validation import broken
 from dpci.base.warn import warn, warn_of_seed
-from dpci.data.dask import is_dask
 from dpci.data.labels import warn_of_inferred
 from dpci.data.parts import PartRules
 from dpci.data.rows import (
     Rows,
+    Source,
     check_beside_parts,
     check_in_memory,
+    check_index_beside,
     check_source,
+    is_dask,
     known_shape,
     read,
 )
 from dpci.errors import DpciWarning, InvalidInput, ReleaseFailed
 from dpci.ledger.entries import Entry
 from dpci.ledger.payment import Payment, PublicChoices
-from dpci.schema.raw import columns_beside
-from dpci.unit import NOTHING_BESIDE, Beside
 
 _FAILED = "the release failed after its budget was spent; a ledger with errors='private' does not report the reason"
 
 _REQUESTS_TO_END = (KeyboardInterrupt, SystemExit, GeneratorExit, EndedBySignal)
-
-Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
-"""From the caller's rows and targets to those that are released."""
 
 Paid: TypeAlias = dict[str, Any] | None
 """Which entry of which ledger paid, as a record keeps it; None without a ledger."""
@@ -75,8 +72,8 @@ class Kind(Generic[_Spec, _Result]):
     """The hash of the result that the ledger keeps; None: it keeps none."""
     parts: PartRules | None = None
     """How rows in parts are understood; None: the release takes rows in memory only."""
-    arrange: Callable[[Any, Any, Beside], tuple[Any, Any, Beside]] | None = None
-    """From rows, targets, and what is beside them to those that are read."""
+    arrange: Callable[[Source], Source] | None = None
+    """From a source that is prepared to that which is read."""
     by_name: Callable[[Rows], _Spec] | None = None
     """Calibrates again, before the spend is written, for choices that depend on names which only the rows have."""
     sums: bool = True
@@ -85,15 +82,7 @@ class Kind(Generic[_Spec, _Result]):
     """Name of what is not private with a seed."""
 
 
-def run(
-    payment: Payment,
-    kind: Kind[_Spec, _Result],
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: Any,  # noqa: ANN401
-    beside: Beside = NOTHING_BESIDE,
-    *,
-    prepare: Prepare | None = None,
-) -> _Result:
+def run(payment: Payment, kind: Kind[_Spec, _Result], source: Source) -> _Result:
     """Check, pay, read, calibrate, release, record, keep and warn.
 
     Parameters
@@ -102,12 +91,8 @@ def run(
         The payment that is due.
     kind : Kind
         The declaration of what is released.
-    X, y
+    source : Source
         Rows and targets as the caller gave them; only types and shapes are looked at before the ``with`` block.
-    beside : Beside
-        Ids and weights of the rows, or the names of their columns.
-    prepare : callable, optional
-        Looks at the data before the release does, and returns them as it takes them.
 
     Raises
     ------
@@ -121,18 +106,18 @@ def run(
         With private errors, for whatever happens once the spend is written.
     """
     if kind.parts is None:
-        check_in_memory(X, beside)
+        check_in_memory(source)
     else:
-        check_beside_parts(X, beside)
-        if prepare is None:
-            check_source(X, y, kind.parts.loss.to_core())
-    with Till(payment, kind, X, y) as till:
-        beside = columns_beside(X, beside)
-        if prepare is not None:
-            X, y = prepare(X, y)
+        check_beside_parts(source)
+        if source.prepare is None:
+            check_source(source, kind.parts.loss.to_core())
+    with Till(payment, kind, source) as till:
+        check_index_beside(source.X, source.beside)
+        if source.prepare is not None:
+            source = source.prepare(source)
         if kind.arrange is not None:
-            X, y, beside = kind.arrange(X, y, beside)
-        rows, spec = till.read(X, y, beside)
+            source = kind.arrange(source)
+        rows, spec = till.read(source)
         result, remarks = kind.release(rows, spec, payment.receipt(till.entry))
     if kind.digest is not None:
         digest = kind.digest
@@ -158,19 +143,13 @@ class Till(Generic[_Spec, _Result]):
     ``entry`` is that of the ledger, once it is written.
     """
 
-    def __init__(
-        self,
-        payment: Payment,
-        kind: Kind[_Spec, _Result],
-        X: Any,  # noqa: ANN401  # whatever the caller has
-        y: Any,  # noqa: ANN401
-    ) -> None:
+    def __init__(self, payment: Payment, kind: Kind[_Spec, _Result], source: Source) -> None:
         self._payment = payment
         self._kind = kind
         self._is_paid = False
         self.entry: Entry | None = None
         if payment.private:
-            self._check_public(X, y)
+            self._check_public(source)
 
     def __enter__(self) -> Self:
         if self._payment.private:
@@ -199,15 +178,10 @@ class Till(Generic[_Spec, _Result]):
                 # What happened would be printed as its context.
                 failed.__context__ = None
 
-    def read(
-        self,
-        X: Any,  # noqa: ANN401  # whatever the caller has
-        y: Any,  # noqa: ANN401
-        beside: Beside,
-    ) -> tuple[Rows, _Spec]:
+    def read(self, source: Source) -> tuple[Rows, _Spec]:
         """Read the data and check them as the release will, then write the spend, unless it is written."""
         kind = self._kind
-        rows, spec = read(X, y, kind.choices, kind.resolve, parts=kind.parts, beside=beside)
+        rows, spec = read(source, kind.choices, kind.resolve, parts=kind.parts)
         if rows.classes_inferred and rows.classes is not None and kind.choices.seed is None:
             warn_of_inferred(rows.classes)
         if kind.by_name is not None:
@@ -217,7 +191,7 @@ class Till(Generic[_Spec, _Result]):
             self._pay()
         return rows, spec
 
-    def _check_public(self, X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
+    def _check_public(self, source: Source) -> None:
         """Refuse public choices under which failures could reveal facts about the data, and impossible ones."""
         ledger, choices = self._payment.ledger, self._kind.choices
         assert ledger is not None  # noqa: S101  # for the type checker
@@ -230,10 +204,10 @@ class Till(Generic[_Spec, _Result]):
             raise InvalidInput(
                 f"n_public must equal the ledger's n_public={ledger.n_public} {rule}, got n_public={choices.n_public}"
             )
-        rows, columns = known_shape(X)
-        if self._kind.parts is None and (rows is None or columns is None or is_dask(X)):
-            raise InvalidInput(f"X must have all rows in memory for this function, got {type(X).__name__}")
-        if self._kind.parts is None and y is None:
+        rows, columns = known_shape(source.X)
+        if self._kind.parts is None and (rows is None or columns is None or is_dask(source.X)):
+            raise InvalidInput(f"X must have all rows in memory for this function, got {type(source.X).__name__}")
+        if self._kind.parts is None and source.y is None:
             raise InvalidInput("y must be given with rows in memory, got y=None")
         # The number of rows is private exactly where there is a stand-in for it.
         n_rows = None if self._payment.unit == "person" else rows

@@ -20,7 +20,7 @@ from dpci.base.validation import (
 from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
-from dpci.data.rows import as_partitions
+from dpci.data.rows import Source, as_partitions
 from dpci.losses import LossLike, check_loss
 from dpci.rows import RowDomain, core_rows, row_domain
 
@@ -212,7 +212,7 @@ def hessian_and_gradient_cov(
 
 def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
     """Return rows and targets in memory, or rows in parts that were read once."""
-    partitions = as_partitions(X, y)
+    partitions = as_partitions(Source(X, y))
     if partitions is not None:
         return describe(partitions, rules)
     rows, targets = as_features(X).values, as_vector("y", y)

@@ -12,10 +12,10 @@ from dpci.base.validation import check_real
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.parts import Partitions
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.keywords import takes_moments
@@ -24,13 +24,13 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import Source, check_unit_columns, described
+from dpci.model.tables import source_of
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
-from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
+from dpci.unit import PersonsLike, Weights, given_unit
 
 if TYPE_CHECKING:
     from dpci.regression.result import LinearFit
@@ -283,32 +283,13 @@ def fit(
     if rows is None and row_norm is None:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
-    check_unit_columns(settings.schema, source.X, beside)
-    return release_fit(
-        source.X,
-        source.y,
-        settings,
-        payment=payment,
-        prepare=source.prepare,
-        beside=beside,
-    )
+    return release_fit(source_of(Source(X, y, beside), schema), settings, payment=payment)
 
 
-def release_fit(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: ArrayLike | None,
-    settings: Settings,
-    *,
-    payment: Payment,
-    prepare: Prepare | None = None,
-    beside: Beside = NOTHING_BESIDE,
-    recommended: bool = False,
-) -> PrivateFit:
+def release_fit(source: Source, settings: Settings, *, payment: Payment, recommended: bool = False) -> PrivateFit:
     """Fit with validated keywords, see :func:`fit`.
 
-    ``prepare`` looks at the data before the fit does. ``recommended``: with the λ that public values recommend for
-    predictions, whatever the settings have.
+    ``recommended``: with the λ that public values recommend for predictions, whatever the settings have.
     """
 
     def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[PrivateFit]:
@@ -322,7 +303,7 @@ def release_fit(
         digest=lambda result: result.digest,
         parts=settings.part_rules(),
     )
-    return run(payment, kind, X, y, beside, prepare=prepare)
+    return run(payment, kind, source)
 
 
 def calibration_of(

@@ -6,7 +6,6 @@ table, cannot do that, so :func:`release_groups` takes the same steps for all of
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -17,7 +16,7 @@ from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
 from dpci.data.persons import checked_ids
-from dpci.data.rows import Rows, read
+from dpci.data.rows import Rows, Source, read
 from dpci.data.tags import check_in_one_group
 from dpci.errors import DpciError, InvalidInput
 from dpci.ledger.composition import rounded_down
@@ -31,7 +30,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.released.whole import Whole
-from dpci.unit import NOTHING_BESIDE, Beside, Given, Persons, Weights, given_unit
+from dpci.unit import Beside, Given, Persons, Weights, given_unit
 
 __all__ = ["fit_many"]
 
@@ -151,17 +150,8 @@ def fit_many(
     return fits
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """The rows of one group, which are read once."""
-
-    X: Any
-    y: Any
-    beside: Beside = NOTHING_BESIDE
-
-
 def release_groups(
-    groups: Mapping[_Key, Group],
+    groups: Mapping[_Key, Source],
     settings: Mapping[_Key, Settings],
     payment: Payment,
     whole: Whole,
@@ -226,18 +216,18 @@ def _given(key: object, ids: object, weights: object) -> Given:
         raise
 
 
-def _checked(key: object, group: object, beside: Beside) -> Group:
+def _checked(key: object, group: object, beside: Beside) -> Source:
     if not isinstance(group, tuple) or len(group) != 2:
         raise _in_group(InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}"), key)
-    X, y = group
+    source = Source(*group, beside)
     try:
-        check_unit_columns(None, X, beside)
+        check_unit_columns(None, source)
         # Once, also for groups whose ids are compared: a stream can be read only once.
-        persons = None if beside.persons is None else checked_ids(beside.persons, None, X)
+        persons = None if beside.persons is None else checked_ids(beside.persons, None, source.X)
     except DpciError as error:
         _in_group(error, key)
         raise
-    return Group(X, y, beside._replace(persons=persons))
+    return source._replace(beside=beside._replace(persons=persons))
 
 
 def _in_group(error: DpciError, key: object) -> DpciError:
@@ -255,13 +245,11 @@ def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> _core
         raise
 
 
-def _read(key: object, group: Group, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
+def _read(key: object, group: Source, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
     """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as above
     try:
-        rows, spec = read(
-            group.X, group.y, settings, lambda n, k: settings.spec(n, k, budget=budget), beside=group.beside
-        )
+        rows, spec = read(group, settings, lambda n, k: settings.spec(n, k, budget=budget))
         if rows.classes_inferred:
             raise InvalidInput(
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "

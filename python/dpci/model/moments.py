@@ -9,13 +9,13 @@ import dpci.regression  # noqa: F401  # the package before its files, as threads
 from dpci.base.validation import broken, check_flag
 from dpci.base.warn import warn
 from dpci.budgets import Neighbors
+from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
-from dpci.model.tables import Source, check_schema, check_unit_columns, described
+from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.keywords import choices_of_fit
-from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
 from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
@@ -86,19 +86,8 @@ def fit_moments(
         weights=weighing,
         **others,
     )
-    schema = made.schema
     payment = payment_for("dpci.fit", ledger, made)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
-    check_unit_columns(schema, source.X, beside)
-    matrix = release_matrix(
-        source.X,
-        source.y,
-        made,
-        payment=payment,
-        prepare=source.prepare,
-        beside=beside,
-        whole=model,
-    )
+    matrix = release_matrix(source_of(Source(X, y, beside), made.schema), made, payment=payment, whole=model)
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:

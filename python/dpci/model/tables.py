@@ -4,26 +4,25 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpci.base.validation import broken, check_count
 from dpci.data.arrays import NamedRows, as_numbers
-from dpci.data.dask import dask_partitions, is_dask
+from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, is_frame, named_columns, taken_over
 from dpci.data.labels import Classes, CodedLabels
-from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
+from dpci.data.parts import NOTHING, Mergeable, on_threads
 from dpci.data.persons import check_columns_of_unit
-from dpci.data.rows import is_in_parts
+from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
 from dpci.schema.cells import absent, column_of
 from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
-from dpci.schema.raw import RawTable
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
-from dpci.unit import NOTHING_BESIDE, Beside
+from dpci.unit import Beside
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
@@ -31,12 +30,22 @@ _CODED: Classes = (-1, 1)
 _CELLS = {"persons": "ids", "weights": "numbers"}
 
 
-class Source(NamedTuple):
-    """Input of a fit: rows and targets, and the function that makes them where they are read at once."""
+@dataclass(frozen=True, eq=False, repr=False)
+class RawTable:
+    """A table in memory that is not encoded yet, with the shape that it will have."""
 
-    X: Any
-    y: Any
-    prepare: Callable[[Any, Any], tuple[Any, Any]] | None
+    table: Any
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of encoded columns, without a look at a value."""
+        table, name = self.table, self.schema.columns[0].name
+        try:
+            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+        except TypeError as error:  # such as a lazy frame
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
+        return n_rows, len(self.schema.names)
 
 
 def check_schema(schema: object) -> Schema:
@@ -67,32 +76,37 @@ def check_counts(loss: str, schema: Schema) -> None:
         )
 
 
-def described(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: Any,  # noqa: ANN401
-    schema: Schema,
-    beside: Beside = NOTHING_BESIDE,
-) -> Source:
+def source_of(source: Source, schema: Schema | None) -> Source:
+    """Return what a fit reads of a caller's source, which a schema may describe.
+
+    Raises
+    ------
+    InvalidInput
+        See :func:`described` and :func:`check_unit_columns`.
+    """
+    source = source if schema is None else described(source, schema)
+    check_unit_columns(schema, source)
+    return source
+
+
+def described(source: Source, schema: Schema) -> Source:
     """Return what a fit reads of a table that a schema describes; nothing is read here.
 
     Parameters
     ----------
-    X : table, path, Chunks or Dask frame
-        Columns of the schema, encoded in the fit; the target too, unless ``y`` has it. Chunks that were made with a
-        schema are encoded already.
-    y : array-like or None
-        The column of targets, if it is not in the table.
+    source : Source
+        Columns of the schema, encoded in the fit, of a table, path, chunks or Dask frame; the target too, unless ``y``
+        has it. Chunks that were made with a schema are encoded already. Columns of ids and weights that are named parts
+        keep beside their encoded rows, and files are cut between persons.
     schema : Schema
         Public description of the columns.
-    beside : Beside
-        Ids and weights. Columns of these that are named parts keep beside their encoded rows, and files are cut between
-        persons.
 
     Raises
     ------
     InvalidInput
         For anything that is no such table, and chunks of another schema.
     """
+    X, y, beside, _ = source
     if isinstance(X, str | os.PathLike):
         X = _file(X, schema, beside)
     _check_no_targets(X, y)
@@ -101,30 +115,31 @@ def described(
             raise InvalidInput(
                 f"schema must be the one that the chunks were made with, {X.schema.digest}, got {schema.digest}"
             )
-        return Source(SchemaParts(X, schema, beside.names, encoded=True), y, None)
+        return source._replace(X=SchemaParts(X, schema, beside.names, encoded=True))
     if isinstance(X, NamedRows):  # encoded already
         if X.names != schema.names:
             raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
-        return Source(X, None if y is None else _coded(y, schema), None)
-    if hasattr(type(X), "reduce") and isinstance(X, Partitions):
-        return Source(SchemaParts(X, schema, beside.names), y, None)
+        return source._replace(y=None if y is None else _coded(y, schema))
+    if is_in_parts(X):
+        return source._replace(X=SchemaParts(X, schema, beside.names))
     if is_dask(X):
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside.names])]
         if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
             raise InvalidInput(absent(missing[0], X))
         parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
-        return Source(SchemaParts(parts, schema, beside.names), None, None)
+        return source._replace(X=SchemaParts(parts, schema, beside.names), y=None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
         raise InvalidInput(
             "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
             f"chunks of these), got {type(X).__name__}"
         )
-    return Source(RawTable(X, schema), y, _encoded)
+    return source._replace(X=RawTable(X, schema), prepare=_encoded)
 
 
-def check_unit_columns(schema: Schema | None, X: object, beside: Beside) -> None:
+def check_unit_columns(schema: Schema | None, source: Source) -> None:
     """Refuse names of columns without a schema, and rows without the persons of whom the schema has a column of ids."""
-    for name, values in beside.given.items():
+    X = source.X
+    for name, values in source.beside.given.items():
         what = _CELLS[name]
         if isinstance(values, str) and schema is None and not is_in_parts(X):
             raise InvalidInput(
@@ -138,7 +153,7 @@ def check_unit_columns(schema: Schema | None, X: object, beside: Beside) -> None
     # Chunks may know a schema that the fit was not given.
     known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
     named = known.persons if isinstance(known, Schema) else None
-    check_columns_of_unit(named, beside)
+    check_columns_of_unit(named, source.beside)
 
 
 class SchemaParts:
@@ -193,8 +208,18 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # no
     return NamedRows(features, schema.names), _coded(targets, schema)
 
 
-def _encoded(X: RawTable, y: Any) -> tuple[NamedRows, Any]:  # noqa: ANN401  # a column of any library
-    return encode_table(X.columns, y, X.schema)
+def columns_beside(columns: Any, beside: Beside) -> Beside:  # noqa: ANN401  # tables of any library
+    """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given."""
+    return Beside(*(column_of(columns, values) if isinstance(values, str) else values for values in beside))
+
+
+def _encoded(source: Source) -> Source:
+    table, schema = source.X.table, source.X.schema
+    # Encoded rows have no index any more.
+    check_index_beside(table, source.beside)
+    columns = named_columns(table)
+    beside = columns_beside(columns, source.beside)
+    return Source(*encode_table(columns, source.y, schema), beside)
 
 
 def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets

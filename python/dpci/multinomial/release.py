@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation
-from dpci.data.dask import is_dask
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source, is_dask
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -21,7 +20,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, calibration_of, fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.settings import Moments, Settings
-from dpci.model.tables import Source, check_schema, check_unit_columns, described
+from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.loss import Multinomial
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
@@ -29,7 +28,7 @@ from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
-from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
+from dpci.unit import PersonsLike, Weights, given_unit
 
 
 def fit(
@@ -171,9 +170,7 @@ def fit(
         seed=seed,
     )
     payment = Payment.of("dpci.multinomial.fit", ledger, settings, budget=budget)
-    source = Source(X, y, None) if schema is None else described(X, y, schema, beside)
-    check_unit_columns(schema, source.X, beside)
-    return release_fit(source, known, settings, payment=payment, beside=beside)
+    return release_fit(source_of(Source(X, y, beside), schema), known, settings, payment=payment)
 
 
 def release_fit(
@@ -182,7 +179,6 @@ def release_fit(
     settings: Settings,
     *,
     payment: Payment,
-    beside: Beside = NOTHING_BESIDE,
     inferred: bool = False,
     recommended: bool = False,
 ) -> MultinomialFit:
@@ -194,9 +190,10 @@ def release_fit(
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
 
-    def labelled(X: Any, y: Any, beside: Beside) -> tuple[Any, Any, Beside]:  # noqa: ANN401  # whatever the caller has
+    def labelled(source: Source) -> Source:
         # The classes of parts are with their rules.
-        return X, y if y is None or is_dask(X) else SeveralClasses(y, coded), beside
+        in_parts = source.y is None or is_dask(source.X)
+        return source if in_parts else source._replace(y=SeveralClasses(source.y, coded))
 
     def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
@@ -211,7 +208,7 @@ def release_fit(
         parts=dataclasses.replace(settings.part_rules(), several=coded),
         arrange=labelled,
     )
-    return run(payment, kind, source.X, source.y, beside, prepare=source.prepare)
+    return run(payment, kind, source)
 
 
 def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keywords: Any) -> Settings:  # noqa: ANN401  # of fit

@@ -14,7 +14,7 @@ from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real
 from dpci.budgets import ApproxDP, Calibration
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -217,6 +217,7 @@ def report(
         )
         return Report(record, settings.loss), ()
 
-    check_unit_columns(None, X, beside)
+    source = Source(X, y, beside)
+    check_unit_columns(None, source)
     made = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest, what="report")
-    return run(payment, made, X, y, beside)
+    return run(payment, made, source)

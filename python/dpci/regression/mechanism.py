@@ -12,27 +12,35 @@ from dpci.accounting.steps import steps_from
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.dask import is_dask
 from dpci.data.frames import known
 from dpci.data.parts import DescribedParts, Partitions
 from dpci.data.persons import check_columns_of_unit
-from dpci.data.rows import Rows, as_partitions, check_beside_parts, is_in_parts, known_names, names_beside
+from dpci.data.rows import (
+    Rows,
+    Source,
+    as_partitions,
+    check_beside_parts,
+    is_dask,
+    is_in_parts,
+    known_names,
+    names_beside,
+)
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.regression.choices.bounds import SPARSE, StandardisedParts
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.keywords import matrix_choices
-from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.choices.matrix import MatrixChoices, matrix_choices
 from dpci.regression.choices.model import Model
 from dpci.regression.choices.planned import Regression, planned_model
+from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.rows import RowDomain
 from dpci.schema.table import Schema
-from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
+from dpci.unit import PersonsLike, Weights, given_unit
 
 
 def release(
@@ -148,12 +156,11 @@ def release(
         X, y = known("X", X), known("y", y)
     unit, weighing, beside = given_unit(persons, weights)
     choices = matrix_choices(
-        y,
+        Targets.checked(y, target_bound),
         budget=budget,
         bounds=bounds,
         row_norm=row_norm,
         rows=rows,
-        target_bound=target_bound,
         robust=robust,
         refine=refine,
         on_violation=on_violation,
@@ -168,7 +175,7 @@ def release(
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
         raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
-    return release_matrix(X, y, choices, payment=payment, beside=beside, tell=True)
+    return release_matrix(Source(X, y, beside), choices, payment=payment, tell=True)
 
 
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
@@ -188,30 +195,26 @@ def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> P
 
 
 def release_matrix(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: Any,  # noqa: ANN401
+    source: Source,
     choices: MatrixChoices,
     *,
     payment: Payment,
-    prepare: Prepare | None = None,
-    beside: Beside = NOTHING_BESIDE,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
 ) -> MomentMatrix:
     """Release with validated choices.
 
-    Inside the payment ids and weights are taken from the caller's table, and ``prepare`` makes rows and targets.
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
     """
-    _check_table(X, choices, beside)
+    _check_table(source, choices)
     if choices.schema is None:
-        choices = dataclasses.replace(choices, targets=choices.targets.named(y))
+        choices = dataclasses.replace(choices, targets=choices.targets.named(source.y))
     encoded = None if choices.schema is None else choices.schema.names
     plans = bool(choices.robust or choices.refine)
-    names = (encoded or known_names(X)) if plans else None
+    names = (encoded or known_names(source.X)) if plans else None
     # Frames in parts have names that no one knows before they are read.
-    unnamed = plans and names is None and isinstance(X, Partitions)
+    unnamed = plans and names is None and isinstance(source.X, Partitions)
     # With persons and weights something must be planned: y on all columns stands for it.
     counted = choices.unit is not None or choices.weights is not None
     stand_in = (Regression(),) if counted else ()
@@ -238,10 +241,11 @@ def release_matrix(
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
         return checked(choices, rows.n_records, columns)
 
-    def standardised(X: Any, y: Any, beside: Beside) -> tuple[Any, Any, Beside]:  # noqa: ANN401  # as above
+    def standardised(prepared: Source) -> Source:
         nonlocal placed
-        placed, y, beside = _standardised(X, y, beside, choices)
-        return placed, y, beside
+        found = _standardised(prepared, choices)
+        placed = found.X
+        return found
 
     def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> Outcome[MomentMatrix]:
         release = {**_released(rows, spec, choices), "paid": paid, "named_columns": rows.named_columns}
@@ -257,18 +261,19 @@ def release_matrix(
         by_name=by_name if unnamed else None,
     )
     try:
-        return run(payment, kind, X, y, beside, prepare=prepare)
+        return run(payment, kind, source)
     except RowNormViolation:
         choices.standardise().explain(placed)
         raise
 
 
-def _check_table(X: Any, choices: MatrixChoices, beside: Beside) -> None:  # noqa: ANN401  # whatever the caller has
+def _check_table(source: Source, choices: MatrixChoices) -> None:
     """Refuse persons and weights that rows in parts do not have as columns, and sparse rows with bounds."""
-    check_beside_parts(X, beside)
+    check_beside_parts(source)
+    X = source.X
     if is_in_parts(X) or is_dask(X):
         schema = getattr(X, "schema", None)
-        check_columns_of_unit(schema.persons if isinstance(schema, Schema) else None, beside)
+        check_columns_of_unit(schema.persons if isinstance(schema, Schema) else None, source.beside)
     if choices.bounds is not None and hasattr(X, "tocsr"):
         raise InvalidInput(SPARSE)
 
@@ -296,19 +301,14 @@ def _released(rows: Rows, spec: _core.MomentMatrixSpec, choices: MatrixChoices) 
     return _core.release_moment_matrix_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=choices.seed)
 
 
-def _standardised(
-    X: Any,  # noqa: ANN401  # whatever the caller has
-    y: Any,  # noqa: ANN401
-    beside: Beside,
-    choices: MatrixChoices,
-) -> tuple[Any, Any, Beside]:
+def _standardised(source: Source, choices: MatrixChoices) -> Source:
     """Return rows and targets as the core takes them, with their ids and weights, or the names of these in parts."""
     standardise = choices.standardise()
-    partitions = as_partitions(X, y, beside)
+    partitions = as_partitions(source)
     if partitions is not None:
-        return StandardisedParts(partitions, standardise), None, names_beside(beside)
-    X, y = standardise.joined(X, y)
-    return standardise.placed(X), standardise.last(X, y), beside
+        return Source(StandardisedParts(partitions, standardise), None, names_beside(source.beside))
+    X, y = standardise.joined(source.X, source.y)
+    return Source(standardise.placed(X), standardise.last(X, y), source.beside)
 
 
 def _known(parts: DescribedParts, domain: RowDomain, intercept: float) -> DescribedParts:

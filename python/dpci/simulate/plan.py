@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_seed, check_threads
 from dpci.data.arrays import Table, read_only
-from dpci.data.rows import read
+from dpci.data.rows import Source, read
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
 from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
@@ -95,20 +95,20 @@ class StudyPlan:
     ) -> "StudyPlan":
         """Return the study that the arguments describe, checked."""
         configurations = _merged(kind, keywords, configs)
-        beside = given_unit(*(keywords.get(name) for name in UNIT_KEYWORDS)).beside
-        check_unit_columns(None, X, beside)
+        source = Source(X, y, given_unit(*(keywords.get(name) for name in UNIT_KEYWORDS)).beside)
+        check_unit_columns(None, source)
         settings = tuple(Settings.checked(**configuration) for configuration in configurations)
         _check_targets_agree(settings)
 
         def check(n_samples: int, _: int) -> None:
             for one in settings:
                 if one.public_n(n_samples) != n_samples:
-                    counted = "rows" if beside.persons is None else "persons"
+                    counted = "rows" if source.beside.persons is None else "persons"
                     raise InvalidInput(
                         f"n_public must be the number of {counted} in a study, {n_samples}, got n_public={one.n_public}"
                     )
 
-        rows, _ = read(X, y, settings[0], check, beside=beside)
+        rows, _ = read(source, settings[0], check)
         problem = Problem(
             values=rows.values,
             targets=rows.targets,

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, known, taken_over
+from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.payment import Payment
@@ -142,15 +143,21 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         """
         warn_of_fitting()
         given = self._given(persons, sample_weight)
-        check_unit_columns(None, X, given.beside)
+        source = Source(X, y, given.beside, self._prepared)
+        check_unit_columns(None, source)
         with _restored_on_error(self):
-            return self._take(self._release(X, y, given))
+            return self._take(self._release(source, given))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.sparse = True
         return tags
+
+    def _prepared(self, source: Source) -> Source:
+        """Return rows and targets as :meth:`_check_data` does, with what is beside them."""
+        X, y = self._check_data(source.X, source.y)
+        return Source(X, y, source.beside)
 
     def _check_data(self, X: Table, y: ArrayLike) -> tuple[Table, NDArray[Any]]:
         """Return rows and targets as scikit-learn validates them, and set ``n_features_in_``."""
@@ -174,7 +181,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         return rows
 
     @abstractmethod
-    def _release(self, X: Table, y: ArrayLike, given: Given) -> Any:  # noqa: ANN401  # the result of its own kind
+    def _release(self, source: Source, given: Given) -> Any:  # noqa: ANN401  # the result of its own kind
         """Check the parameters, pay, and release."""
 
     def _take(self, result: Any) -> Self:  # noqa: ANN401  # the result of its own kind
@@ -251,21 +258,14 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
 class PrivateLinearEstimator(PrivateEstimator):
     """A linear model that is fitted by :func:`dpci.fit`; the classes of :mod:`dpci.sklearn` say which."""
 
-    def _release(self, X: Table, y: ArrayLike, given: Given) -> PrivateFit | LinearFit:
+    def _release(self, source: Source, given: Given) -> PrivateFit | LinearFit:
         keywords = self._keywords()
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one
         settings = Settings.checked(**keywords, persons=given.unit, weights=given.weights)
-        return release_fit(
-            X,
-            y,
-            settings,
-            payment=Payment.of(self._source(), self.ledger, settings, budget=settings.budget),
-            prepare=self._check_data,
-            beside=given.beside,
-            recommended=recommended,
-        )
+        payment = Payment.of(self._source(), self.ledger, settings, budget=settings.budget)
+        return release_fit(source, settings, payment=payment, recommended=recommended)
 
     @abstractmethod
     def _loss(self) -> Loss:

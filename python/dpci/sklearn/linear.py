@@ -10,42 +10,34 @@ from dpci.base.validation import check_flag
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget
 from dpci.data.arrays import Table
+from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model.moments import regression_of_counts
-from dpci.regression.choices.keywords import matrix_choices
-from dpci.regression.choices.matrix import MatrixChoices
+from dpci.regression.choices.matrix import MatrixChoices, matrix_choices
 from dpci.regression.choices.model import PRIVATE, Ridge
+from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.result import LinearFit
 from dpci.sklearn.docstrings import described
 from dpci.sklearn.parameters import LinearParameters
 from dpci.sklearn.regressors import RegressorBase
-from dpci.unit import Beside, Given
+from dpci.unit import Given
 
 
 class MomentEstimator(RegressorBase):
     """Base of all estimators that are fitted from a released moment matrix."""
 
-    def _regression(
-        self, X: Table, y: ArrayLike, choices: MatrixChoices, *, beside: Beside, l2_strength: Ridge
-    ) -> LinearFit:
+    def _regression(self, source: Source, choices: MatrixChoices, *, l2_strength: Ridge) -> LinearFit:
         """Release the matrix, and return the regression of y on all columns."""
-        matrix = release_matrix(
-            X,
-            y,
-            choices,
-            payment=payment_for(self._source(), self.ledger, choices),
-            prepare=self._check_data,
-            beside=beside,
-        )
+        matrix = release_matrix(source, choices, payment=payment_for(self._source(), self.ledger, choices))
         intercept = bool(self.fit_intercept)
         covariance = "robust" if choices.robust else "classical"
         result = whole_regression(matrix, fit_intercept=intercept, l2_strength=l2_strength, covariance=covariance)
         refusal = result.interval_refusal
         if refusal is None:
             return result
-        if beside.given:
+        if source.beside.given:
             # The standard errors of a ridge that the noise chooses cannot be planned.
             _warn_of_nothing(refusal)
             return result
@@ -92,13 +84,14 @@ class PrivateLinearRegression(LinearParameters, MomentEstimator):
     ((2,), ('x0', 'x1', 'intercept'))
     """
 
-    def _release(self, X: Table, y: ArrayLike, given: Given) -> LinearFit:
+    def _release(self, source: Source, given: Given) -> LinearFit:
         keywords = self._keywords()
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         if given.beside.given:
             check_flag("robust", keywords["robust"])
             keywords["robust"] = regression_of_counts(0.0, fit_intercept=intercept)
-        choices = matrix_choices(None, unit=given.unit, weights=given.weights, **keywords)
+        targets = Targets.checked(None, keywords.pop("target_bound"))
+        choices = matrix_choices(targets, unit=given.unit, weights=given.weights, **keywords)
         if choices.targets.further:
             raise InvalidInput(
                 "target_bound must be a number or one pair (lower, upper), because an estimator has one target, got "
@@ -106,7 +99,7 @@ class PrivateLinearRegression(LinearParameters, MomentEstimator):
             )
         if choices.robust and not intercept:
             raise InvalidInput("robust must be False without an intercept, got robust=True and fit_intercept=False")
-        return self._regression(X, y, choices, beside=given.beside, l2_strength=0.0)
+        return self._regression(source, choices, l2_strength=0.0)
 
     def _keywords(self) -> dict[str, Any]:
         keywords = super()._keywords()

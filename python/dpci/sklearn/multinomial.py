@@ -16,9 +16,9 @@ from dpci.data.labels import (
     several_read_off,
     warn_of_inferred,
 )
+from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
-from dpci.model.tables import Source
 from dpci.multinomial.release import multinomial_settings, release_fit
 from dpci.multinomial.result import MultinomialFit
 from dpci.sklearn.classifiers import ClassifierBase
@@ -60,7 +60,7 @@ class PrivateMultinomialRegression(MultinomialParameters, ClassifierBase):
     ('low:x0', 'low:intercept', 'high:x0', 'high:intercept')
     """
 
-    def _release(self, X: Table, y: ArrayLike, given: Given) -> MultinomialFit:
+    def _release(self, source: Source, given: Given) -> MultinomialFit:
         keywords = {**self._keywords(), "persons": given.unit, "weights": given.weights}
         known = keywords.pop("classes")
         recommended = keywords["l2_strength"] is None
@@ -76,18 +76,15 @@ class PrivateMultinomialRegression(MultinomialParameters, ClassifierBase):
                 "inferred from y)"
             )
         if classes is None:
-            source = Source(*self._check_data(X, y), None)
+            source = self._prepared(source)
             classes = several_read_off(source.y)
             if self.seed is None:
                 warn_of_inferred(classes)
-        else:
-            source = Source(X, y, self._check_data)
         return release_fit(
             source,
             classes,
             multinomial_settings(len(classes), **keywords),
             payment=payment,
-            beside=given.beside,
             inferred=known is None,
             recommended=recommended,
         )

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from dpci.base.validation import check_flag
-from dpci.data.arrays import Table
+from dpci.data.rows import Source
 from dpci.losses import Squared
 from dpci.model.moments import regression_of_counts, used_keywords
 from dpci.model.result import PrivateFit
-from dpci.regression.choices.keywords import choices_of_fit
+from dpci.regression.choices.matrix import choices_of_fit
 from dpci.regression.choices.model import PRIVATE, check_ridge
 from dpci.regression.result import LinearFit
 from dpci.sklearn.base import PrivateLinearEstimator
@@ -51,9 +49,9 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
     ((2,), (10000,))
     """
 
-    def _release(self, X: Table, y: ArrayLike, given: Given) -> PrivateFit | LinearFit:
+    def _release(self, source: Source, given: Given) -> PrivateFit | LinearFit:
         if not self._by_moments():
-            return super()._release(X, y, given)
+            return super()._release(source, given)
         keywords = self._keywords()
         del keywords["mechanism"]
         l2_strength = keywords.pop("l2_strength")
@@ -67,7 +65,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
             weights=given.weights,
             **used_keywords(keywords),
         )
-        return self._regression(X, y, choices, beside=given.beside, l2_strength=strength)
+        return self._regression(source, choices, l2_strength=strength)
 
     def _by_moments(self) -> bool:
         if self.mechanism is None:

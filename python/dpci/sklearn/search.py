@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpci.base.validation import check_choice
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
+from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.losses import LossLike
 from dpci.model.tables import check_unit_columns
@@ -173,13 +174,13 @@ class PrivateGridSearch(Releasing):
         warn_of_fitting()
         best = clone(_checked_estimator(self.estimator))
         unit, weights, beside = best._given(persons, sample_weight)  # noqa: SLF001  # the base class of this package
-        check_unit_columns(None, X, beside)
+        source = Source(X, y, beside, best._prepared)  # noqa: SLF001  # as above
+        check_unit_columns(None, source)
         grid = _checked_grid(self.param_grid, best)
         candidates = [_keywords(clone(best).set_params(**params)) for params in grid]
         common = {name: value for name, value in _keywords(best).items() if name not in _CANDIDATE}
         tuned = release_tuned(
-            X,
-            y,
+            source,
             {
                 # One without λ is refused: the default rule is for fits that are not compared.
                 "candidates": [
@@ -200,8 +201,6 @@ class PrivateGridSearch(Releasing):
             method=check_choice("method", self.method, ("repeat", "chunks")),
             ledger=best.ledger,
             keywords={**common, "persons": unit, "weights": weights},
-            beside=beside,
-            prepare=best._check_data,  # noqa: SLF001  # the base class of this package
         )
         self.result_ = tuned
         self.best_index_ = cast("int", tuned.index)

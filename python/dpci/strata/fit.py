@@ -14,6 +14,7 @@ from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
 from dpci.data.persons import numbered
+from dpci.data.rows import Source
 from dpci.data.weights import weight_values
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.ledger.composition import rounded_down
@@ -21,15 +22,14 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import SEVERAL, LossLike
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit_many import Group, announce, release_groups
+from dpci.model.fit_many import announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, described, encode_table
+from dpci.model.tables import check_schema, check_unit_columns, columns_beside, described, encode_table
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
-from dpci.schema.raw import column_values
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
@@ -211,13 +211,12 @@ def fit_strata(
             "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
             "of, got errors='private'"
         )
-    source = described(table, None, model_schema)
+    source = described(Source(table), model_schema)
     if source.prepare is None:
         raise InvalidInput(f"strata need a table in memory, got {type(table).__name__}")
-    check_unit_columns(schema, source.X, beside)
+    check_unit_columns(schema, source._replace(beside=beside))
     columns = named_columns(table)
-    beside = Beside(*(column_values(columns, values) for values in beside))
-    groups = _groups(columns, column, model_schema, beside)
+    groups = _groups(columns, column, model_schema, columns_beside(columns, beside))
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
         assert noise is not None  # noqa: S101  # for the type checker
@@ -320,7 +319,7 @@ def _groups(
     column: CategoricalColumn,
     schema: Schema,
     beside: Beside,
-) -> dict[str, Group]:
+) -> dict[str, Source]:
     """Return the rows of each stratum; every record is in one, and all rows of a person."""
     whose: NDArray[np.intp] = column.indicators(column_of(columns, column.name)).argmax(axis=1)
     rows, labels = encode_table(columns, None, schema)
@@ -341,7 +340,7 @@ def _groups(
             raise InvalidInput(f"every stratum must have at least one row, got none of {name!r}")
         coded = isinstance(labels, CodedLabels)
         targets = CodedLabels(labels.values[inside], labels.classes) if coded else np.asarray(labels)[inside]
-        groups[name] = Group(
+        groups[name] = Source(
             NamedRows(rows.values[inside], rows.names),
             targets,
             Beside(None if people is None else people[inside], None if weighed is None else weighed[inside]),

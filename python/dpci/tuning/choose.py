@@ -15,16 +15,15 @@ from dpci.accounting.steps import Step
 from dpci.base.validation import check_choice, check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.tables import (
-    Source,
     check_schema,
     check_unit_columns,
     described,
@@ -46,7 +45,7 @@ from dpci.tuning.models import models_asked
 from dpci.tuning.result import SelectedFit, TuneResult
 from dpci.tuning.rule import tune_by_rule
 from dpci.tuning.selection import METHODS, Selection
-from dpci.unit import NOTHING_BESIDE, Beside, PersonsLike, Weights, given_unit
+from dpci.unit import PersonsLike, Weights, given_unit
 
 __all__ = ["tune"]
 
@@ -167,31 +166,28 @@ def tune(
         "shape": shape,
         "expected_runs": expected_runs,
     }
-    source = Source(X, y, None)
+    source = Source(X, y)
     if schema is not None:
-        source = described(X, y, check_schema(schema))
+        source = described(source, check_schema(schema))
         if source.prepare is None and not isinstance(source.X, NamedRows):
             raise InvalidInput(f"a tuning needs a table in memory, got {type(X).__name__} (read it into a frame)")
     unit, weighing, beside = given_unit(persons, weights)
-    check_unit_columns(schema, source.X, beside)
+    source = source._replace(beside=beside)
+    check_unit_columns(schema, source)
     check_keywords("tune", keywords)
     return release_tuned(
-        source.X,
-        source.y,
+        source,
         given,
         budget=budget,
         method=method,
         ledger=ledger,
         keywords={**keywords, "persons": unit, "weights": weighing},
         schema=schema,
-        prepare=source.prepare,
-        beside=beside,
     )
 
 
 def release_tuned(
-    X: Table,
-    y: ArrayLike,
+    source: Source,
     given: dict[str, Any],
     *,
     budget: Budget,
@@ -199,13 +195,8 @@ def release_tuned(
     ledger: Ledger | None,
     keywords: dict[str, Any],
     schema: Schema | None = None,
-    prepare: Prepare | None = None,
-    beside: Beside = NOTHING_BESIDE,
 ) -> TuneResult:
-    """Choose and fit, see :func:`tune`.
-
-    ``prepare`` looks at the data before the choice does.
-    """
+    """Choose and fit, see :func:`tune`."""
     budget = check_budget(budget)
     method = check_choice("method", method, METHODS)
     check_unused(method, given)
@@ -221,7 +212,7 @@ def release_tuned(
         persons=keywords.get("persons") is not None,
     )
     if method == "public_rule":
-        return tune_by_rule(X, y, payment, keywords, prepare=prepare, beside=beside)
+        return tune_by_rule(source, payment, keywords)
     parts = split_budget(payment.budget, check_share(given["selection_share"]))
     grid = check_candidates(given["candidates"])
     settings = models_of.candidate_settings(grid, keywords, parts[0])
@@ -276,10 +267,10 @@ def release_tuned(
         resolve=resolve,
         release=release,
         digest=lambda found: found.digest,
-        arrange=lambda X, y, beside: (X, models_of.labels(y), beside),
+        arrange=lambda source: source._replace(y=models_of.labels(source.y)),
         what="choice" if parts[1] is None else "result",
     )
-    return run(payment, kind, X, y, beside, prepare=prepare)
+    return run(payment, kind, source)
 
 
 def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:

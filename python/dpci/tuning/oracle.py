@@ -12,7 +12,7 @@ from dpci.base.validation import check_count
 from dpci.base.warn import warn
 from dpci.budgets import Budget, check_budget
 from dpci.data.arrays import Table
-from dpci.data.rows import read
+from dpci.data.rows import Source, read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
 from dpci.tuning.candidates import (
@@ -82,7 +82,7 @@ def oracle_not_private(
     loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
-    rows, specs = read(X, y, first, lambda n, d: [model.spec(n, d) for model in models])
+    rows, specs = read(Source(X, y), first, lambda n, d: [model.spec(n, d) for model in models])
     losses = _core.candidate_losses(
         specs,
         loss.to_core(),

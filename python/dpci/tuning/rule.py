@@ -4,22 +4,18 @@ import dataclasses
 import math
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from dpci import _core
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, Budget, check_budget
-from dpci.data.arrays import Table
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
-from dpci.ledger.run import Kind, Outcome, Paid, Prepare, run
+from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
 from dpci.tuning.result import TuneResult
-from dpci.unit import Beside
 
 
 def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
@@ -60,15 +56,7 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     return {"l2_strength": math.sqrt(square), "radius": 1.0}
 
 
-def tune_by_rule(
-    X: Table,
-    y: ArrayLike,
-    payment: Payment,
-    options: dict[str, Any],
-    *,
-    prepare: Prepare | None,
-    beside: Beside,
-) -> TuneResult:
+def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> TuneResult:
     """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`."""
     budget = payment.charged
     for name in ("l2_strength", "radius"):
@@ -92,4 +80,4 @@ def tune_by_rule(
         return TuneResult(params=params, result=fit, budget=budget, selection=None), remarks(fit)
 
     kind = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest)
-    return run(payment, kind, X, y, beside, prepare=prepare)
+    return run(payment, kind, source)

@@ -12,7 +12,7 @@ from dpci.base.validation import broken, check_count, check_seed, check_threads
 from dpci.base.warn import warn
 from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
-from dpci.data.rows import check_in_memory, read
+from dpci.data.rows import Source, check_in_memory, read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
@@ -116,8 +116,9 @@ def curve(
     True
     """
     unit, weighing, beside = given_unit(persons, weights)
-    check_unit_columns(None, X, beside)
-    check_in_memory(X, beside)
+    source = Source(X, y, beside)
+    check_unit_columns(None, source)
+    check_in_memory(source)
     settings = _settings(at, keywords, unit, weighing)
     chosen = check_metric(metric)
     counts = {"n_draws": check_count("n_draws", n_draws), "n_steps": check_count("n_steps", n_steps)}
@@ -139,7 +140,7 @@ def curve(
             )
         return found
 
-    rows, path = read(X, y, settings, path_of, beside=beside)
+    rows, path = read(source, settings, path_of)
     if isinstance(chosen, SmoothedAccuracy) and not settings.two_classes:
         raise InvalidInput("metric='smoothed_accuracy' requires a loss of two classes, got one with real targets")
     given = None if params is None else _checked_params(params, len(rows.names), counts["n_draws"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
@@ -14,7 +14,7 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
-from dpci.rows import Ball, Blocks, RowDomain, same_blocks
+from dpci.rows import Ball, Blocks, RowDomain, row_domain, same_blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -277,6 +277,28 @@ class StandardisedParts:
 def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
     """Return the middle and the scale of columns that are used as they are."""
     return np.zeros(n_columns), np.ones(n_columns)
+
+
+def bounds_and_domain(
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+    row_norm: float | None,
+    rows: RowDomain | None,
+    *,
+    several: bool = False,
+) -> tuple[Bounds | None, RowDomain | None]:
+    """Return by what columns are moved and scaled, and the domain of the rows; one of the three says which."""
+    if bounds is None:
+        domain = row_domain(row_norm, rows)
+        if several and not isinstance(domain, Blocks):
+            raise InvalidInput(
+                "several targets require bounds of the columns of X, or rows in blocks, got rows in a ball (pass "
+                "bounds=(lower, upper), or pass further targets as columns of X)"
+            )
+        return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
+    for name, value in (("row_norm", row_norm), ("rows", rows)):
+        if value is not None:
+            raise broken(name, "None with bounds of the columns", value)
+    return Bounds.checked(bounds), None
 
 
 def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int, further: int = 0) -> RowDomain:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import check_choice, check_seed, check_threads
@@ -20,12 +20,14 @@ from dpci.budgets import (
 )
 from dpci.data.arrays import OnViolation
 from dpci.data.parts import PartRules
+from dpci.errors import InvalidInput
 from dpci.losses import Squared
-from dpci.regression.choices.bounds import Bounds, Standardise, domain_of
+from dpci.regression.choices.bounds import Bounds, Standardise, bounds_and_domain, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
 from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
-from dpci.rows import Ball, Blocks, RowDomain, core_rows
+from dpci.rows import Ball, Blocks, RowDomain, core_rows, row_domain
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import CoreUnit, Persons, Weights, core_unit
 
@@ -238,3 +240,56 @@ class MatrixChoices:
             unit=self.unit,
             weights=self.weights,
         )
+
+
+def matrix_choices(
+    targets: Targets,
+    *,
+    bounds: tuple[ArrayLike, ArrayLike] | None,
+    row_norm: float | None,
+    rows: RowDomain | None,
+    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
+) -> MatrixChoices:
+    """Return the choices that the keywords of :func:`release` make.
+
+    Raises
+    ------
+    InvalidInput
+        For values out of range or that contradict each other.
+    """
+    placed, domain = bounds_and_domain(bounds, row_norm, rows, several=targets.further > 0)
+    return MatrixChoices(bounds=placed, domain=domain, targets=targets, **keywords)
+
+
+def choices_of_fit(
+    *,
+    rows: RowDomain | None,
+    row_norm: float | None,
+    schema: Schema | None,
+    loss: Squared,
+    **keywords: Any,  # noqa: ANN401  # of MatrixChoices
+) -> MatrixChoices:
+    """Return the choices that the keywords of :func:`dpci.fit` make.
+
+    Raises
+    ------
+    InvalidInput
+        For values out of range, and rows and a loss that contradict the schema.
+    """
+    middle, half, name = 0.0, loss.target_bound, None
+    if schema is None:
+        placed, domain = bounds_and_domain(None, row_norm, rows)
+    else:
+        if not isinstance(schema.target, NumericTarget):
+            raise InvalidInput("the target of the schema must be a number for the squared loss, got classes")
+        given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
+        if given not in (None, Ball(schema.row_norm), schema.rows):
+            raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")
+        if loss != Squared():
+            raise InvalidInput(f"target_bound must be 1 with a schema, which scales the targets, got {loss!r}")
+        placed, domain, name = Bounds.of_schema(schema), schema.rows, schema.target.column
+        if schema.target.scale == "unit":
+            middle, half = 0.5, 0.5
+    return MatrixChoices(
+        bounds=placed, domain=domain, targets=Targets.one(middle, half, name), schema=schema, **keywords
+    )
