@@ -9,7 +9,7 @@ import pytest
 import dpci
 from dpci import regression
 from dpci.data.rows import Source
-from dpci.regression.choices.clear import Case, greatest_variation, place_of
+from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import choices_of_fit, matrix_choices
 from dpci.regression.choices.model import combinations, whole_model
 from dpci.regression.choices.planned import planned_model
@@ -90,21 +90,20 @@ def models(columns, target):
         yield planned_model(named.among(columns, (target,)))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_no_table_within_the_bounds_varies_more(case):
-    made, k = CASES[case]
+@pytest.mark.parametrize("name", CASES)
+def test_no_table_within_the_bounds_varies_more(name):
+    made, k = CASES[name]
     columns = tuple(f"x{i}" for i in range(k))
-    spec = made.spec(40, k, dpci.ZCDP(0.5), columns)
-    rng = np.random.default_rng(1)
-    place = place_of(made, columns, spec)
+    case = Case(made, columns, 40, BUDGET)
+    rng, spec = np.random.default_rng(1), case.spec
     tables = []
     for _ in range(300):
         x = drawn(made, k, rng)
         z = np.column_stack([x, np.full(len(x), spec.intercept), rng.uniform(-1, 1, len(x))])
         tables.append(z.T @ z / len(z))
     for model in models(columns, made.all_names(columns, len(columns))[1]):
-        bound = greatest_variation(made, columns, spec, model)
-        rows = combinations(place, model)[0]
+        bound = case.greatest(model)
+        rows = combinations(case.place, model)[0]
         ridge = 0.5 * model.l2_strength * np.eye(len(rows))
         most = orthonormal_least(np.array(tables), rows, ridge)
         assert most <= bound * (1 + 1e-9), (model, most, bound)
@@ -116,7 +115,7 @@ def test_no_table_within_the_bounds_varies_more(case):
 def test_the_bound_is_attained(rows):
     k = 2 if isinstance(rows, Ball) else rows.n_columns
     made, columns = choices(rows=rows), tuple(f"x{i}" for i in range(k))
-    spec = made.spec(4, k, dpci.ZCDP(0.5), columns)
+    case = Case(made, columns, 4, BUDGET)
     for fit_intercept in (True, False):
         model = whole_model(columns, "y", fit_intercept=fit_intercept, l2_strength=0.0)
         # Equally many records at each corner.
@@ -126,18 +125,18 @@ def test_the_bound_is_attained(rows):
             sizes = np.array([rows.members.count(block) for block in rows.members])
             moments = np.diag(1.0 / sizes)
         least = np.linalg.eigvalsh(moments)[0]
-        least = min(least, spec.intercept**2) if fit_intercept else least
-        assert greatest_variation(made, columns, spec, model) == pytest.approx(least, rel=1e-12)
+        least = min(least, case.spec.intercept**2) if fit_intercept else least
+        assert case.greatest(model) == pytest.approx(least, rel=1e-12)
 
 
 def test_a_group_of_indicators_varies_as_the_closed_form_says():
     # Of m categories beside the reference: s²/(1 + 4 s² m), which the best shares attain.
     made = choices(schema=SCHEMA)
     columns = SCHEMA.names
-    spec = made.spec(1000, 4, dpci.ZCDP(0.5), columns)
+    case = Case(made, columns, 1000, BUDGET)
     model = whole_model(columns, "days", fit_intercept=True, l2_strength=0.0)
-    bound = greatest_variation(made, columns, spec, model)
-    s, best = spec.intercept, 0.0
+    bound = case.greatest(model)
+    s, best = case.spec.intercept, 0.0
     for total in np.linspace(0, 1, 2001):
         share = total / 3
         moments = np.diag([share] * 3 + [s**2])
@@ -259,7 +258,7 @@ def test_what_is_refused_was_hidden(strength):
     for n in (16, 200):
         case = Case(made, ("x0", "x1"), n, dpci.GDP(1.0))
         model = whole_model(("x0", "x1"), "y", fit_intercept=True, l2_strength=strength)
-        bound = greatest_variation(made, case.columns, case.spec, model)
+        bound = case.greatest(model)
         hidden = 0
         for seed in range(40):
             x = np.repeat(corners, n // 4, axis=0)
@@ -291,7 +290,7 @@ def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total
     columns, target = made.all_names(None, k + 2)
     assert (columns, target) == (("x0", "x1", "y0", "y1"), "y2")
     case = Case(made, columns, n, BUDGET)
-    place, spec = place_of(made, columns, case.spec), case.spec
+    spec = case.spec
     rng = np.random.default_rng(1)
     # 200 tables of n persons of one to three rows, whose other places have no share.
     z = np.concatenate(
@@ -309,7 +308,7 @@ def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total
     share = share * np.where(rng.random(share.shape) < 1 / 3, lower, 1.0)
     moments = np.einsum("tnra,tnr,tnrb->tab", z, share, z) / made.divisor(n)
     for model in models(("x0", "x1"), target):
-        rows = combinations(place, model)[0]
+        rows = combinations(case.place, model)[0]
         most = orthonormal_least(moments, rows, 0.5 * model.l2_strength * np.eye(len(rows)))
         assert most <= case.greatest(model) * (1 + 1e-9), (model, most)
     assert case.mass == max(1.0, n * bound / (total or n))

@@ -17,7 +17,7 @@ from dpci.accounting.steps import Step
 from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
-from dpci.regression.choices.clear import Case, place_of
+from dpci.regression.choices.clear import Case
 from dpci.regression.choices.expected import expected_residuals, matrix_of_earlier
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.equations import Solution, attempt
@@ -241,20 +241,20 @@ def planned(
         stated, mean, covariance = assumed(choices, len(columns), **assumptions)
         matrix = assumed_matrix(stated, mean, covariance, choices, spec)
     else:
-        matrix = matrix_of_earlier(earlier, case, spec)
+        matrix = matrix_of_earlier(earlier, case)
     planned_steps = spec.planned(np.ascontiguousarray(matrix))
     release = {
         **planned_steps,
         "matrix": matrix,
         "refined": [],
-        "residuals": expected_residuals(case, spec, matrix, planned_steps["points"], earlier),
+        "residuals": expected_residuals(case, matrix, planned_steps["points"], earlier),
         "private": True,
         "paid": None,
         "named_columns": choices.schema is not None,
     }
     record = record_of_release(columns, case.n_samples, spec, choices, release)
     expected, facts = attempt(record, model), MomentMatrix(record)
-    variation = _variation(case, spec, model, matrix)
+    variation = _variation(case, model, matrix)
     least_n, least_budget = None, None
     if model.l2_strength != PRIVATE:
         least_n, least_budget = _least_of(case, variation / _ROOM, k)
@@ -317,9 +317,9 @@ def _least_of(case: Case, variation: float, k: int) -> tuple[int | None, Gaussia
     return count, case.least_budget(variation, k, least=2.0**-40)
 
 
-def _variation(case: Case, spec: _core.MomentMatrixSpec, model: Model, matrix: _F64) -> float:
+def _variation(case: Case, model: Model, matrix: _F64) -> float:
     """Return the smallest eigenvalue of orthonormal regressors with their ridge."""
-    rows, response, _, _ = combinations(place_of(case.choices, case.columns, spec), model)
+    rows, response, _, _ = combinations(case.place, model)
     strength = 0.0 if model.l2_strength == PRIVATE else float(model.l2_strength)
     ridge = 0.5 * strength * np.eye(len(rows))
     found = _core.moment_regression(matrix, np.ascontiguousarray(rows), response, ridge=ridge, residual_moments=None)

@@ -39,60 +39,6 @@ class Placed:
     target_weight: float
 
 
-def place_of(choices: MatrixChoices, columns: tuple[str, ...], spec: _core.MomentMatrixSpec) -> Placed:
-    """Return where columns of these names will be."""
-    middle, scale = choices.place(len(columns))
-    return Placed(
-        columns=columns,
-        target=choices.all_names(columns, len(columns))[1],
-        middle=middle,
-        scale=scale / spec.weights,
-        constant=spec.intercept,
-        target_middle=float(choices.targets.middle[-1]),
-        target_weight=spec.target_weight,
-    )
-
-
-def greatest_variation(
-    choices: MatrixChoices, columns: tuple[str, ...], spec: _core.MomentMatrixSpec, model: Model, mass: float = 1.0
-) -> float:
-    """Return a bound on the smallest eigenvalue of the second moments of orthonormal regressors, without noise.
-
-    With the ridge of the model. No table within the public bounds has a larger one. Regressors are of X. ``mass`` is
-    the most that all records together can count.
-    """
-    rows = combinations(place_of(choices, columns, spec), model)[0]
-    strength = 0.0 if model.l2_strength == PRIVATE else 0.5 * model.l2_strength
-    q, r = np.linalg.qr(rows.T)
-    half = q @ np.linalg.inv(r).T
-    # The ridge as a form in the coordinates of a record, which are (row, constant, target).
-    ridge = strength * half @ half.T if strength else np.zeros((len(q), len(q)))
-    within = np.einsum("ij,ij->i", q, q) > 1.0 - _WITHIN
-    hit = np.einsum("ij,ij->i", q, q) > _WITHIN
-    k, constant = len(columns), spec.intercept
-    squares = _squares(choices, k)
-    # Of the form of a direction on rows of length 1.
-    size = np.linalg.norm if isinstance(choices.core_domain(k), Ball) else _greatest
-    # The mean of all eigenvalues: at most the squared length of a record in the span of the regressors.
-    whole = sum(bound for bound, members in squares if hit[members].any()) + constant**2 * hit[k]
-    found = [(mass * whole + np.trace(ridge)) / len(rows)]
-    if hit[k]:
-        # The direction that is next to the constant: the constant itself where there is an intercept.
-        direction = q @ q[k] / np.linalg.norm(q[k])
-        reach = sum(math.sqrt(bound) * size(direction[members]) for bound, members in squares)
-        found.append(mass * (reach + constant * abs(direction[k])) ** 2 + direction @ ridge @ direction)
-    one_sided = _one_sided(choices, k)
-    for bound, members in squares:
-        used = [j for j in members if within[j]]
-        if not used:
-            continue
-        # The mean over these coordinates alone.
-        found.append((mass * bound + ridge[used, used].sum()) / len(used))
-        if within[k] and len(used) > 1 and one_sided[used].all():
-            found.append(_beside_constant(used, k, math.sqrt(mass * bound), math.sqrt(mass) * constant, ridge))
-    return float(min(found))
-
-
 @dataclass(frozen=True)
 class Case:
     """The public numbers on which a release is judged before it is paid."""
@@ -107,6 +53,20 @@ class Case:
     def spec(self) -> _core.MomentMatrixSpec:
         """The calibrated specification."""
         return self.choices.spec(self.n_samples, len(self.columns), self.budget, self.columns)
+
+    @cached_property
+    def place(self) -> Placed:
+        """Where the columns will be."""
+        middle, scale = self.choices.place(len(self.columns))
+        return Placed(
+            columns=self.columns,
+            target=self.choices.all_names(self.columns, len(self.columns))[1],
+            middle=middle,
+            scale=scale / self.spec.weights,
+            constant=self.spec.intercept,
+            target_middle=float(self.choices.targets.middle[-1]),
+            target_weight=self.spec.target_weight,
+        )
 
     @property
     def n(self) -> str:
@@ -144,8 +104,41 @@ class Case:
         return max(1.0, self.choices.public_n(self.n_samples) / self.choices.divisor(self.n_samples))
 
     def greatest(self, model: Model) -> float:
-        """Return what the regressors of a model vary by at most in their least direction."""
-        return greatest_variation(self.choices, self.columns, self.spec, model, self.mass)
+        """Return a bound on the smallest eigenvalue of the second moments of orthonormal regressors, without noise.
+
+        With the ridge of the model. No table within the public bounds has a larger one. Regressors are of X.
+        """
+        mass = self.mass
+        rows = combinations(self.place, model)[0]
+        strength = 0.0 if model.l2_strength == PRIVATE else 0.5 * model.l2_strength
+        q, r = np.linalg.qr(rows.T)
+        half = q @ np.linalg.inv(r).T
+        # The ridge as a form in the coordinates of a record, which are (row, constant, target).
+        ridge = strength * half @ half.T if strength else np.zeros((len(q), len(q)))
+        within = np.einsum("ij,ij->i", q, q) > 1.0 - _WITHIN
+        hit = np.einsum("ij,ij->i", q, q) > _WITHIN
+        k, constant = len(self.columns), self.spec.intercept
+        squares = _squares(self.choices, k)
+        # Of the form of a direction on rows of length 1.
+        size = np.linalg.norm if isinstance(self.choices.core_domain(k), Ball) else _greatest
+        # The mean of all eigenvalues: at most the squared length of a record in the span of the regressors.
+        whole = sum(bound for bound, members in squares if hit[members].any()) + constant**2 * hit[k]
+        found = [(mass * whole + np.trace(ridge)) / len(rows)]
+        if hit[k]:
+            # The direction that is next to the constant: the constant itself where there is an intercept.
+            direction = q @ q[k] / np.linalg.norm(q[k])
+            reach = sum(math.sqrt(bound) * size(direction[members]) for bound, members in squares)
+            found.append(mass * (reach + constant * abs(direction[k])) ** 2 + direction @ ridge @ direction)
+        one_sided = _one_sided(self.choices, k)
+        for bound, members in squares:
+            used = [j for j in members if within[j]]
+            if not used:
+                continue
+            # The mean over these coordinates alone.
+            found.append((mass * bound + ridge[used, used].sum()) / len(used))
+            if within[k] and len(used) > 1 and one_sided[used].all():
+                found.append(_beside_constant(used, k, math.sqrt(mass * bound), math.sqrt(mass) * constant, ridge))
+        return float(min(found))
 
     def needed(self, n_regressors: int) -> float:
         """Return what so many regressors must vary more than."""

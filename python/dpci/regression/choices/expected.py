@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.planned import plan_of
@@ -13,7 +12,7 @@ from dpci.unit import Weights, unit_in_words
 _F64 = NDArray[np.float64]
 
 
-def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrixSpec) -> _F64:
+def matrix_of_earlier(record: MomentRecord, case: Case) -> _F64:
     """Return the matrix of an earlier release in the units of the planned one.
 
     Raises
@@ -21,15 +20,14 @@ def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrix
     InvalidInput
         For a release of other columns or bounds, or of another unit of privacy.
     """
-    middle, scale = case.choices.place(len(case.columns))
-    scale = scale / spec.weights
+    place = case.place
     numbers = (
         (len(record.columns), len(case.columns), "number of columns"),
-        (record.middle.tolist(), middle.tolist(), "bounds"),
-        (record.scale.tolist(), scale.tolist(), "bounds"),
-        (record.constant, spec.intercept, "domain of rows"),
-        (record.target_weight, spec.target_weight, "bound of the target"),
-        (record.target_middle, float(case.choices.targets.middle[-1]), "bound of the target"),
+        (record.middle.tolist(), place.middle.tolist(), "bounds"),
+        (record.scale.tolist(), place.scale.tolist(), "bounds"),
+        (record.constant, place.constant, "domain of rows"),
+        (record.target_weight, place.target_weight, "bound of the target"),
+        (record.target_middle, place.target_middle, "bound of the target"),
         # The mean over persons is another one than that over rows, and its residuals vary less.
         (unit_in_words(record.persons), unit_in_words(case.choices.unit), "unit of privacy"),
     )
@@ -44,13 +42,13 @@ def matrix_of_earlier(record: MomentRecord, case: Case, spec: _core.MomentMatrix
 
 
 def expected_residuals(
-    case: Case, spec: _core.MomentMatrixSpec, matrix: _F64, points: list[_F64], earlier: MomentRecord | None
+    case: Case, matrix: _F64, points: list[_F64], earlier: MomentRecord | None
 ) -> list[tuple[_F64, _F64]]:
     """Return the residual moments of planned regressions: of equal variances, or of an earlier release that has them.
 
     Of equal weights the squares are as much smaller than the weights as these are than their bound.
     """
-    choices, columns = case.choices, case.columns
+    choices, columns, spec = case.choices, case.columns, case.spec
     k, place = len(columns), choices.place(len(columns))
     share = _squared_share(choices.weights, choices.public_n(case.n_samples))
     found = []
