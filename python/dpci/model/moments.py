@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_flag
 from dpci.base.warn import warn
-from dpci.budgets import Neighbors
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
@@ -39,6 +38,7 @@ _UNUSED: dict[str, object] = {
 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
+    "l2_strength": None,
     "fit_intercept": True,
     "schema": None,
     "neighbors": "replace_one",
@@ -57,16 +57,10 @@ def fit_moments(
     X: Any,  # noqa: ANN401  # whatever the caller has
     y: ArrayLike | None,
     *,
-    loss: Loss,
-    l2_strength: Ridge | None,
-    mechanism: object,  # noqa: ARG001  # of which this is one
-    fit_intercept: bool,
-    schema: Schema | None,
-    ledger: Ledger | None,
-    neighbors: Neighbors,
     persons: PersonsLike | None,
     weights: Weights | None,
-    **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
+    ledger: Ledger | None,
+    **keywords: Any,  # noqa: ANN401  # the other keywords of ``fit``
 ) -> LinearFit:
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`.
 
@@ -76,16 +70,7 @@ def fit_moments(
         For another loss, and keywords that only other mechanisms use.
     """
     unit, weighing, beside = given_unit(persons, weights)
-    made, model = _choices(
-        loss=loss,
-        l2_strength=l2_strength,
-        fit_intercept=fit_intercept,
-        schema=schema,
-        neighbors=neighbors,
-        persons=unit,
-        weights=weighing,
-        **others,
-    )
+    made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
     matrix = release_matrix(source_of(Source(X, y, beside), made.schema), made, payment=payment, whole=model)
     asked = model(made, matrix.columns)
@@ -104,8 +89,6 @@ def plan_moments(
     n_columns: int,
     target: str,
     like: object,
-    l2_strength: Ridge | None = None,
-    mechanism: object = None,  # noqa: ARG001  # of which this is one
     **keywords: Any,  # noqa: ANN401  # of ``fit``
 ) -> MomentPlan:
     """Plan a release of :func:`fit_moments`; see :func:`dpci.plan`.
@@ -119,7 +102,7 @@ def plan_moments(
         raise InvalidInput(
             f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
         )
-    made, model = _choices(l2_strength=l2_strength, **{**_DEFAULTS, **keywords})
+    made, model = _choices(**{**_DEFAULTS, **keywords})
     made.core_domain(n_columns)
     columns, _ = made.all_names(None if made.schema is None else made.schema.names, n_columns)
     return planned(Case(made, columns, n_samples, made.budget), model(made, columns), like=like)
@@ -131,7 +114,6 @@ def _choices(
     l2_strength: Ridge | None,
     fit_intercept: bool,
     schema: Schema | None,
-    neighbors: Neighbors,
     persons: Persons | None,
     weights: Weights | None,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
@@ -149,7 +131,6 @@ def _choices(
     made = choices_of_fit(
         loss=loss,
         schema=schema,
-        neighbors=neighbors,
         unit=persons,
         weights=weights,
         robust=regression_of_counts(l2_strength, fit_intercept=fit_intercept) if counts else (),
@@ -208,7 +189,7 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
 
 
 def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return keywords of :func:`dpci.fit` without those that only other mechanisms use.
+    """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use.
 
     Raises
     ------
@@ -225,4 +206,4 @@ def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput(
                 f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
             )
-    return {name: value for name, value in keywords.items() if name not in _UNUSED}
+    return {name: value for name, value in keywords.items() if name not in {*_UNUSED, "mechanism"}}

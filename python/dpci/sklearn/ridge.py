@@ -53,7 +53,6 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
         if not self._by_moments():
             return super()._release(source, given)
         keywords = self._keywords()
-        del keywords["mechanism"]
         l2_strength = keywords.pop("l2_strength")
         strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
