@@ -109,10 +109,6 @@ class PrivateChoices(Choices):
         check_choice("on_violation", self.on_violation, ("error", "clip"))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that rows and weights are checked against, as the core takes them."""
-        return {**super().row_bounds(), "weight_bound": None if self.weights is None else self.weights.bound}
-
     def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
         """Return the fields of a record that follow from a release."""
         return {

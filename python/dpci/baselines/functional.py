@@ -167,7 +167,7 @@ def functional_mechanism(
     check_unit_columns(None, source)
 
     def release(rows: Rows, spec: _core.FunctionalSpec, _: Paid) -> Outcome[BaselineFit]:
-        clip, n_threads = choices.on_violation == "clip", choices.n_threads
+        clip, n_threads = choices.clip, choices.n_threads
         released = _core.release_functional_mechanism(
             spec, rows.records, clip=clip, n_threads=n_threads, seed=choices.seed
         )

@@ -72,9 +72,53 @@ def on_threads(partitions: Partitions, n_threads: int | None) -> tuple[Partition
     return (partitions, n_threads) if divide is None else divide(n_threads)
 
 
+class RowChoices(Protocol):
+    """Public choices on which the reading of rows and targets depends."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the loss is one of two classes."""
+
+    @property
+    def classes(self) -> Classes | None:
+        """The caller's public classes."""
+
+    @property
+    def rows(self) -> RowDomain:
+        """The public domain of the rows."""
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last parameter is that of a constant."""
+
+    @property
+    def intercept(self) -> float | None:
+        """The constant that is appended to every row before it is checked."""
+
+    @property
+    def clip(self) -> bool:
+        """Whether what is beyond its bounds is moved to them, not refused."""
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads; None: all cores."""
+
+    @property
+    def unit(self) -> Persons | None:
+        """The rule for the rows of a person; None where rows are records of their own."""
+
+    @property
+    def weights(self) -> Weights | None:
+        """The public bound and total of the weights; None where each record counts once."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartRules:
-    """How the rows and the targets of a part are understood and checked; public, and picklable as the loss is."""
+    """Rules by which rows and targets are understood and checked; public, and picklable as the loss is."""
 
     loss: Loss
     classes: Classes | None
@@ -90,6 +134,20 @@ class PartRules:
     """Names of the columns of ids and weights beside the rows."""
     several: tuple[Label, ...] | None = None
     """The public classes of a loss that has more than two, the reference first."""
+
+    @classmethod
+    def of(cls, choices: RowChoices) -> "PartRules":
+        """Return the rules that follow from the choices of a release."""
+        return cls(
+            loss=choices.loss,
+            classes=choices.classes,
+            rows=choices.rows,
+            intercept=choices.intercept,
+            clip=choices.clip,
+            n_threads=choices.n_threads,
+            unit=choices.unit,
+            weights=choices.weights,
+        )
 
     @classmethod
     def unbounded(cls, loss: Loss, intercept: float | None, n_threads: int | None) -> "PartRules":
@@ -108,6 +166,18 @@ class PartRules:
     def two_classes(self) -> bool:
         """Whether targets are classes."""
         return _to_core(self.loss).target_bounds is None
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """Bounds of rows, targets and weights, and what happens beyond them, as the core takes them."""
+        return {
+            "loss": _to_core(self.loss),
+            "row_norm": core_rows(self.rows),
+            "intercept": self.intercept,
+            "clip": self.clip,
+            "n_threads": self.n_threads,
+            "weight_bound": None if self.weights is None else self.weights.bound,
+        }
 
     def features(self, X: Any) -> Features:  # noqa: ANN401  # whatever a source gives
         """Return the rows of a part, whose columns must be as in the parts before."""
@@ -149,15 +219,10 @@ class PartRules:
             request,
             features.values,
             self.targets(X, y, n_rows),
-            loss=_to_core(self.loss),
-            row_norm=core_rows(self.rows),
-            intercept=self.intercept,
-            clip=self.clip,
-            n_threads=self.n_threads,
             persons=None if persons is None else persons.for_core,
             max_rows=None if self.unit is None else self.unit.max_rows,
             weights=weights,
-            weight_bound=None if self.weights is None else self.weights.bound,
+            **self.bounds,
         )
         return sums, features, persons
 

@@ -4,7 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,10 @@ from dpci.data.arrays import Csr, Floats, NamedRows, as_features
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
-from dpci.data.parts import DescribedParts, Partitions, PartRules, check_smooth, describe
+from dpci.data.parts import DescribedParts, Partitions, PartRules, RowChoices, check_smooth, describe
 from dpci.data.persons import check_index_of_persons, count_records, numbered
 from dpci.data.weights import check_index_of_weights, row_weights
 from dpci.errors import InvalidInput
-from dpci.rows import RowDomain
 from dpci.unit import NOTHING_BESIDE, Beside
 
 _Resolved = TypeVar("_Resolved")
@@ -33,26 +32,6 @@ class Source(NamedTuple):
     """Ids and weights of the rows, or the names of their columns; weights may be :class:`ClassWeights`."""
     prepare: "Callable[[Source], Source] | None" = None
     """Looks at the data as soon as they may be read, and returns them as the release takes them."""
-
-
-class ModelChoices(Protocol):
-    """Choices on which rows, names and targets depend."""
-
-    @property
-    def rows(self) -> RowDomain:
-        """The public domain of the rows."""
-
-    @property
-    def fit_intercept(self) -> bool:
-        """Whether a constant is appended to every row."""
-
-    @property
-    def two_classes(self) -> bool:
-        """Whether the loss is one of two classes."""
-
-    @property
-    def classes(self) -> Classes | None:
-        """The caller's public classes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -108,7 +87,7 @@ class Rows:
 
 
 def read(
-    source: Source, choices: ModelChoices, resolve: Callable[[int, int], _Resolved], *, parts: PartRules | None = None
+    source: Source, choices: RowChoices, resolve: Callable[[int, int], _Resolved], *, parts: PartRules | None = None
 ) -> tuple[Rows, _Resolved]:
     """Return the rows, and what ``resolve`` makes of their numbers of records and columns.
 
@@ -116,7 +95,7 @@ def read(
     ----------
     source : Source
         Rows and targets, prepared already.
-    choices : ModelChoices
+    choices : RowChoices
         Choices on which rows, names and targets depend.
     resolve : callable
         Called with both numbers. Where the rows are in memory it is called before the targets are looked at: what
@@ -168,7 +147,7 @@ def read(
     return rows, resolved
 
 
-def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: ModelChoices) -> tuple[str, ...]:
+def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: RowChoices) -> tuple[str, ...]:
     """Return the names of the parameters: those of the columns, or x0, x1, ..., and the intercept last."""
     names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
     if not choices.fit_intercept:

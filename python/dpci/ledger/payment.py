@@ -8,15 +8,14 @@ from dpci.base.validation import broken
 from dpci.base.warn import warn
 from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation
-from dpci.data.rows import ModelChoices
+from dpci.data.parts import RowChoices
 from dpci.errors import DpciWarning, InvalidInput, LedgerError
 from dpci.ledger.composition import rounded_down
 from dpci.ledger.entries import Entry, Unit
 from dpci.ledger.ledger import Ledger, keep_model
-from dpci.unit import Persons
 
 
-class PublicChoices(ModelChoices, Protocol):
+class PublicChoices(RowChoices, Protocol):
     """Choices of a release that reading and paying depend on."""
 
     @property
@@ -32,15 +31,8 @@ class PublicChoices(ModelChoices, Protocol):
         """The neighbouring relation."""
 
     @property
-    def unit(self) -> Persons | None:
-        """The rule for the rows of a person; None where rows are records of their own."""
-
-    @property
     def seed(self) -> int | None:
         """The seed of the noise; None for a private release."""
-
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them."""
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def run(payment: Payment, kind: Kind[_Spec, _Result], source: Source) -> _Result
 def check_as_released(rows: Rows, choices: PublicChoices, *, sums: bool = True) -> None:
     """Check rows as the release of them will, so that it refuses none after it is paid."""
     if rows.parts is None:  # those in parts were checked when they were described
-        rows.records.check(**choices.row_bounds())
+        rows.records.check(**PartRules.of(choices).bounds)
     if sums and choices.n_public is not None:
         _core.check_excess(choices.n_public, rows.n_records)
 

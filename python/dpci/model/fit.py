@@ -11,7 +11,7 @@ from dpci import _core
 from dpci.base.validation import check_real
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.parts import Partitions
+from dpci.data.parts import Partitions, PartRules
 from dpci.data.rows import Rows, Source
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -301,7 +301,7 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
         digest=lambda result: result.digest,
-        parts=settings.part_rules(),
+        parts=PartRules.of(settings),
     )
     return run(payment, kind, source)
 
@@ -325,7 +325,7 @@ def fit_rows(
     rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Paid = None, whole: Whole | None = None
 ) -> PrivateFit:
     """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``."""
-    clip = settings.on_violation == "clip"
+    clip = settings.clip
     if rows.parts is None:
         release = _core.fit(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:

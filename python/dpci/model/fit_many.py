@@ -182,7 +182,7 @@ def release_groups(
     released = _core.fit_many(
         [spec for _, spec in tables.values()],
         [rows.records for rows, _ in tables.values()],
-        clip=common.on_violation == "clip",
+        clip=common.clip,
         n_threads=common.n_threads,
         seed=common.seed,
     )

@@ -22,7 +22,6 @@ from dpci.base.validation import (
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget, check_n_public, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
-from dpci.data.parts import PartRules
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
@@ -165,6 +164,11 @@ class DerivedFacts:
         """The constant that the core appends to every row."""
         return self.intercept_scale if self.fit_intercept else None
 
+    @property
+    def clip(self) -> bool:
+        """Whether rows and real targets beyond their bounds are moved to them."""
+        return self.on_violation == "clip"
+
     def check_targets(self) -> None:
         """Refuse classes for a loss that has none."""
         if self.classes is not None and not self.two_classes:
@@ -178,16 +182,6 @@ class DerivedFacts:
     def row_norm(self) -> float:
         """Euclidean bound on the rows, without the intercept."""
         return self.rows.norm
-
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them."""
-        return {
-            "loss": self.core_loss,
-            "row_norm": core_rows(self.rows),
-            "intercept": self.intercept,
-            "clip": self.on_violation == "clip",
-            "n_threads": self.n_threads,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,23 +295,6 @@ class Settings(DerivedFacts):
             calibration=self.calibration,
             neighbors=self.neighbors,
             **core_unit(self.unit, self.weights),
-        )
-
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that rows and weights are checked against, as the core takes them."""
-        return {**super().row_bounds(), "weight_bound": None if self.weights is None else self.weights.bound}
-
-    def part_rules(self) -> PartRules:
-        """Return how the rows and the targets of a part are understood and checked."""
-        return PartRules(
-            loss=self.loss,
-            classes=self.classes,
-            rows=self.rows,
-            intercept=self.intercept,
-            clip=self.on_violation == "clip",
-            n_threads=self.n_threads,
-            unit=self.unit,
-            weights=self.weights,
         )
 
     def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:

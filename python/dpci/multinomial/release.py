@@ -10,6 +10,7 @@ from dpci import _core
 from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
+from dpci.data.parts import PartRules
 from dpci.data.rows import Rows, Source, is_dask
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -205,7 +206,7 @@ def release_fit(
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
         digest=lambda result: result.digest,
-        parts=dataclasses.replace(settings.part_rules(), several=coded),
+        parts=dataclasses.replace(PartRules.of(settings), several=coded),
         arrange=labelled,
     )
     return run(payment, kind, source)

@@ -13,7 +13,7 @@ from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import known
-from dpci.data.parts import DescribedParts, Partitions
+from dpci.data.parts import DescribedParts, Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import (
     Rows,
@@ -256,7 +256,7 @@ def release_matrix(
         resolve=resolve,
         release=released,
         digest=lambda matrix: matrix.digest,
-        parts=choices.part_rules(),
+        parts=PartRules.of(choices),
         arrange=standardised,
         by_name=by_name if unnamed else None,
     )

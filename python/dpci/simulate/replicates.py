@@ -63,7 +63,7 @@ class Problem:
             persons=None if self.persons is None else _aligned(self.persons),
             weights=None if self.weights is None else _aligned(self.weights),
         )
-        clip = settings[0].on_violation == "clip"
+        clip = settings[0].clip
         return _core.Study([one.spec(*self.shape) for one in settings], records, clip=clip, n_threads=n_threads)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:

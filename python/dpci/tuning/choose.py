@@ -241,7 +241,7 @@ def release_tuned(
 
     def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> Outcome[TuneResult]:
         rows = models_of.named(read)
-        clip, n_threads = first.on_violation == "clip", first.n_threads
+        clip, n_threads = first.clip, first.n_threads
         index, params, private = _core.release_tuning(
             spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed
         )

@@ -87,7 +87,7 @@ def oracle_not_private(
         specs,
         loss.to_core(),
         rows.records,
-        clip=first.on_violation == "clip",
+        clip=first.clip,
         n_runs=n_runs,
         seed=first.seed or 0,
         n_threads=first.n_threads,

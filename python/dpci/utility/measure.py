@@ -148,7 +148,7 @@ def curve(
     utility = _core.Utility(
         spec,
         rows.records,
-        clip=settings.on_violation == "clip",
+        clip=settings.clip,
         n_threads=n_threads,
     )
     message = (

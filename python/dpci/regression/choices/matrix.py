@@ -19,7 +19,6 @@ from dpci.budgets import (
     core_budget,
 )
 from dpci.data.arrays import OnViolation
-from dpci.data.parts import PartRules
 from dpci.errors import InvalidInput
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, bounds_and_domain, domain_of
@@ -101,6 +100,7 @@ class MatrixChoices:
 
     # The core adds the constant, and its name comes last.
     fit_intercept = True
+    intercept = None
     two_classes = False
     classes = None
 
@@ -216,30 +216,6 @@ class MatrixChoices:
             return [plan_of(regression, columns, place, spec.intercept, middle) for regression in regressions]
 
         return made(plans(self.planned(names, n_columns)), plans(self.refined(names, n_columns)))
-
-    def row_bounds(self) -> dict[str, Any]:
-        """Return the bounds that the rows are checked against, as the core takes them, before the release does."""
-        return {
-            "loss": self.loss.to_core(),
-            "row_norm": core_rows(self.rows),
-            "intercept": None,
-            "clip": self.clip,
-            "n_threads": self.n_threads,
-            "weight_bound": None if self.weights is None else self.weights.bound,
-        }
-
-    def part_rules(self) -> PartRules:
-        """Return how the rows of a part are checked when they are described."""
-        return PartRules(
-            loss=self.loss,
-            classes=None,
-            rows=self.rows,
-            intercept=None,
-            clip=self.clip,
-            n_threads=self.n_threads,
-            unit=self.unit,
-            weights=self.weights,
-        )
 
 
 def matrix_choices(
