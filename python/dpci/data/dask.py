@@ -7,18 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from dpci import _core
+from dpci.data.parts import NOTHING, Mergeable
 from dpci.errors import DpciError, InvalidInput
 
-if TYPE_CHECKING:
-    from dpci.data.parts import Mergeable
-
-_Merged = TypeVar("_Merged", bound="Mergeable")
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_Merged = TypeVar("_Merged", bound=Mergeable)
 
 # Sums that are added in one task: fewer make the tree deeper, more bring many sums to one worker.
 _FAN_IN = 8
@@ -33,7 +28,7 @@ _NO_WORKERS_SECONDS = 300.0
 def dask_partitions(
     rows: Any,  # noqa: ANN401  # Dask's
     y: object,
-    beside: Mapping[str, Any] = _NOTHING,
+    beside: Mapping[str, Any] = NOTHING,
 ) -> "DaskPartitions":
     """Return the partitions of a Dask array or frame, with columns ``beside`` its rows.
 
@@ -127,12 +122,12 @@ class _Outcome:
 
     partition: int
     n_rows: int
-    total: "Mergeable | None" = None
+    total: Mergeable | None = None
     error: DpciError | None = None
 
 
 def _work_on(
-    work: Callable[..., "Mergeable"],
+    work: Callable[..., Mergeable],
     partition: int,
     version: str,
     beside: tuple[str, ...],

@@ -79,10 +79,9 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
 }
 
 
-class OtherKeywords(TypedDict, total=False):
-    """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
+class _CommonKeywords(TypedDict, total=False):
+    """The keywords of :func:`dpci.fit` that all functions take that pass keywords on."""
 
-    l2_strength: float | Literal["private"]
     split: Sequence[float] | None
     moments: Moments
     projection: Projection
@@ -94,32 +93,26 @@ class OtherKeywords(TypedDict, total=False):
     rows: RowDomain | None
     on_violation: OnViolation
     neighbors: Neighbors
+    n_public: int | None
+
+
+class OtherKeywords(_CommonKeywords, total=False):
+    """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
+
+    l2_strength: float | Literal["private"]
     persons: PersonsLike | None
     weights: Weights | None
-    n_public: int | None
     n_threads: int | None
     seed: int | None
 
 
-class BudgetlessKeywords(TypedDict, total=False):
+class BudgetlessKeywords(_CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
     l2_strength: float
     loss: LossLike
     mechanism: MechanismLike
-    split: Sequence[float] | None
-    moments: Moments
-    projection: Projection
-    calibration: Calibration
     radius: float | None
-    classes: Sequence[Any] | None
-    fit_intercept: bool
-    intercept_scale: float
-    row_norm: float | None
-    rows: RowDomain | None
-    on_violation: OnViolation
-    neighbors: Neighbors
-    n_public: int | None
 
 
 class ModelKeywords(BudgetlessKeywords, total=False):
