@@ -5,7 +5,8 @@ table, cannot do that, so :func:`release_groups` takes the same steps for all of
 """
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -128,13 +129,11 @@ def fit_many(
     common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
     settings = {key: dataclasses.replace(common, unit=one.unit, weights=one.weights) for key, one in given.items()}
     together = check_flag("disjoint", disjoint)
-    payment = Payment.due(
+    payment = Payment.of(
         "dpci.fit_many, disjoint groups" if together else "dpci.fit_many",
         ledger,
+        next(iter(settings.values())),
         budget=common.budget if together else times(common.budget, len(groups)),
-        neighbors=common.neighbors,
-        seed=common.seed,
-        persons=persons is not None,
     )
     if payment.private:
         raise InvalidInput(
@@ -209,46 +208,42 @@ def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mappi
 
 
 def _given(key: object, ids: object, weights: object) -> Given:
-    try:
+    with _in_group(key):
         return given_unit(ids, weights)
-    except DpciError as error:
-        _in_group(error, key)
-        raise
 
 
 def _checked(key: object, group: object, beside: Beside) -> Source:
-    if not isinstance(group, tuple) or len(group) != 2:
-        raise _in_group(InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}"), key)
-    source = Source(*group, beside)
-    try:
+    with _in_group(key):
+        if not isinstance(group, tuple) or len(group) != 2:
+            raise InvalidInput(f"a group must be a tuple (X, y), got {_described(group)}")
+        source = Source(*group, beside)
         check_unit_columns(None, source)
         # Once, also for groups whose ids are compared: a stream can be read only once.
         persons = None if beside.persons is None else checked_ids(beside.persons, None, source.X)
-    except DpciError as error:
-        _in_group(error, key)
-        raise
     return source._replace(beside=beside._replace(persons=persons))
 
 
-def _in_group(error: DpciError, key: object) -> DpciError:
-    error.add_note(f"(in group {key!r})")
-    return error
+@contextmanager
+def _in_group(key: object) -> Iterator[None]:
+    """Name the group in errors of dpci."""
+    try:
+        yield
+    except DpciError as error:
+        error.add_note(f"(in group {key!r})")
+        raise
 
 
 def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> _core.Spec:  # noqa: FBT001  # private
     """Return what is calibrated for the number of records that a fit of these rows is told."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as a ledger counts it
-    try:
+    with _in_group(key):
         return settings.spec(rows.n_records, rows.shape[1], budget=budget)
-    except DpciError as error:
-        _in_group(error, key)
-        raise
 
 
 def _read(key: object, group: Source, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
     """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as above
-    try:
+    with _in_group(key):
         rows, spec = read(group, settings, lambda n, k: settings.spec(n, k, budget=budget))
         if rows.classes_inferred:
             raise InvalidInput(
@@ -256,9 +251,6 @@ def _read(key: object, group: Source, settings: Settings, *, paid: bool, counted
                 "got classes=None"
             )
         check_as_released(rows, settings, sums=not counted)
-    except DpciError as error:
-        _in_group(error, key)
-        raise
     return rows, spec
 
 
