@@ -4,6 +4,8 @@ Counts lines; follows a result to its page, and rows and targets into releases; 
 choice. Prints Markdown.
 """
 
+import ast
+import inspect
 import re
 import sys
 import warnings
@@ -107,6 +109,28 @@ def journeys() -> Iterator[list[object]]:
         yield [name, len(set(way)), returns, ", ".join(dict.fromkeys(way))]
 
 
+def public_signatures() -> set[tuple[str, str]]:
+    """Return file and name of public functions, and of the methods of public classes."""
+    modules = [dpci, *(each for each in (getattr(dpci, name) for name in dpci.__all__) if inspect.ismodule(each))]
+    found = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    members = [member for each in found if inspect.isclass(each) for _, member in inspect.getmembers(each)]
+    functions = filter(inspect.isfunction, map(inspect.unwrap, filter(callable, (*found, *members))))
+    return {(each.__code__.co_filename, each.__name__) for each in functions}
+
+
+def long_signatures() -> Iterator[list[object]]:
+    """Functions outside of public signatures and commands that take more than the eight parameters of the rule."""
+    public = public_signatures()
+    for path in source_files("python", ".py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or (str(path), node.name) in public:
+                continue
+            named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = sum(each.arg not in {"self", "cls"} for each in named) + (node.args.kwarg is not None)
+            if count > 8 and "commands" not in path.parts:
+                yield [str(path.relative_to(PACKAGE)), node.name, count]
+
+
 def main() -> None:
     """Print the figures."""
     warnings.simplefilter("ignore", dpci.DpciWarning)
@@ -114,6 +138,8 @@ def main() -> None:
     print("\n".join(markdown(["part", "files", "lines"], list(sizes()))))
     print("\nFiles of the package that a value visits, and how often the way comes back to one.\n")
     print("\n".join(markdown(["way", "files", "returns", "which"], list(journeys()))))
+    print("\nFunctions that take more than 8 parameters, public ones and commands aside.\n")
+    print("\n".join(markdown(["file", "function", "parameters"], list(long_signatures()))))
     print("\nFiles of the package that name a public choice.\n")
     texts = [path.read_text(encoding="utf-8") for path in source_files("python", ".py")]
     named = [[name, sum(bool(re.search(rf"\b{name}\b", text)) for text in texts)] for name in CHOICES]
