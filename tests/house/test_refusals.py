@@ -4,11 +4,11 @@ import ast
 from pathlib import Path
 
 import dpci
-from dpci.data.refusals import OF_PYTHON, all_refusals, markdown
+from support.refusals import OF_PYTHON, all_refusals, markdown
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dpci.__file__).parent
-BEGIN, END = "<!-- refusals: written by dpci.data.refusals.markdown -->\n", "\n<!-- end of refusals -->"
+BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-- end of refusals -->"
 
 # Of each function of the modules that look at rows, targets and tables: how many exceptions it raises, and which of the
 # listed refusals they are; none where public values alone decide.
@@ -220,7 +220,7 @@ def test_every_key_is_raised_somewhere():
 
 
 def test_the_page_is_the_list():
-    """To write it anew: paste what ``dpci.data.refusals.markdown()`` returns between the two marks."""
+    """To write it anew: paste what ``support.refusals.markdown()`` returns between the two marks."""
     page = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0] == markdown()
 
