@@ -21,6 +21,7 @@ from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator, Releasing
 from dpci.sklearn.leaks import warn_of_fitting
 from dpci.sklearn.multinomial import PrivateMultinomialRegression
+from dpci.tuning.candidates import Search
 from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult
 
@@ -181,9 +182,10 @@ class PrivateGridSearch(Releasing):
         common = {name: value for name, value in _keywords(best).items() if name not in _CANDIDATE}
         tuned = release_tuned(
             source,
-            {
+            Search(
+                method=check_choice("method", self.method, ("repeat", "chunks")),
                 # One without λ is refused: the default rule is for fits that are not compared.
-                "candidates": [
+                candidates=[
                     {
                         name: value
                         for name, value in keywords.items()
@@ -191,14 +193,13 @@ class PrivateGridSearch(Releasing):
                     }
                     for keywords in candidates
                 ],
-                "selection_share": self.selection_share,
-                "validation_loss": self.validation_loss,
-                "validation_radius": self.validation_radius,
-                "shape": self.shape,
-                "expected_runs": self.expected_runs,
-            },
+                selection_share=self.selection_share,
+                validation_loss=self.validation_loss,
+                validation_radius=self.validation_radius,
+                shape=self.shape,
+                expected_runs=self.expected_runs,
+            ),
             budget=common.pop("budget"),
-            method=check_choice("method", self.method, ("repeat", "chunks")),
             ledger=best.ledger,
             keywords={**common, "persons": unit, "weights": weights},
         )

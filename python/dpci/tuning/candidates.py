@@ -2,35 +2,55 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpci.base.validation import broken, check_real
+from dpci.base.validation import broken, check_choice, check_real
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss, declaration, describe
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.keywords import KEYWORDS, check_no_ledger
 from dpci.model.settings import BudgetlessKeywords, Settings
-from dpci.tuning.selection import Method
+from dpci.tuning.selection import METHODS, Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
 FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
 """Keywords of a fit that candidates may differ in."""
-_RUNS = {"shape": 1.0, "expected_runs": None}
-_UNUSED: dict[Method, dict[str, float | None]] = {
-    "repeat": {},
+_RUNS = ("shape", "expected_runs")
+_UNUSED: dict[Method, tuple[str, ...]] = {
+    "repeat": (),
     "chunks": _RUNS,
-    "public_rule": {
-        "candidates": None,
-        "selection_share": 0.5,
-        "validation_loss": None,
-        "validation_radius": None,
-        **_RUNS,
-    },
+    "public_rule": ("candidates", "selection_share", "validation_loss", "validation_radius", *_RUNS),
 }
-"""Arguments that a method has no use for, and their defaults."""
+"""Arguments that a method has no use for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Candidates of a tuning, and how they are compared, as its caller gives them."""
+
+    method: str
+    candidates: Candidates | None = None
+    selection_share: float = 0.5
+    validation_loss: LossLike | None = None
+    validation_radius: float | None = None
+    shape: float = 1.0
+    expected_runs: float | None = None
+
+    def checked_method(self) -> Method:
+        """Return the method; arguments that it would ignore are refused."""
+        method = check_choice("method", self.method, METHODS)
+        for name in _UNUSED[method]:
+            value, default = getattr(self, name), getattr(Search, name)
+            if value is not default and not (type(value) is type(default) and value == default):
+                raise InvalidInput(
+                    f"{name} must keep its default {default!r} with method={method!r}, which does not use it, got "
+                    f"{name}={value!r}"
+                )
+        return method
 
 
 def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,17 +79,6 @@ def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
         check_no_ledger(function, name)
         if name not in KEYWORDS or name == "budget":
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-
-
-def check_unused(method: Method, given: Mapping[str, Any]) -> None:
-    """Refuse arguments that would be ignored."""
-    for name, default in _UNUSED[method].items():
-        value = given[name]
-        if value is not default and not (type(value) is type(default) and value == default):
-            raise InvalidInput(
-                f"{name} must keep its default {default!r} with method={method!r}, which does not use it, got "
-                f"{name}={value!r}"
-            )
 
 
 def check_share(value: object) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.base.validation import check_choice, check_positive, check_real
+from dpci.base.validation import check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows, Source
@@ -23,28 +23,24 @@ from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
-from dpci.model.tables import (
-    check_schema,
-    check_unit_columns,
-    described,
-)
+from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.tuning.candidates import (
     Candidates,
+    Search,
     TuneKeywords,
     check_candidates,
     check_keywords,
     check_share,
-    check_unused,
     plain_params,
     validation_loss_of,
 )
 from dpci.tuning.models import models_asked
 from dpci.tuning.result import SelectedFit, TuneResult
 from dpci.tuning.rule import tune_by_rule
-from dpci.tuning.selection import METHODS, Selection
+from dpci.tuning.selection import Selection
 from dpci.unit import PersonsLike, Weights, given_unit
 
 __all__ = ["tune"]
@@ -158,14 +154,15 @@ def tune(
     >>> np.asarray(result.result.conf_int()).shape
     (3, 2)
     """
-    given = {
-        "candidates": candidates,
-        "selection_share": selection_share,
-        "validation_loss": validation_loss,
-        "validation_radius": validation_radius,
-        "shape": shape,
-        "expected_runs": expected_runs,
-    }
+    search = Search(
+        method=method,
+        candidates=candidates,
+        selection_share=selection_share,
+        validation_loss=validation_loss,
+        validation_radius=validation_radius,
+        shape=shape,
+        expected_runs=expected_runs,
+    )
     source = Source(X, y)
     if schema is not None:
         source = described(source, check_schema(schema))
@@ -177,9 +174,8 @@ def tune(
     check_keywords("tune", keywords)
     return release_tuned(
         source,
-        given,
+        search,
         budget=budget,
-        method=method,
         ledger=ledger,
         keywords={**keywords, "persons": unit, "weights": weighing},
         schema=schema,
@@ -188,20 +184,18 @@ def tune(
 
 def release_tuned(
     source: Source,
-    given: dict[str, Any],
+    search: Search,
     *,
     budget: Budget,
-    method: str,
     ledger: Ledger | None,
     keywords: dict[str, Any],
     schema: Schema | None = None,
 ) -> TuneResult:
     """Choose and fit, see :func:`tune`."""
     budget = check_budget(budget)
-    method = check_choice("method", method, METHODS)
-    check_unused(method, given)
+    method = search.checked_method()
     models_of = models_asked(keywords.get("classes"), schema)
-    models_of.check(method, given, keywords)
+    models_of.check(search, keywords)
     keywords = {**keywords, "schema": schema}
     payment = Payment.due(
         "dpci.tuning.tune",
@@ -213,12 +207,12 @@ def release_tuned(
     )
     if method == "public_rule":
         return tune_by_rule(source, payment, keywords)
-    parts = split_budget(payment.budget, check_share(given["selection_share"]))
-    grid = check_candidates(given["candidates"])
+    parts = split_budget(payment.budget, check_share(search.selection_share))
+    grid = check_candidates(search.candidates)
     settings = models_of.candidate_settings(grid, keywords, parts[0])
-    loss = validation_loss_of(given["validation_loss"], settings)
-    radius, expected_runs = given["validation_radius"], given["expected_runs"]
-    shape = check_real("shape", given["shape"])
+    loss = validation_loss_of(search.validation_loss, settings)
+    radius, expected_runs = search.validation_radius, search.expected_runs
+    shape = check_real("shape", search.shape)
     runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
     models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
 

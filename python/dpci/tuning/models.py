@@ -19,7 +19,7 @@ from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
-from dpci.tuning.candidates import candidate_settings, check_share
+from dpci.tuning.candidates import Search, candidate_settings, check_share
 
 _FREE = ("l2_strength", "mechanism", "split", "moments")
 _COMMON = ("fit_intercept", "intercept_scale", "row_norm", "on_violation", "neighbors", "n_public", "n_threads", "seed")
@@ -29,7 +29,7 @@ _KEYWORDS = {"classes", *_FREE, *_COMMON, *UNIT_KEYWORDS}
 class Single:
     """Models of one linear predictor, as :func:`dpci.fit` has them."""
 
-    def check(self, method: str, given: Mapping[str, Any], keywords: Mapping[str, Any]) -> None:
+    def check(self, search: Search, keywords: Mapping[str, Any]) -> None:
         """Refuse arguments that these models do not have: there are none."""
 
     def candidate_settings(
@@ -65,7 +65,7 @@ class Several(Single):
     classes: tuple[Label, ...]
     schema: Schema | None
 
-    def check(self, method: str, given: Mapping[str, Any], keywords: Mapping[str, Any]) -> None:
+    def check(self, search: Search, keywords: Mapping[str, Any]) -> None:
         """Refuse arguments that no multinomial fit, or no choice among several of them, has.
 
         Raises
@@ -74,15 +74,14 @@ class Several(Single):
             For the first of them.
         """
         rule = "with three or more classes"
-        if method == "public_rule":
+        if search.method == "public_rule":
+            reason = "because the public rule is for one linear predictor"
+            raise broken("method", f"'repeat' or 'chunks' {rule}, {reason}", search.method)
+        if search.validation_loss is not None:
             raise broken(
-                "method", f"'repeat' or 'chunks' {rule}, because the public rule is for one linear predictor", method
+                "validation_loss", f"None {rule}, which are compared by their own loss", search.validation_loss
             )
-        if given["validation_loss"] is not None:
-            raise broken(
-                "validation_loss", f"None {rule}, which are compared by their own loss", given["validation_loss"]
-            )
-        if check_share(given["selection_share"]) == 1:
+        if check_share(search.selection_share) == 1:
             raise broken("selection_share", f"below 1 {rule}, whose chosen model is fitted again", 1)
         for name, value in keywords.items():
             if name not in _KEYWORDS:
