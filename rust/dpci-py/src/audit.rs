@@ -1,10 +1,9 @@
 //! Repeated simulated releases for audits. Never private.
 
 use dpci_core::Result;
-use dpci_core::design::Design;
 use dpci_core::exec::Executor;
-use dpci_core::study::{self, Repeated};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use dpci_core::study::{self, Repeated as _};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::baselines::{FunctionalSpec, HistogramSpec};
@@ -13,9 +12,11 @@ use crate::errors::to_python;
 use crate::per_instance::ReportSpec;
 use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
+use crate::release::Kind;
 use crate::spec::Spec;
 use crate::task;
 use crate::tuning::TuningSpec;
+use crate::values::Matrix;
 
 /// Runs of one task, on a thread pool of its own.
 fn table(
@@ -23,11 +24,11 @@ fn table(
     shape: [usize; 2],
     n_threads: Option<usize>,
     simulate: impl FnOnce(&Executor<'_>) -> Result<Vec<f64>> + Send,
-) -> PyResult<Bound<'_, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let rows = task::run(py, |cancel| {
         simulate(&Executor::new(n_threads, usize::MAX, cancel)?)
     })?;
-    PyArray1::from_vec(py, rows).reshape(shape)
+    Ok(Matrix::new(rows, shape))
 }
 
 /// The choices of a release that can be repeated.
@@ -43,70 +44,40 @@ pub(crate) enum AnySpec<'py> {
 
 #[pyfunction]
 #[pyo3(signature = (spec, records, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate<'py>(
-    py: Python<'py>,
-    spec: AnySpec<'py>,
-    records: &Bound<'py, Records>,
+pub(crate) fn simulate(
+    py: Python<'_>,
+    spec: AnySpec<'_>,
+    records: &Bound<'_, Records>,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
+    match &spec {
+        AnySpec::Fit(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::Report(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::Functional(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::MomentMatrix(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::Histogram(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::Tuning(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+    }
+}
+
+/// Rows are checked against the bounds of each mechanism.
+fn repeat<K: Kind>(
+    py: Python<'_>,
+    spec: &K,
+    records: &Bound<'_, Records>,
+    n_runs: usize,
+    seed: u64,
+    n_threads: Option<usize>,
+) -> PyResult<Matrix> {
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
-    let repetition = Repetition {
-        n_runs,
-        seed,
-        n_threads,
-    };
-    // Rows are checked against the bounds of each mechanism.
-    match &spec {
-        AnySpec::Fit(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
-        }
-        AnySpec::Report(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| spec.fit.design(&data, false, exec))
-        }
-        AnySpec::Functional(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
-        }
-        AnySpec::MomentMatrix(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| spec.design(&data, false, exec))
-        }
-        AnySpec::Histogram(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| spec.design(&data, exec))
-        }
-        AnySpec::Tuning(spec) => {
-            let spec = spec.get();
-            repetition.of(py, &spec.inner, |exec| {
-                spec.first.design(&data, false, exec)
-            })
-        }
-    }
-}
-
-/// How often, with which noise and on how many threads.
-struct Repetition {
-    n_runs: usize,
-    seed: u64,
-    n_threads: Option<usize>,
-}
-
-impl Repetition {
-    fn of<'py, 'a>(
-        &self,
-        py: Python<'py>,
-        spec: &impl Repeated,
-        design: impl FnOnce(&Executor<'_>) -> Result<Design<'a>> + Send,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        table(py, [self.n_runs, spec.width()], self.n_threads, |exec| {
-            study::simulate(spec, &design(exec)?, self.n_runs, self.seed, exec)
-        })
-    }
+    let width = spec.core().width();
+    table(py, [n_runs, width], n_threads, |exec| {
+        let design = spec.design(&data, false, exec)?;
+        study::simulate(spec.core(), &design, n_runs, seed, exec)
+    })
 }
 
 /// The moments' steps when all margins are at most `margin` in size: with what noise they are released.
@@ -118,14 +89,14 @@ pub(crate) fn moment_steps(spec: &Spec, margin: f64) -> PyResult<Vec<Step>> {
 
 #[pyfunction]
 #[pyo3(signature = (seal, values, *, n_runs, seed, n_threads))]
-pub(crate) fn simulate_seals<'py>(
-    py: Python<'py>,
-    seal: &Bound<'py, Seal>,
-    values: PyReadonlyArray1<'py, f64>,
+pub(crate) fn simulate_seals(
+    py: Python<'_>,
+    seal: &Bound<'_, Seal>,
+    values: PyReadonlyArray1<'_, f64>,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let (seal, values) = (&seal.get().inner, values.as_slice()?);
     table(py, [n_runs, values.len()], n_threads, |exec| {
         study::simulate_seals(seal, values, n_runs, seed, exec)

@@ -5,36 +5,32 @@ use std::sync::Arc;
 use dpci_core::Result;
 use dpci_core::design::{Design, OnViolation, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{self as core, CellRegression, Values};
+use dpci_core::loss;
+use dpci_core::mechanism::{self as core, CellRegression};
 use dpci_core::privacy::Polynomial;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::spec::{self, Axis, FunctionalChoices, Grid};
 use dpci_core::unit::Weighting;
-use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{Budget, seals, steps};
+use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, Records, on_violation, with_noise};
+use crate::records::{Data, on_violation, with_noise};
+use crate::release::Kind;
 use crate::spec::{calibration_of, neighbors_of, unit_of, unknown, weighting_of};
-use crate::task;
+use crate::values::Vector;
 
 /// Validated public choices of the functional mechanism; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct FunctionalSpec {
-    pub(crate) inner: spec::FunctionalSpec,
+    inner: spec::FunctionalSpec,
 }
 
 #[pymethods]
 impl FunctionalSpec {
     #[new]
     #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, polynomial, target_bound, l2_strength, budget, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
     fn new(
         n_samples: usize,
         n_columns: usize,
@@ -74,53 +70,43 @@ impl FunctionalSpec {
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-pub(crate) fn release_functional_mechanism<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, FunctionalSpec>,
-    records: &Bound<'py, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let params = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.design(&data, clip, exec)?;
-        with_noise!(seed, 0, |generator| core::release_functional_mechanism(
-            &spec.inner,
-            &design,
-            exec,
-            generator
-        ))
-    })?;
-    let dict = PyDict::new(py);
-    dict.set_item("params", PyArray1::from_vec(py, params.into_values()))?;
-    dict.set_item("steps", steps(std::slice::from_ref(spec.inner.step())))?;
-    dict.set_item("seals", seals(spec.inner.seals()))?;
-    dict.set_item("private", seed.is_none())?;
-    Ok(dict)
+/// Coefficients of the functional mechanism as Python reads them.
+#[derive(IntoPyObject)]
+pub(crate) struct Functional {
+    params: Vector,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
 }
 
 /// A public grid, the noise on its counts, and the regression on its cells; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct HistogramSpec {
-    pub(crate) inner: spec::HistogramSpec,
-    loss: Loss,
+    inner: spec::HistogramSpec,
+    loss: Arc<dyn loss::Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
 }
 
-impl FunctionalSpec {
-    /// The rows, checked against the bounds of the mechanism.
-    pub(crate) fn design<'a>(
-        &self,
-        data: &Data<'a>,
-        clip: bool,
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
+/// Counts and their regression as Python reads them.
+#[derive(IntoPyObject)]
+pub(crate) struct Histogram {
+    params: Vector,
+    counts: Vector,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
+}
+
+impl Kind for FunctionalSpec {
+    type Core = spec::FunctionalSpec;
+    type Values = Functional;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let choices = self.inner.choices();
         let bounds = RowBounds {
             rows: RowDomain::Ball(choices.row_norm),
@@ -130,17 +116,66 @@ impl FunctionalSpec {
         let counted = (choices.unit, choices.weighting);
         data.design(&bounds, choices.intercept, counted, exec)
     }
+
+    fn release(
+        &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Functional> {
+        let spec = &self.inner;
+        let params = with_noise!(seed, 0, |g| core::release_functional_mechanism(
+            spec, &design, exec, g
+        ))?;
+        Ok(Functional {
+            params: Vector::of(params),
+            steps: steps(std::slice::from_ref(spec.step())),
+            seals: seals(spec.seals()),
+            private: seed.is_none(),
+        })
+    }
 }
 
-impl HistogramSpec {
+impl Kind for HistogramSpec {
+    type Core = spec::HistogramSpec;
+    type Values = Histogram;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
     /// Every record has a nearest cell, so rows need no bound.
-    pub(crate) fn design<'a>(&self, data: &Data<'a>, exec: &Executor<'_>) -> Result<Design<'a>> {
+    fn design<'a>(&self, data: &Data<'a>, _: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let bounds = RowBounds {
             rows: RowDomain::Ball(f64::MAX),
-            targets: self.loss.inner.targets(),
+            targets: self.loss.targets(),
             on_violation: OnViolation::Clip,
         };
         data.design(&bounds, self.intercept, self.inner.records(), exec)
+    }
+
+    fn release(
+        &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Histogram> {
+        let spec = &self.inner;
+        let counts = with_noise!(seed, 0, |g| core::release_histogram(spec, &design, exec, g))?;
+        let regression = CellRegression {
+            loss: &*self.loss,
+            l2_strength: self.l2_strength,
+            intercept: self.intercept,
+            has_shares: design.shares().is_some(),
+        };
+        let params = core::fit_histogram(spec.grid(), &counts, &regression, exec)?;
+        Ok(Histogram {
+            params: Vector(params),
+            counts: Vector::of(counts),
+            steps: steps(std::slice::from_ref(spec.step())),
+            seals: seals(std::slice::from_ref(spec.seal())),
+            private: seed.is_none(),
+        })
     }
 }
 
@@ -148,10 +183,6 @@ impl HistogramSpec {
 impl HistogramSpec {
     #[new]
     #[pyo3(signature = (*, axes, n_columns, targets, loss, l2_strength, intercept, budget, neighbors, persons=false, max_rows=None, weight_bound=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
     fn new(
         axes: Vec<(Vec<usize>, Vec<f64>)>,
         n_columns: usize,
@@ -175,9 +206,7 @@ impl HistogramSpec {
         let weighting = weighting.transpose().map_err(to_python)?;
         Ok(Self {
             inner: inner.of_records(unit_of(persons, max_rows)?, weighting),
-            loss: Loss {
-                inner: Arc::clone(&loss.inner),
-            },
+            loss: Arc::clone(&loss.inner),
             l2_strength,
             intercept,
         })
@@ -192,43 +221,4 @@ impl HistogramSpec {
     fn n_cells(&self) -> usize {
         self.inner.grid().n_cells()
     }
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, n_threads, seed))]
-pub(crate) fn release_histogram<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, HistogramSpec>,
-    records: &Bound<'py, Records>,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let loss = &*spec.loss.inner;
-    let (counts, params) = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.design(&data, exec)?;
-        let counts = with_noise!(seed, 0, |generator| core::release_histogram(
-            &spec.inner,
-            &design,
-            exec,
-            generator
-        ))?;
-        let regression = CellRegression {
-            loss,
-            l2_strength: spec.l2_strength,
-            intercept: spec.intercept,
-            has_shares: design.shares().is_some(),
-        };
-        let params = core::fit_histogram(spec.inner.grid(), &counts, &regression, exec)?;
-        Ok((counts, params))
-    })?;
-    let dict = PyDict::new(py);
-    dict.set_item("params", PyArray1::from_vec(py, params))?;
-    dict.set_item("counts", PyArray1::from_vec(py, counts.into_values()))?;
-    dict.set_item("steps", steps(std::slice::from_ref(spec.inner.step())))?;
-    dict.set_item("seals", seals(std::slice::from_ref(spec.inner.seal())))?;
-    dict.set_item("private", seed.is_none())?;
-    Ok(dict)
 }

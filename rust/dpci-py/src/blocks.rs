@@ -16,18 +16,17 @@ use dpci_core::solver::{Method, Minimum, Options};
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{
-    PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyUntypedArrayMethods,
+    PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Data, Features, Matrices, on_violation};
+use crate::records::{Data, Features, on_violation};
 use crate::rows::Rows;
 use crate::spec::{unit_of, weighting_of};
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// `n` samples of `width` numbers each, one after another.
 pub(crate) fn draws(
@@ -59,10 +58,11 @@ fn vectors(
     dim: usize,
     law: Result<impl Law + Sync>,
     seed: u64,
-) -> PyResult<Bound<'_, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let law = law.map_err(to_python)?;
     let mut generator = SimulationGenerator::new(seed, 0);
-    PyArray1::from_vec(py, draws(py, n, dim, || Ok(law.sample(&mut generator)))?).reshape([n, dim])
+    let values = draws(py, n, dim, || Ok(law.sample(&mut generator)))?;
+    Ok(Matrix::new(values, [n, dim]))
 }
 
 /// `n` samples of a law on symmetric matrices.
@@ -87,7 +87,7 @@ pub(crate) fn spherical_laplace(
     dim: usize,
     scale: f64,
     seed: u64,
-) -> PyResult<Bound<'_, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     vectors(py, n, dim, SphericalLaplace::new(dim, 1.0 / scale), seed)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn gaussian(
     dim: usize,
     std_dev: f64,
     seed: u64,
-) -> PyResult<Bound<'_, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     vectors(py, n, dim, Gaussian::new(dim, std_dev), seed)
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn laplace(
     dim: usize,
     scale: f64,
     seed: u64,
-) -> PyResult<Bound<'_, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     vectors(py, n, dim, Laplace::new(dim, scale), seed)
 }
 
@@ -163,27 +163,26 @@ pub(crate) fn check_l2_strength(value: f64) -> Result<f64> {
 
 #[pyfunction]
 #[pyo3(signature = (x, y, *, loss, l2_strength, radius=None, intercept, linear_term, start, solver, tolerance, max_iterations, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None, weight_total=None))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only")]
-pub(crate) fn minimize_erm<'py>(
-    py: Python<'py>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    loss: &Bound<'py, Loss>,
+pub(crate) fn minimize_erm(
+    py: Python<'_>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    loss: &Bound<'_, Loss>,
     l2_strength: f64,
     radius: Option<f64>,
     intercept: Option<f64>,
-    linear_term: Option<PyReadonlyArray1<'py, f64>>,
-    start: Option<PyReadonlyArray1<'py, f64>>,
+    linear_term: Option<PyReadonlyArray1<'_, f64>>,
+    start: Option<PyReadonlyArray1<'_, f64>>,
     solver: &str,
     tolerance: f64,
     max_iterations: usize,
     n_threads: Option<usize>,
-    persons: Option<PyReadonlyArray1<'py, i64>>,
+    persons: Option<PyReadonlyArray1<'_, i64>>,
     max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
     weight_bound: Option<f64>,
     weight_total: Option<f64>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Found> {
     let data = Data::new(&x, &y)?.counting(persons.as_ref(), weights.as_ref())?;
     let unit = unit_of(persons.is_some(), max_rows)?;
     let weighting = weighting_of(weight_bound, weight_total, y.len())?;
@@ -210,7 +209,7 @@ pub(crate) fn minimize_erm<'py>(
         };
         minimize_risk(&objective, start, &options)
     })?;
-    minimum_dict(py, minimum)
+    Ok(minimum.into())
 }
 
 /// The method of a documented name.
@@ -230,28 +229,37 @@ pub(crate) fn method_of(solver: &str) -> PyResult<Method> {
 }
 
 /// A minimum as Python reads it.
-pub(crate) fn minimum_dict(py: Python<'_>, minimum: Minimum) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("params", PyArray1::from_vec(py, minimum.params))?;
-    dict.set_item("certificate", minimum.certificate)?;
-    dict.set_item("n_iterations", minimum.iterations)?;
-    dict.set_item("solver", minimum.method.name())?;
-    Ok(dict)
+#[derive(IntoPyObject)]
+pub(crate) struct Found {
+    params: Vector,
+    certificate: f64,
+    n_iterations: usize,
+    solver: &'static str,
+}
+
+impl From<Minimum> for Found {
+    fn from(minimum: Minimum) -> Self {
+        Self {
+            params: Vector(minimum.params),
+            certificate: minimum.certificate,
+            n_iterations: minimum.iterations,
+            solver: minimum.method.name(),
+        }
+    }
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only")]
-pub(crate) fn erm_value_and_gradient<'py>(
-    py: Python<'py>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    params: PyReadonlyArray1<'py, f64>,
-    loss: &Bound<'py, Loss>,
+pub(crate) fn erm_value_and_gradient(
+    py: Python<'_>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    params: PyReadonlyArray1<'_, f64>,
+    loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
-) -> PyResult<(f64, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(f64, Vector)> {
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
     let evaluation = task::run_over(py, &data, n_threads, |exec| {
         let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
@@ -270,34 +278,28 @@ pub(crate) fn erm_value_and_gradient<'py>(
         }
         .evaluate(params, HessianRows::None)
     })?;
-    Ok((
-        evaluation.value,
-        PyArray1::from_vec(py, evaluation.gradient),
-    ))
+    Ok((evaluation.value, Vector(evaluation.gradient)))
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, y, params, *, loss, l2_strength, intercept, n_threads))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only")]
-pub(crate) fn hessian_and_gradient_cov<'py>(
-    py: Python<'py>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    params: PyReadonlyArray1<'py, f64>,
-    loss: &Bound<'py, Loss>,
+pub(crate) fn hessian_and_gradient_cov(
+    py: Python<'_>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    params: PyReadonlyArray1<'_, f64>,
+    loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
     n_threads: Option<usize>,
-) -> PyResult<Matrices<'py>> {
+) -> PyResult<(Matrix, Matrix)> {
     let (data, params, loss) = (Data::new(&x, &y)?, params.as_slice()?, loss.get());
-    let dim = params.len();
-    check_matrix_dim(dim).map_err(to_python)?;
+    check_matrix_dim(params.len()).map_err(to_python)?;
     let [hessian, gradient_cov] = task::run_over(py, &data, n_threads, |exec| {
         let design = unbounded(&data, loss, intercept, (Unit::Row, None), exec)?;
         regularised_moments(&design, loss, params, l2_strength, exec)
     })?;
-    let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
-    Ok((square(hessian)?, square(gradient_cov)?))
+    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }
 
 /// Hessian of the regularised mean objective and covariance of one record's gradient.
@@ -321,15 +323,15 @@ pub(crate) fn regularised_moments(
 
 #[pyfunction]
 #[pyo3(signature = (x, y, *, row_norm, clip, intercept, n_threads))]
-pub(crate) fn checked_rows<'py>(
-    py: Python<'py>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    row_norm: Rows<'py>,
+pub(crate) fn checked_rows(
+    py: Python<'_>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    row_norm: Rows<'_>,
     clip: bool,
     intercept: Option<f64>,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let data = Data::new(&x, &y)?;
     let bounds = RowBounds {
         rows: row_norm.domain(),
@@ -343,22 +345,22 @@ pub(crate) fn checked_rows<'py>(
         design.write_rows(0..n, &mut rows);
         Ok((rows, n, dim))
     })?;
-    PyArray1::from_vec(py, rows).reshape([n, dim])
+    Ok(Matrix::new(rows, [n, dim]))
 }
 
 #[pyfunction]
 #[pyo3(signature = (x, weights, *, n_threads))]
-pub(crate) fn weighted_gram<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    weights: PyReadonlyArray1<'py, f64>,
+pub(crate) fn weighted_gram(
+    py: Python<'_>,
+    x: PyReadonlyArray2<'_, f64>,
+    weights: PyReadonlyArray1<'_, f64>,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let dim = x.shape()[1];
     let (rows, weights) = (x.as_slice()?, weights.as_slice()?);
     let matrix = task::run(py, |cancel| {
         let exec = Executor::new(n_threads, rows.len(), cancel)?;
         gram(rows, dim, weights, &exec)
     })?;
-    PyArray1::from_vec(py, matrix).reshape([dim, dim])
+    Ok(Matrix::square(matrix))
 }

@@ -39,41 +39,27 @@ impl Budget {
 }
 
 /// One step of a release.
-#[pyclass(frozen, module = "dpci._core")]
+#[pyclass(frozen, get_all, module = "dpci._core")]
 pub(crate) struct Step {
-    inner: spec::Step,
+    #[pyo3(name = "step")]
+    query: &'static str,
+    noise: &'static str,
+    cost: f64,
+    scale: f64,
+    hessian_scale: Option<f64>,
+    sensitivity: f64,
 }
 
-#[pymethods]
-impl Step {
-    #[getter]
-    fn step(&self) -> &'static str {
-        self.inner.query.name()
-    }
-
-    #[getter]
-    fn noise(&self) -> &'static str {
-        self.inner.noise.name()
-    }
-
-    #[getter]
-    fn cost(&self) -> f64 {
-        self.inner.cost.value()
-    }
-
-    #[getter]
-    fn scale(&self) -> f64 {
-        self.inner.scale
-    }
-
-    #[getter]
-    fn hessian_scale(&self) -> Option<f64> {
-        self.inner.hessian_scale
-    }
-
-    #[getter]
-    fn sensitivity(&self) -> f64 {
-        self.inner.sensitivity
+impl From<&spec::Step> for Step {
+    fn from(step: &spec::Step) -> Self {
+        Self {
+            query: step.query.name(),
+            noise: step.noise.name(),
+            cost: step.cost.value(),
+            scale: step.scale,
+            hessian_scale: step.hessian_scale,
+            sensitivity: step.sensitivity,
+        }
     }
 }
 
@@ -143,8 +129,7 @@ pub(crate) fn parameters(py: Python<'_>, cost: Cost) -> PyResult<Bound<'_, PyDic
 
 /// The steps of a release.
 pub(crate) fn steps(steps: &[spec::Step]) -> Vec<Step> {
-    let steps = steps.iter().cloned();
-    steps.map(|inner| Step { inner }).collect()
+    steps.iter().map(Step::from).collect()
 }
 
 /// The seals of a release.

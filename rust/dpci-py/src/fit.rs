@@ -1,149 +1,131 @@
 //! The private fit.
 
 use dpci_core::Result;
+use dpci_core::design::Design;
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{Fit, Values, release_fit};
-use numpy::{PyArray1, PyArrayMethods};
+use dpci_core::mechanism::release_fit;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{seals, steps};
-use crate::parts::{Facts, FirstPass, with_parts};
+use crate::cost::{Seal, Step, seals, steps};
+use crate::parts::{Facts, FirstPass};
 use crate::records::{Arrays, Data, Records, with_noise};
+use crate::release::{Kind, OfSums};
 use crate::spec::Spec;
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// At least as many passes over its rows has a fit: what one pass of many groups counts for the number of threads.
 const PASSES: usize = 8;
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-pub(crate) fn fit<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, Spec>,
-    records: &Bound<'py, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let fit = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.design(&data, clip, exec)?.compacted(exec)?;
-        release(spec, &design, seed, 0, exec)
-    })?;
-    to_dict(py, spec, fit, seed.is_none())
+/// A fit as Python reads it.
+#[derive(IntoPyObject)]
+pub(crate) struct Fit {
+    params: Vector,
+    hessian: Option<Matrix>,
+    gradient_cov: Option<Matrix>,
+    noise_law: &'static str,
+    noise_scale: f64,
+    noise_spectral_radius: f64,
+    projection: &'static str,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
+}
+
+impl Kind for Spec {
+    type Core = dpci_core::spec::Spec;
+    type Values = Fit;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let c = self.inner.choices();
+        let counted = (c.unit, c.weighting);
+        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
+    }
+
+    fn release(&self, design: Design<'_>, seed: Option<u64>, exec: &Executor<'_>) -> Result<Fit> {
+        self.release_sums(&design.compacted(exec)?, seed, exec)
+    }
+}
+
+impl OfSums for Spec {
+    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
+        let choices = self.inner.choices();
+        Facts {
+            first,
+            n_params: self.inner.n_params() / choices.loss.n_predictors(),
+            intercept: choices.intercept,
+            bounds: self.row_bounds(clip),
+            unit: choices.unit,
+            weight_bound: choices.weighting.map(|w| w.bound),
+        }
+    }
+
+    fn release_sums(
+        &self,
+        records: &dyn dpci_core::records::Records,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Fit> {
+        fit_of(self, records, seed, 0, exec)
+    }
 }
 
 /// One fit for each group, on one thread each, in the order of the groups. A seed gives each group a stream of its own.
 #[pyfunction]
 #[pyo3(signature = (specs, groups, *, clip, n_threads, seed))]
-pub(crate) fn fit_many<'py>(
-    py: Python<'py>,
-    specs: Vec<Bound<'py, Spec>>,
-    groups: Vec<Bound<'py, Records>>,
+pub(crate) fn fit_many(
+    py: Python<'_>,
+    specs: Vec<Bound<'_, Spec>>,
+    groups: Vec<Bound<'_, Records>>,
     clip: bool,
     n_threads: Option<usize>,
     seed: Option<u64>,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+) -> PyResult<Vec<Fit>> {
     let arrays = groups.iter().map(|records| records.get().arrays(py));
     let arrays: Vec<Arrays<'_>> = arrays.collect::<PyResult<_>>()?;
     let groups = specs.iter().zip(&arrays);
     let groups: Vec<(&Spec, Data<'_>)> = groups
         .map(|(spec, arrays)| Ok((spec.get(), arrays.data()?)))
         .collect::<PyResult<_>>()?;
-    let fits = task::run(py, |cancel| {
-        let elements = groups
-            .iter()
-            .map(|(_, data)| data.elements())
-            .sum::<usize>();
-        let exec = Executor::new(n_threads, elements.saturating_mul(PASSES), cancel)?;
+    task::run(py, |cancel| {
+        let elements = groups.iter().map(|(_, data)| data.elements());
+        let elements = elements.sum::<usize>().saturating_mul(PASSES);
+        let exec = Executor::new(n_threads, elements, cancel)?;
         exec.map(groups.len(), |group| {
             let (spec, data) = &groups[group];
             let one = Executor::sequential(cancel);
             let design = spec.design(data, clip, &one)?.compacted(&one)?;
-            release(spec, &design, seed, group as u64, &one)
+            fit_of(spec, &design, seed, group as u64, &one)
         })
-    })?;
-    let named = specs.iter().zip(fits);
-    named
-        .map(|(spec, fit)| to_dict(py, spec.get(), fit, seed.is_none()))
-        .collect()
+    })
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, evaluate, *, first, clip, seed))]
-pub(crate) fn fit_parts<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, Spec>,
-    evaluate: Py<PyAny>,
-    first: FirstPass,
-    clip: bool,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let spec = spec.get();
-    let facts = Facts {
-        first: &first,
-        n_params: spec.inner.n_params() / spec.inner.choices().loss.n_predictors(),
-        intercept: spec.inner.choices().intercept,
-        bounds: spec.row_bounds(clip),
-        unit: spec.inner.choices().unit,
-        weight_bound: spec.inner.choices().weighting.map(|w| w.bound),
-    };
-    let fit = with_parts(py, evaluate, facts, |parts, exec| {
-        release(spec, parts, seed, 0, exec)
-    })?;
-    to_dict(py, spec, fit, seed.is_none())
-}
-
-/// The release with noise of the operating system, or of a stream of a seed.
-fn release(
+fn fit_of(
     spec: &Spec,
     records: &dyn dpci_core::records::Records,
     seed: Option<u64>,
     stream: u64,
     exec: &Executor<'_>,
 ) -> Result<Fit> {
-    with_noise!(seed, stream, |generator| release_fit(
-        &spec.inner,
-        records,
-        exec,
-        generator
-    ))
-}
-
-fn to_dict<'py>(
-    py: Python<'py>,
-    spec: &Spec,
-    fit: Fit,
-    private: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    let dim = spec.inner.n_params();
-    let law = spec.inner.law();
-    let dict = PyDict::new(py);
-    let projection = fit
-        .matrices
-        .as_ref()
-        .map_or("none", |_| fit.projection.name());
-    dict.set_item("params", PyArray1::from_vec(py, fit.params.into_values()))?;
-    let (hessian, gradient_cov) = fit
-        .matrices
-        .map_or((None, None), |[h, s]| (Some(h), Some(s)));
-    for (name, matrix) in [("hessian", hessian), ("gradient_cov", gradient_cov)] {
-        dict.set_item(
-            name,
-            matrix
-                .map(|m| PyArray1::from_vec(py, m).reshape([dim, dim]))
-                .transpose()?,
-        )?;
-    }
-    dict.set_item("noise_law", law.name())?;
-    dict.set_item("noise_scale", law.scale())?;
-    dict.set_item("noise_spectral_radius", fit.spectral_radius)?;
-    dict.set_item("projection", projection)?;
-    dict.set_item("steps", steps(&fit.steps))?;
-    dict.set_item("seals", seals(&fit.seals))?;
-    dict.set_item("private", private)?;
-    Ok(dict)
+    let spec = &spec.inner;
+    let fit = with_noise!(seed, stream, |g| release_fit(spec, records, exec, g))?;
+    let matrices = fit.matrices.as_ref();
+    let projection = matrices.map_or("none", |_| fit.projection.name());
+    let (hessian, gradient_cov) = fit.matrices.map(|[h, s]| (h, s)).unzip();
+    Ok(Fit {
+        params: Vector::of(fit.params),
+        hessian: hessian.map(Matrix::square),
+        gradient_cov: gradient_cov.map(Matrix::square),
+        noise_law: spec.law().name(),
+        noise_scale: spec.law().scale(),
+        noise_spectral_radius: fit.spectral_radius,
+        projection,
+        steps: steps(&fit.steps),
+        seals: seals(&fit.seals),
+        private: seed.is_none(),
+    })
 }

@@ -4,31 +4,24 @@ use dpci_core::Result;
 use dpci_core::interval::{self as core, ErrorShape, MatrixDraws, Regularised};
 use dpci_core::noise::{MatrixLaw, NoiseLaw};
 use dpci_core::privacy::Perturbation;
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::rows::{RowDomain, blocks_of};
 use crate::spec::perturbation;
 use crate::task;
-
-/// A square matrix.
-type Matrix<'py> = Bound<'py, PyArray2<f64>>;
-
-/// Two arrays of one length.
-type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+use crate::values::{Matrix, Vector};
 
 #[pyfunction]
-pub(crate) fn error_components<'py>(
-    py: Python<'py>,
-    hessian: PyReadonlyArray2<'py, f64>,
-    gradient_cov: PyReadonlyArray2<'py, f64>,
+pub(crate) fn error_components(
+    py: Python<'_>,
+    hessian: PyReadonlyArray2<'_, f64>,
+    gradient_cov: PyReadonlyArray2<'_, f64>,
     n_samples: f64,
     mechanism: &str,
-    contrast: PyReadonlyArray2<'py, f64>,
-) -> PyResult<Pair<'py>> {
+    contrast: PyReadonlyArray2<'_, f64>,
+) -> PyResult<(Vector, Vector)> {
     let (dim, width) = (hessian.shape()[0], contrast.shape()[1]);
     let (hessian, gradient_cov, contrast) = (
         hessian.as_slice()?,
@@ -44,7 +37,7 @@ pub(crate) fn error_components<'py>(
             .collect()
     });
     let (v, a): (Vec<f64>, Vec<f64>) = parts.map_err(to_python)?.into_iter().unzip();
-    Ok((PyArray1::from_vec(py, v), PyArray1::from_vec(py, a)))
+    Ok((Vector(v), Vector(a)))
 }
 
 /// Released matrices, and the public values that say what noise is in them; see the core.
@@ -70,7 +63,6 @@ impl NoisyMatrices {
     #[new]
     #[pyo3(signature = (hessian, gradient_cov, n_samples, mechanism, noise_law, noise_scale, l2_strength, strong_convexity, hessian_noise,
         gradient_cov_noise, is_likelihood, may_be_flat, rows=None))]
-    #[expect(clippy::too_many_arguments, reason = "what noise is in two matrices")]
     fn new(
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
@@ -113,19 +105,15 @@ impl NoisyMatrices {
         let inner = py
             .detach(|| core::ErrorLaw::noise_aware(&self.matrices(), &self.draws()?))
             .map_err(to_python)?;
-        Ok(ErrorLaw {
-            inner,
-            dim: self.dim,
-        })
+        Ok(ErrorLaw { inner })
     }
 
     /// Hessian and gradient covariance as they are estimated.
-    fn estimated<'py>(&self, py: Python<'py>) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
+    fn estimated(&self, py: Python<'_>) -> PyResult<(Matrix, Matrix)> {
         let [hessian, gradient_cov] = py
             .detach(|| self.matrices().estimated(&self.draws()?))
             .map_err(to_python)?;
-        let shaped = |m: Vec<f64>| PyArray1::from_vec(py, m).reshape([self.dim, self.dim]);
-        Ok((shaped(hessian)?, shaped(gradient_cov)?))
+        Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
     }
 }
 
@@ -155,7 +143,6 @@ impl NoisyMatrices {
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ErrorLaw {
     inner: core::ErrorLaw,
-    dim: usize,
 }
 
 #[pymethods]
@@ -175,26 +162,25 @@ impl ErrorLaw {
         let inner = py
             .detach(|| core::ErrorLaw::plug_in(hessian, gradient_cov, dim, n_samples, mechanism))
             .map_err(to_python)?;
-        Ok(Self { inner, dim })
+        Ok(Self { inner })
     }
 
     /// Covariance of the sampling error.
     #[getter]
-    fn sampling<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.sampling())
+    fn sampling(&self) -> Matrix {
+        Matrix::square(self.inner.sampling())
     }
 
     /// Multiplier of the coefficients' noise.
     #[getter]
-    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.noise())
+    fn noise(&self) -> Matrix {
+        Matrix::square(self.inner.noise())
     }
 
     /// A covariance that the sampling error has at least along every contrast.
     #[getter]
-    fn least_sampling<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let least = self.inner.least_sampling();
-        least.map(|matrix| self.matrix(py, matrix)).transpose()
+    fn least_sampling(&self) -> Option<Matrix> {
+        self.inner.least_sampling().map(Matrix::square)
     }
 
     /// Factor by which simulated releases multiplied the variance.
@@ -210,12 +196,6 @@ impl ErrorLaw {
     }
 }
 
-impl ErrorLaw {
-    fn matrix<'py>(&self, py: Python<'py>, matrix: &[f64]) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        PyArray1::from_slice(py, matrix).reshape([self.dim, self.dim])
-    }
-}
-
 /// One Newton step off the ridge of a release; see the core.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct NewtonStep {
@@ -227,10 +207,6 @@ pub(crate) struct NewtonStep {
 impl NewtonStep {
     #[new]
     #[pyo3(signature = (hessian, params, *, l2_strength, hessian_noise, curvature, longest_row, mechanism))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what was released, and the public values behind it"
-    )]
     fn new(
         py: Python<'_>,
         hessian: PyReadonlyArray2<'_, f64>,
@@ -263,26 +239,26 @@ impl NewtonStep {
 
     /// From released parameters to unregularised ones.
     #[getter]
-    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.map())
+    fn map(&self) -> Matrix {
+        Matrix::square(self.inner.map())
     }
 
     /// From the sampling error of the released parameters to the greatest of the unregularised ones.
     #[getter]
-    fn sampling_map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.sampling_map())
+    fn sampling_map(&self) -> Matrix {
+        Matrix::square(self.inner.sampling_map())
     }
 
     /// The same of the error that the noise of the coefficients makes.
     #[getter]
-    fn noise_map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.noise_map())
+    fn noise_map(&self) -> Matrix {
+        Matrix::square(self.inner.noise_map())
     }
 
     /// Covariance that stands for the noise of the Hessian in the step, and for the bounds on what the step leaves out.
     #[getter]
-    fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        self.matrix(py, self.inner.covariance())
+    fn covariance(&self) -> Matrix {
+        Matrix::square(self.inner.covariance())
     }
 
     /// Covariance that stands for the choice of fits by how far the ridge moved them.
@@ -300,10 +276,6 @@ impl NewtonStep {
     }
 
     /// For each contrast why it is not given, or None.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "arguments from Python are owned"
-    )]
     fn obstacles(
         &self,
         contrasts: PyReadonlyArray2<'_, f64>,
@@ -316,12 +288,6 @@ impl NewtonStep {
             .collect();
         let named = |obstacle: Option<core::Obstacle>| obstacle.map(core::Obstacle::name);
         Ok(found.map_err(to_python)?.into_iter().map(named).collect())
-    }
-}
-
-impl NewtonStep {
-    fn matrix<'py>(&self, py: Python<'py>, matrix: &[f64]) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        PyArray1::from_slice(py, matrix).reshape([self.dim, self.dim])
     }
 }
 
@@ -342,56 +308,50 @@ fn error_shape(
 
 #[pyfunction]
 #[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, shape=f64::INFINITY, rows=None))]
-#[expect(clippy::too_many_arguments, reason = "the errors and their law")]
-pub(crate) fn exact_half_widths<'py>(
-    py: Python<'py>,
-    v: PyReadonlyArray1<'py, f64>,
-    a: PyReadonlyArray1<'py, f64>,
+pub(crate) fn exact_half_widths(
+    py: Python<'_>,
+    v: PyReadonlyArray1<'_, f64>,
+    a: PyReadonlyArray1<'_, f64>,
     noise_law: &str,
     noise_scale: f64,
     dim: usize,
     level: f64,
     shape: f64,
-    rows: Option<PyRef<'py, RowDomain>>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    rows: Option<PyRef<'_, RowDomain>>,
+) -> PyResult<Vector> {
     let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let widths = py
         .detach(|| core::half_widths(v, a, &shape, level))
         .map_err(to_python)?;
-    Ok(PyArray1::from_vec(py, widths))
+    Ok(Vector(widths))
 }
 
 #[pyfunction]
 #[pyo3(signature = (v, a, noise_law, noise_scale, dim, statistic, shape=f64::INFINITY, rows=None))]
-#[expect(clippy::too_many_arguments, reason = "the errors and their law")]
-pub(crate) fn exact_pvalues<'py>(
-    py: Python<'py>,
-    v: PyReadonlyArray1<'py, f64>,
-    a: PyReadonlyArray1<'py, f64>,
+pub(crate) fn exact_pvalues(
+    py: Python<'_>,
+    v: PyReadonlyArray1<'_, f64>,
+    a: PyReadonlyArray1<'_, f64>,
     noise_law: &str,
     noise_scale: f64,
     dim: usize,
-    statistic: PyReadonlyArray1<'py, f64>,
+    statistic: PyReadonlyArray1<'_, f64>,
     shape: f64,
-    rows: Option<PyRef<'py, RowDomain>>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    rows: Option<PyRef<'_, RowDomain>>,
+) -> PyResult<Vector> {
     let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a, statistic) = (v.as_slice()?, a.as_slice()?, statistic.as_slice()?);
     let tails = py.detach(|| core::tails(v, a, &shape, statistic));
-    Ok(PyArray1::from_vec(py, tails.map_err(to_python)?))
+    Ok(Vector(tails.map_err(to_python)?))
 }
 
 #[pyfunction]
 #[pyo3(signature = (v, a, noise_law, noise_scale, dim, level, n_draws, seed, shape=f64::INFINITY, rows=None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the law, the draws and where they come from"
-)]
-pub(crate) fn monte_carlo_interval<'py>(
-    py: Python<'py>,
-    v: PyReadonlyArray1<'py, f64>,
-    a: PyReadonlyArray1<'py, f64>,
+pub(crate) fn monte_carlo_interval(
+    py: Python<'_>,
+    v: PyReadonlyArray1<'_, f64>,
+    a: PyReadonlyArray1<'_, f64>,
     noise_law: &str,
     noise_scale: f64,
     dim: usize,
@@ -399,8 +359,8 @@ pub(crate) fn monte_carlo_interval<'py>(
     n_draws: usize,
     seed: Option<u64>,
     shape: f64,
-    rows: Option<PyRef<'py, RowDomain>>,
-) -> PyResult<Pair<'py>> {
+    rows: Option<PyRef<'_, RowDomain>>,
+) -> PyResult<(Vector, Vector)> {
     let shape = error_shape(noise_law, dim, noise_scale, shape, rows.as_ref())?;
     let (v, a) = (v.as_slice()?, a.as_slice()?);
     let bounds = task::run(py, |cancel| match seed {
@@ -419,5 +379,5 @@ pub(crate) fn monte_carlo_interval<'py>(
         }
     })?;
     let (lower, upper): (Vec<f64>, Vec<f64>) = bounds.into_iter().unzip();
-    Ok((PyArray1::from_vec(py, lower), PyArray1::from_vec(py, upper)))
+    Ok((Vector(lower), Vector(upper)))
 }

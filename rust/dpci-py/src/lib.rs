@@ -13,6 +13,7 @@ mod per_instance;
 mod privacy;
 mod records;
 mod regression;
+mod release;
 mod rows;
 mod spec;
 mod study;
@@ -20,6 +21,7 @@ mod task;
 mod testing;
 mod tuning;
 mod utility;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -29,9 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::audit::{moment_steps, simulate, simulate_seals};
     #[pymodule_export]
-    use super::baselines::{
-        FunctionalSpec, HistogramSpec, release_functional_mechanism, release_histogram,
-    };
+    use super::baselines::{FunctionalSpec, HistogramSpec};
     #[pymodule_export]
     use super::blocks::{
         checked_rows, erm_value_and_gradient, gaussian, hessian_and_gradient_cov, laplace,
@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use super::cost::{Budget, Seal, Step};
     #[pymodule_export]
-    use super::fit::{fit, fit_many, fit_parts};
+    use super::fit::fit_many;
     #[pymodule_export]
     use super::intervals::{
         ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
@@ -54,7 +54,7 @@ mod _core {
         Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
     };
     #[pymodule_export]
-    use super::per_instance::{RecordBounds, ReportSpec, release_report};
+    use super::per_instance::{RecordBounds, ReportSpec};
     #[pymodule_export]
     use super::privacy::{
         ObjectiveProfile, approx_to_zcdp, check_bounds, check_excess, check_shares, cms11_raised,
@@ -65,8 +65,12 @@ mod _core {
     use super::records::Records;
     #[pymodule_export]
     use super::regression::{
-        MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, release_moment_matrix,
-        release_moment_matrix_parts, sealed_std_dev,
+        MomentMatrixSpec, clear_of_noise, level_cap, moment_regression, sealed_std_dev,
+    };
+    #[pymodule_export]
+    use super::release::{
+        fit, fit_parts, release_functional_mechanism, release_histogram, release_moment_matrix,
+        release_moment_matrix_parts, release_report, release_tuning,
     };
     #[pymodule_export]
     use super::rows::RowDomain;
@@ -77,7 +81,7 @@ mod _core {
     #[pymodule_export]
     use super::testing::Testing;
     #[pymodule_export]
-    use super::tuning::{RunCount, TuningSpec, candidate_losses, release_tuning};
+    use super::tuning::{RunCount, TuningSpec, candidate_losses};
     #[pymodule_export]
     use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 

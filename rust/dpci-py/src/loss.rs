@@ -14,6 +14,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
+use crate::values::Vector;
 
 /// A loss with its public bounds; immutable.
 #[pyclass(frozen, module = "dpci._core")]
@@ -22,6 +23,15 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
+    fn plain(loss: impl core::Loss + 'static) -> Self {
+        let inner = Arc::new(loss);
+        Self { inner }
+    }
+
+    fn of(loss: Result<impl core::Loss + 'static>) -> PyResult<Self> {
+        loss.map(Self::plain).map_err(to_python)
+    }
+
     /// The loss of one row.
     fn value(&self, u: &[f64], y: &[f64]) -> Result<f64> {
         let mut total = 0.0;
@@ -34,113 +44,74 @@ impl Loss {
     }
 }
 
-/// Values, slopes and curvatures.
-type Evaluated<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-);
-
 #[pymethods]
 impl Loss {
     #[staticmethod]
     fn logistic() -> Self {
-        Self {
-            inner: Arc::new(Logistic),
-        }
+        Self::plain(Logistic)
     }
 
     #[staticmethod]
     fn multinomial(n_classes: usize) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(Multinomial::new(n_classes).map_err(to_python)?),
-        })
+        Self::of(Multinomial::new(n_classes))
     }
 
     #[staticmethod]
     fn huber_hinge(h: f64) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(HuberHinge::new(h).map_err(to_python)?),
-        })
+        Self::of(HuberHinge::new(h))
     }
 
     #[staticmethod]
     fn smooth_hinge(s: f64) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(SmoothHinge::new(s).map_err(to_python)?),
-        })
+        Self::of(SmoothHinge::new(s))
     }
 
     #[staticmethod]
     fn soft_logistic() -> Self {
-        Self {
-            inner: Arc::new(SoftLogistic),
-        }
+        Self::plain(SoftLogistic)
     }
 
     #[staticmethod]
     fn squared(target_bound: f64) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(Squared::new(target_bound).map_err(to_python)?),
-        })
+        Self::of(Squared::new(target_bound))
     }
 
     #[staticmethod]
     fn hinge() -> Self {
-        Self {
-            inner: Arc::new(Hinge),
-        }
+        Self::plain(Hinge)
     }
 
     #[staticmethod]
     fn poisson(count_bound: f64) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(Poisson::new(count_bound).map_err(to_python)?),
-        })
+        Self::of(Poisson::new(count_bound))
     }
 
     #[staticmethod]
     fn negative_binomial(count_bound: f64, dispersion: f64) -> PyResult<Self> {
-        let loss = NegativeBinomial::new(count_bound, dispersion).map_err(to_python)?;
-        Ok(Self {
-            inner: Arc::new(loss),
-        })
+        Self::of(NegativeBinomial::new(count_bound, dispersion))
     }
 
     #[staticmethod]
     fn probit() -> Self {
-        Self {
-            inner: Arc::new(Probit),
-        }
+        Self::plain(Probit)
     }
 
     #[staticmethod]
     fn cloglog() -> Self {
-        Self {
-            inner: Arc::new(CLogLog),
-        }
+        Self::plain(CLogLog)
     }
 
     #[staticmethod]
     fn huber(target_bound: f64, k: f64) -> PyResult<Self> {
-        Ok(Self {
-            inner: Arc::new(Huber::new(target_bound, k).map_err(to_python)?),
-        })
+        Self::of(Huber::new(target_bound, k))
     }
 
     #[staticmethod]
     fn quantile(quantile: f64, target_bound: f64, s: f64) -> PyResult<Self> {
-        let loss = Quantile::new(quantile, target_bound, s).map_err(to_python)?;
-        Ok(Self {
-            inner: Arc::new(loss),
-        })
+        Self::of(Quantile::new(quantile, target_bound, s))
     }
 
     #[staticmethod]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "three functions and what is declared about them"
-    )]
     fn custom(
         value: Py<PyAny>,
         slope: Py<PyAny>,
@@ -169,9 +140,7 @@ impl Loss {
             targets,
             predictor_bound,
         };
-        Ok(Self {
-            inner: Arc::new(core::Custom::new(functions, declared).map_err(to_python)?),
-        })
+        Self::of(core::Custom::new(functions, declared))
     }
 
     #[getter]
@@ -203,12 +172,12 @@ impl Loss {
         }
     }
 
-    fn evaluate<'py>(
+    /// Values, slopes and curvatures.
+    fn evaluate(
         &self,
-        py: Python<'py>,
-        u: PyReadonlyArray1<'py, f64>,
-        y: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Evaluated<'py>> {
+        u: PyReadonlyArray1<'_, f64>,
+        y: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<(Vector, Vector, Vector)> {
         let (u, y) = (u.as_slice()?, y.as_slice()?);
         check_length("y", u.len(), y.len()).map_err(to_python)?;
         let (mut slope, mut curvature) = (vec![0.0; u.len()], vec![0.0; u.len()]);
@@ -221,11 +190,7 @@ impl Loss {
         let rows = u.chunks(1).zip(y.chunks(1));
         let value: Result<Vec<f64>> = rows.map(|(u, y)| self.value(u, y)).collect();
         let value = value.map_err(to_python)?;
-        Ok((
-            PyArray1::from_vec(py, value),
-            PyArray1::from_vec(py, slope),
-            PyArray1::from_vec(py, curvature),
-        ))
+        Ok((Vector(value), Vector(slope), Vector(curvature)))
     }
 
     fn sup_slope(&self, radius: f64) -> f64 {

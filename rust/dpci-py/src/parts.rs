@@ -11,17 +11,18 @@ use dpci_core::row_domain::RowDomain;
 use dpci_core::solver::Options;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
-use crate::blocks::{check_l2_strength, method_of, minimum_dict, regularised_moments};
+use crate::blocks::{Found, check_l2_strength, method_of, regularised_moments};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Data, Features, Matrices, on_violation};
+use crate::records::{Data, Features, on_violation};
 use crate::rows::Rows as Domain;
 use crate::spec::unit_of;
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// Sums that are requested of the records, and the key of the fit; immutable and picklable.
 #[pyclass(frozen, module = "dpci._core")]
@@ -33,10 +34,6 @@ pub(crate) struct Request {
 #[pymethods]
 impl Request {
     #[new]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "arrays are extracted by value"
-    )]
     fn new(name: &str, point: PyReadonlyArray1<'_, f64>, key: [u8; 32]) -> PyResult<Self> {
         let request = core::Request::new(name, point.as_slice()?.to_vec()).map_err(to_python)?;
         Ok(Self::keyed(request, key))
@@ -48,8 +45,8 @@ impl Request {
     }
 
     #[getter]
-    fn point<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, self.inner.request.point())
+    fn point(&self) -> Vector {
+        Vector(self.inner.request.point())
     }
 
     #[getter]
@@ -57,11 +54,8 @@ impl Request {
         PyBytes::new(py, &self.key)
     }
 
-    fn __getnewargs__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> (&'static str, Bound<'py, PyArray1<f64>>, Bound<'py, PyBytes>) {
-        (self.name(), self.point(py), self.key(py))
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (&'static str, Vector, Bound<'py, PyBytes>) {
+        (self.name(), self.point(), self.key(py))
     }
 }
 
@@ -84,10 +78,6 @@ pub(crate) struct Sums {
 #[pymethods]
 impl Sums {
     #[new]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "arrays are extracted by value"
-    )]
     fn new(
         n_rows: usize,
         n_records: usize,
@@ -117,11 +107,8 @@ impl Sums {
         Ok(Self { inner })
     }
 
-    fn __getnewargs__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> (usize, usize, u128, Bound<'py, PyArray1<f64>>) {
-        let numbers = PyArray1::from_vec(py, self.inner.numbers());
+    fn __getnewargs__(&self) -> (usize, usize, u128, Vector) {
+        let numbers = Vector(self.inner.numbers());
         let [n_rows, n_records] = [self.inner.n_rows(), self.inner.n_records()];
         (n_rows, n_records, self.inner.fingerprint(), numbers)
     }
@@ -129,23 +116,19 @@ impl Sums {
 
 #[pyfunction]
 #[pyo3(signature = (request, x, y, *, loss, row_norm, intercept, clip, n_threads, persons=None, max_rows=None, weights=None, weight_bound=None))]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "keyword-only: one per public bound"
-)]
-pub(crate) fn part_sums<'py>(
-    py: Python<'py>,
-    request: &Bound<'py, Request>,
-    x: Features<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    loss: &Bound<'py, Loss>,
-    row_norm: Domain<'py>,
+pub(crate) fn part_sums(
+    py: Python<'_>,
+    request: &Bound<'_, Request>,
+    x: Features<'_>,
+    y: PyReadonlyArray1<'_, f64>,
+    loss: &Bound<'_, Loss>,
+    row_norm: Domain<'_>,
     intercept: Option<f64>,
     clip: bool,
     n_threads: Option<usize>,
-    persons: Option<(PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, u64>)>,
+    persons: Option<(PyReadonlyArray1<'_, i64>, PyReadonlyArray2<'_, u64>)>,
     max_rows: Option<u32>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
     weight_bound: Option<f64>,
 ) -> PyResult<Sums> {
     let data = Data::new(&x, &y)?;
@@ -270,22 +253,21 @@ fn unbounded<'a>(
 
 #[pyfunction]
 #[pyo3(signature = (evaluate, *, first, n_params, loss, l2_strength, radius, intercept, linear_term, start, solver, tolerance, max_iterations))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only")]
-pub(crate) fn minimize_erm_parts<'py>(
-    py: Python<'py>,
+pub(crate) fn minimize_erm_parts(
+    py: Python<'_>,
     evaluate: Py<PyAny>,
     first: FirstPass,
     n_params: usize,
-    loss: &Bound<'py, Loss>,
+    loss: &Bound<'_, Loss>,
     l2_strength: f64,
     radius: Option<f64>,
     intercept: Option<f64>,
-    linear_term: Option<PyReadonlyArray1<'py, f64>>,
-    start: Option<PyReadonlyArray1<'py, f64>>,
+    linear_term: Option<PyReadonlyArray1<'_, f64>>,
+    start: Option<PyReadonlyArray1<'_, f64>>,
     solver: &str,
     tolerance: f64,
     max_iterations: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Found> {
     let linear_term = linear_term.as_ref().map(|a| a.as_slice()).transpose()?;
     let start = start.as_ref().map(|a| a.as_slice()).transpose()?;
     let loss = loss.get();
@@ -309,29 +291,26 @@ pub(crate) fn minimize_erm_parts<'py>(
         };
         minimize_risk(&objective, start, &options)
     })?;
-    minimum_dict(py, minimum)
+    Ok(minimum.into())
 }
 
 #[pyfunction]
 #[pyo3(signature = (evaluate, params, *, first, n_params, loss, l2_strength, intercept))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only")]
-pub(crate) fn hessian_and_gradient_cov_parts<'py>(
-    py: Python<'py>,
+pub(crate) fn hessian_and_gradient_cov_parts(
+    py: Python<'_>,
     evaluate: Py<PyAny>,
-    params: PyReadonlyArray1<'py, f64>,
+    params: PyReadonlyArray1<'_, f64>,
     first: FirstPass,
     n_params: usize,
-    loss: &Bound<'py, Loss>,
+    loss: &Bound<'_, Loss>,
     l2_strength: f64,
     intercept: Option<f64>,
-) -> PyResult<Matrices<'py>> {
+) -> PyResult<(Matrix, Matrix)> {
     let (params, loss) = (params.as_slice()?, loss.get());
-    let dim = params.len();
-    check_matrix_dim(dim).map_err(to_python)?;
+    check_matrix_dim(params.len()).map_err(to_python)?;
     let facts = unbounded(&first, n_params, loss, intercept);
     let [hessian, gradient_cov] = with_parts(py, evaluate, facts, |records, exec| {
         regularised_moments(records, loss, params, l2_strength, exec)
     })?;
-    let square = |m| PyArray1::from_vec(py, m).reshape([dim, dim]);
-    Ok((square(hessian)?, square(gradient_cov)?))
+    Ok((Matrix::square(hessian), Matrix::square(gradient_cov)))
 }

@@ -4,30 +4,31 @@ use std::sync::Arc;
 
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{self as core, ReportRelease, Values};
+use dpci_core::mechanism::{self as core, Values};
 use dpci_core::per_instance::{self, Derivatives, Model};
 use dpci_core::row_domain::row_norm_bound;
 use dpci_core::spec::{self, Claim, HessianBound};
 use dpci_core::study::ex_post_losses;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{seals, steps};
+use crate::cost::{Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::records::{Data, Records, on_violation, with_noise};
+use crate::release::Kind;
 use crate::rows::Rows;
 use crate::spec::{Spec, unit_of, weighting_of};
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a model with its report; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ReportSpec {
-    pub(crate) inner: spec::ReportSpec,
-    pub(crate) fit: Spec,
+    inner: spec::ReportSpec,
+    fit: Spec,
 }
 
 #[pymethods]
@@ -57,44 +58,49 @@ impl ReportSpec {
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-pub(crate) fn release_report<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, ReportSpec>,
-    records: &Bound<'py, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let release: ReportRelease = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.fit.design(&data, clip, exec)?.compacted(exec)?;
-        with_noise!(seed, 0, |generator| core::release_report(
-            &spec.inner,
-            &design,
-            exec,
-            generator
-        ))
-    })?;
-    let dim = spec.fit.inner.n_params();
-    let dict = PyDict::new(py);
-    dict.set_item(
-        "params",
-        PyArray1::from_vec(py, release.params.into_values()),
-    )?;
-    let (gradient, hessian) = release.derivatives.map(|[g, h]| (g, h)).unzip();
-    let gradient = gradient.map(|g| PyArray1::from_vec(py, g.into_values()));
-    let hessian = hessian.map(|h| PyArray1::from_vec(py, h.into_values()).reshape([dim, dim]));
-    dict.set_item("gradient", gradient)?;
-    dict.set_item("hessian", hessian.transpose()?)?;
-    dict.set_item("noise_scale", spec.fit.inner.law().scale())?;
-    dict.set_item("steps", steps(&spec.inner.steps()))?;
-    dict.set_item("seals", seals(&release.seals))?;
-    dict.set_item("private", seed.is_none())?;
-    Ok(dict)
+/// A model with its report as Python reads it.
+#[derive(IntoPyObject)]
+pub(crate) struct Report {
+    params: Vector,
+    gradient: Option<Vector>,
+    hessian: Option<Matrix>,
+    noise_scale: f64,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
+}
+
+impl Kind for ReportSpec {
+    type Core = spec::ReportSpec;
+    type Values = Report;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        self.fit.design(data, clip, exec)
+    }
+
+    fn release(
+        &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Report> {
+        let (spec, design) = (&self.inner, design.compacted(exec)?);
+        let release = with_noise!(seed, 0, |g| core::release_report(spec, &design, exec, g))?;
+        let (gradient, hessian) = release.derivatives.map(|[g, h]| (g, h)).unzip();
+        Ok(Report {
+            params: Vector::of(release.params),
+            gradient: gradient.map(Vector::of),
+            hessian: hessian.map(|h| Matrix::square(h.into_values())),
+            noise_scale: spec.fit().law().scale(),
+            steps: steps(&spec.steps()),
+            seals: seals(&release.seals),
+            private: seed.is_none(),
+        })
+    }
 }
 
 /// (gradient, its noise's standard deviation, Hessian, that of an isometric coordinate).
@@ -103,13 +109,6 @@ type Released<'py> = (
     f64,
     PyReadonlyArray2<'py, f64>,
     f64,
-);
-
-/// Three arrays of one length.
-type Triple<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
 );
 
 /// Bounds on the privacy losses of records, from released values.
@@ -136,10 +135,6 @@ impl RecordBounds {
     #[new]
     #[pyo3(signature = (*, loss, params, n_public, l2_strength, std_dev, delta, row_norm, intercept, clip, derivatives,
         failure_probability, simultaneous, bound, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per released value or public constant"
-    )]
     fn new(
         loss: &Loss,
         params: PyReadonlyArray1<'_, f64>,
@@ -201,34 +196,31 @@ impl RecordBounds {
 
     /// (eps1, eps2, eps3) by record: by row, or by person.
     #[pyo3(signature = (records, *, n_threads))]
-    fn evaluate<'py>(
+    fn evaluate(
         &self,
-        py: Python<'py>,
-        records: &Bound<'py, Records>,
+        py: Python<'_>,
+        records: &Bound<'_, Records>,
         n_threads: Option<usize>,
-    ) -> PyResult<Triple<'py>> {
+    ) -> PyResult<(Vector, Vector, Vector)> {
         let arrays = records.get().arrays(py)?;
         let data = arrays.data()?;
         let found = task::run_over(py, &data, n_threads, |exec| {
             self.inner.evaluate(&self.design(&data, exec)?, exec)
         })?;
-        Ok((
-            PyArray1::from_vec(py, found.params),
-            PyArray1::from_vec(py, found.gradient),
-            PyArray1::from_vec(py, found.hessian),
-        ))
+        let [params, gradient, hessian] = [found.params, found.gradient, found.hessian].map(Vector);
+        Ok((params, gradient, hessian))
     }
 
     /// Exact signed losses by record; not private.
     #[pyo3(signature = (data, records, member, *, n_threads))]
-    fn ex_post_losses_not_private<'py>(
+    fn ex_post_losses_not_private(
         &self,
-        py: Python<'py>,
-        data: &Bound<'py, Records>,
-        records: &Bound<'py, Records>,
-        member: PyReadonlyArray1<'py, bool>,
+        py: Python<'_>,
+        data: &Bound<'_, Records>,
+        records: &Bound<'_, Records>,
+        member: PyReadonlyArray1<'_, bool>,
         n_threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    ) -> PyResult<Vector> {
         let (data, records) = (data.get().arrays(py)?, records.get().arrays(py)?);
         let (data, records) = (data.data()?, records.data()?);
         let member = member.as_slice()?;
@@ -238,7 +230,7 @@ impl RecordBounds {
             let model = self.inner.model();
             ex_post_losses(model, self.divisor, &data, &records, member, exec)
         })?;
-        Ok(PyArray1::from_vec(py, losses))
+        Ok(Vector(losses))
     }
 }
 

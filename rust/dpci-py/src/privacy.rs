@@ -21,10 +21,6 @@ pub(crate) struct ObjectiveProfile {
 impl ObjectiveProfile {
     #[new]
     #[pyo3(signature = (*, n_samples, row_norm, intercept, curvature_bound, l2_strength, one_signed, neighbors, pair=2.0, n_params=1, n_classes=None, persons=false, max_rows=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: the public values that the profile depends on"
-    )]
     fn new(
         n_samples: f64,
         row_norm: Rows<'_>,

@@ -8,7 +8,7 @@ use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
 use dpci_core::{Error, Result};
 use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+    PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
@@ -147,10 +147,6 @@ impl Records {
 
     /// Refuses rows, targets and weights outside their bounds, for a caller who wants bad data refused before paying for a release.
     #[pyo3(signature = (*, loss, row_norm, intercept, clip, n_threads, weight_bound=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public bound"
-    )]
     fn check(
         &self,
         py: Python<'_>,
@@ -349,6 +345,3 @@ macro_rules! with_noise {
     };
 }
 pub(crate) use with_noise;
-
-/// Two matrices.
-pub(crate) type Matrices<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);

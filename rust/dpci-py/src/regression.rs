@@ -4,34 +4,39 @@ use dpci_core::Result;
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::interval::{self, MomentEquations};
-use dpci_core::mechanism::{self as core, MomentMatrixRelease, Values};
+use dpci_core::mechanism::{self as core, Values};
 use dpci_core::noise::MatrixLaw;
 use dpci_core::spec::{self, LevelCap, MatrixBudget, MomentMatrixChoices, ResidualPlan};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{Budget, seals, steps};
+use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::{InvalidInput, to_python};
-use crate::parts::{Facts, FirstPass, with_parts};
-use crate::records::{Data, Records, on_violation, with_noise};
+use crate::parts::{Facts, FirstPass};
+use crate::records::{Data, on_violation, with_noise};
+use crate::release::{Kind, OfSums};
 use crate::rows::Rows;
 use crate::spec::{neighbors_of, unit_of, weighting_of};
-use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a moment matrix; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct MomentMatrixSpec {
-    pub(crate) inner: spec::MomentMatrixSpec,
+    inner: spec::MomentMatrixSpec,
+}
+
+/// A release of a matrix before data are seen.
+#[derive(IntoPyObject)]
+struct Planned {
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    points: Vec<Vector>,
+    refined: Vec<(Vector, f64, f64)>,
 }
 
 #[pymethods]
 impl MomentMatrixSpec {
     #[new]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
     #[pyo3(signature = (*, n_samples, n_columns, further_targets = 0, row_norm, target_bound, residuals, residual_share, refined = Vec::new(), refined_share = 0.5, budget = None, mu = None, neighbors, persons = false, max_rows = None, weight_bound = None, weight_total = None))]
     fn new(
         n_samples: usize,
@@ -88,8 +93,8 @@ impl MomentMatrixSpec {
 
     /// By which the columns of a row are multiplied: 1 but for further targets.
     #[getter]
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, &self.inner.weights()[..self.inner.choices().n_columns])
+    fn weights(&self) -> Vector {
+        self.inner.weights()[..self.inner.choices().n_columns].into()
     }
 
     /// By which targets are multiplied.
@@ -106,12 +111,11 @@ impl MomentMatrixSpec {
 
     /// Steps and seals of a release whose matrix and levels of refined regressions are these, and the points of residuals.
     #[pyo3(signature = (matrix, levels = Vec::new()))]
-    fn planned<'py>(
+    fn planned(
         &self,
-        py: Python<'py>,
-        matrix: PyReadonlyArray2<'py, f64>,
+        matrix: PyReadonlyArray2<'_, f64>,
         levels: Vec<Vec<f64>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<Planned> {
         let matrix = matrix.as_slice()?;
         let planned = core::planned_steps(&self.inner, matrix, &levels).map_err(to_python)?;
         let (mut spent, mut sealed) = (vec![self.inner.step().clone()], vec![*self.inner.seal()]);
@@ -119,25 +123,25 @@ impl MomentMatrixSpec {
         for (point, noise) in planned.residuals {
             spent.push(noise.step);
             sealed.push(noise.seal);
-            points.push(PyArray1::from_vec(py, point));
+            points.push(Vector(point));
         }
-        let mut refined = Vec::new();
         for gradient in &planned.gradients {
             spent.push(gradient.level_noise.step.clone());
             sealed.push(gradient.level_noise.seal);
         }
+        let mut refined = Vec::new();
         for gradient in planned.gradients {
             spent.push(gradient.noise.step);
             sealed.push(gradient.noise.seal);
-            let point = PyArray1::from_vec(py, gradient.point);
+            let point = Vector(gradient.point);
             refined.push((point, gradient.cap, gradient.square_weight));
         }
-        let dict = PyDict::new(py);
-        dict.set_item("steps", steps(&spent))?;
-        dict.set_item("seals", seals(&sealed))?;
-        dict.set_item("points", points)?;
-        dict.set_item("refined", refined)?;
-        Ok(dict)
+        Ok(Planned {
+            steps: steps(&spent),
+            seals: seals(&sealed),
+            points,
+            refined,
+        })
     }
 }
 
@@ -149,14 +153,28 @@ impl MomentMatrixSpec {
             on_violation: on_violation(clip),
         }
     }
+}
 
-    /// The rows, checked against the bounds of the matrix.
-    pub(crate) fn design<'a>(
-        &self,
-        data: &Data<'a>,
-        clip: bool,
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
+/// A matrix and what else was released as Python reads it.
+#[derive(IntoPyObject)]
+pub(crate) struct Released {
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
+    matrix: Matrix,
+    residuals: Vec<(Vector, Matrix)>,
+    refined: Vec<(Vector, Vector, Vector, f64, f64)>,
+}
+
+impl Kind for MomentMatrixSpec {
+    type Core = spec::MomentMatrixSpec;
+    type Values = Released;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let c = self.inner.choices();
         let intercept = Some(self.inner.intercept());
         data.design(&self.bounds(clip), intercept, (c.unit, c.weighting), exec)
@@ -164,48 +182,57 @@ impl MomentMatrixSpec {
 
     fn release(
         &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Released> {
+        self.release_sums(&design, seed, exec)
+    }
+}
+
+impl OfSums for MomentMatrixSpec {
+    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
+        Facts {
+            first,
+            n_params: self.inner.n_params(),
+            intercept: Some(self.inner.intercept()),
+            bounds: self.bounds(clip),
+            unit: self.inner.choices().unit,
+            weight_bound: self.inner.choices().weighting.map(|w| w.bound),
+        }
+    }
+
+    fn release_sums(
+        &self,
         records: &dyn dpci_core::records::Records,
         seed: Option<u64>,
         exec: &Executor<'_>,
-    ) -> Result<MomentMatrixRelease> {
-        with_noise!(seed, 0, |generator| core::release_moment_matrix(
-            &self.inner,
-            records,
-            exec,
-            generator
-        ))
-    }
-
-    fn to_dict<'py>(
-        &self,
-        py: Python<'py>,
-        release: MomentMatrixRelease,
-        private: bool,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("steps", steps(&release.steps(&self.inner)))?;
-        dict.set_item("seals", seals(&release.seals(&self.inner)))?;
-        dict.set_item("private", private)?;
-        dict.set_item("matrix", square(py, release.matrix.into_values())?)?;
-        let residuals = release.residuals.into_iter().map(|r| {
-            let moments = square(py, r.moments.into_values())?;
-            Ok((PyArray1::from_vec(py, r.point), moments))
-        });
-        dict.set_item("residuals", residuals.collect::<PyResult<Vec<_>>>()?)?;
-        let gradients = release.gradients.into_iter().map(|g| {
-            let gradient = PyArray1::from_vec(py, g.gradient.into_values());
-            let point = PyArray1::from_vec(py, g.planned.point);
-            let levels = PyArray1::from_vec(py, g.levels.into_values());
-            (
-                point,
-                levels,
-                gradient,
-                g.planned.cap,
-                g.planned.square_weight,
-            )
-        });
-        dict.set_item("refined", gradients.collect::<Vec<_>>())?;
-        Ok(dict)
+    ) -> Result<Released> {
+        let spec = &self.inner;
+        let release = with_noise!(seed, 0, |g| core::release_moment_matrix(
+            spec, records, exec, g
+        ))?;
+        Ok(Released {
+            steps: steps(&release.steps(spec)),
+            seals: seals(&release.seals(spec)),
+            private: seed.is_none(),
+            matrix: Matrix::square(release.matrix.into_values()),
+            residuals: release
+                .residuals
+                .into_iter()
+                .map(|r| (Vector(r.point), Matrix::square(r.moments.into_values())))
+                .collect(),
+            refined: release
+                .gradients
+                .into_iter()
+                .map(|g| {
+                    let (levels, gradient) = (Vector::of(g.levels), Vector::of(g.gradient));
+                    let planned = g.planned;
+                    let point = Vector(planned.point);
+                    (point, levels, gradient, planned.cap, planned.square_weight)
+                })
+                .collect(),
+        })
     }
 }
 
@@ -215,12 +242,6 @@ fn plan((regressors, ridge, response): (Vec<usize>, Vec<f64>, Vec<f64>)) -> Resi
         ridge,
         response,
     }
-}
-
-/// A square matrix.
-fn square(py: Python<'_>, values: Vec<f64>) -> PyResult<Bound<'_, numpy::PyArray2<f64>>> {
-    let dim = values.len().isqrt();
-    PyArray1::from_vec(py, values).reshape([dim, dim])
 }
 
 /// Standard deviation of an isometric coordinate of a released matrix, its seal's noise included.
@@ -256,65 +277,36 @@ pub(crate) fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
     spec::clear_of_noise(std_dev, n_regressors)
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-pub(crate) fn release_moment_matrix<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, MomentMatrixSpec>,
-    records: &Bound<'py, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let release = task::run_over(py, &data, n_threads, |exec| {
-        spec.release(&spec.design(&data, clip, exec)?, seed, exec)
-    })?;
-    spec.to_dict(py, release, seed.is_none())
-}
-
-#[pyfunction]
-#[pyo3(signature = (spec, evaluate, *, first, clip, seed))]
-pub(crate) fn release_moment_matrix_parts<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, MomentMatrixSpec>,
-    evaluate: Py<PyAny>,
-    first: FirstPass,
-    clip: bool,
-    seed: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let spec = spec.get();
-    let facts = Facts {
-        first: &first,
-        n_params: spec.inner.n_params(),
-        intercept: Some(spec.inner.intercept()),
-        bounds: spec.bounds(clip),
-        unit: spec.inner.choices().unit,
-        weight_bound: spec.inner.choices().weighting.map(|w| w.bound),
-    };
-    let release = with_parts(py, evaluate, facts, |parts, exec| {
-        spec.release(parts, seed, exec)
-    })?;
-    spec.to_dict(py, release, seed.is_none())
+/// A regression of a released matrix as Python reads it.
+#[derive(IntoPyObject)]
+pub(crate) struct Regression {
+    params: Vector,
+    cross: Vector,
+    direction: Vector,
+    gain: Matrix,
+    classical: Matrix,
+    robust: Option<Matrix>,
+    error_norm2: f64,
+    residual_norm2: f64,
+    residual_square: f64,
+    fitted_noise: f64,
+    step_square: f64,
+    inverse_trace: f64,
+    degrees: f64,
+    least_eigenvalue: f64,
 }
 
 #[pyfunction]
 #[pyo3(signature = (matrix, features, response, *, ridge, residual_moments, start = None))]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "arrays are extracted by value"
-)]
-pub(crate) fn moment_regression<'py>(
-    py: Python<'py>,
-    matrix: PyReadonlyArray2<'py, f64>,
-    features: PyReadonlyArray2<'py, f64>,
-    response: PyReadonlyArray1<'py, f64>,
-    ridge: PyReadonlyArray2<'py, f64>,
-    residual_moments: Option<PyReadonlyArray2<'py, f64>>,
-    start: Option<(PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>)>,
-) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn moment_regression(
+    py: Python<'_>,
+    matrix: PyReadonlyArray2<'_, f64>,
+    features: PyReadonlyArray2<'_, f64>,
+    response: PyReadonlyArray1<'_, f64>,
+    ridge: PyReadonlyArray2<'_, f64>,
+    residual_moments: Option<PyReadonlyArray2<'_, f64>>,
+    start: Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>,
+) -> PyResult<Regression> {
     let start = match &start {
         None => None,
         Some((params, gradient)) => Some(interval::Start {
@@ -338,29 +330,20 @@ pub(crate) fn moment_regression<'py>(
     let found = py
         .detach(|| interval::moment_regression(&equations))
         .map_err(to_python)?;
-    let dict = PyDict::new(py);
-    for (name, vector) in [
-        ("params", found.params),
-        ("cross", found.cross),
-        ("direction", found.direction),
-    ] {
-        dict.set_item(name, PyArray1::from_vec(py, vector))?;
-    }
-    for (name, matrix) in [("gain", found.gain), ("classical", found.classical)] {
-        dict.set_item(name, square(py, matrix)?)?;
-    }
-    dict.set_item("robust", found.robust.map(|m| square(py, m)).transpose()?)?;
-    for (name, value) in [
-        ("error_norm2", found.error_norm2),
-        ("residual_norm2", found.residual_norm2),
-        ("residual_square", found.residual_square),
-        ("fitted_noise", found.fitted_noise),
-        ("step_square", found.step_square),
-        ("inverse_trace", found.inverse_trace),
-        ("degrees", found.degrees),
-        ("least_eigenvalue", found.least_eigenvalue),
-    ] {
-        dict.set_item(name, value)?;
-    }
-    Ok(dict)
+    Ok(Regression {
+        params: Vector(found.params),
+        cross: Vector(found.cross),
+        direction: Vector(found.direction),
+        gain: Matrix::square(found.gain),
+        classical: Matrix::square(found.classical),
+        robust: found.robust.map(Matrix::square),
+        error_norm2: found.error_norm2,
+        residual_norm2: found.residual_norm2,
+        residual_square: found.residual_square,
+        fitted_noise: found.fitted_noise,
+        step_square: found.step_square,
+        inverse_trace: found.inverse_trace,
+        degrees: found.degrees,
+        least_eigenvalue: found.least_eigenvalue,
+    })
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use dpci_core::row_domain::{self as core, Blocks};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::to_python;
+use crate::values::Vector;
 
 /// A set that rows lie in; immutable and picklable.
 #[pyclass(frozen, eq, module = "dpci._core")]
@@ -65,22 +66,16 @@ impl RowDomain {
     }
 
     /// Variances of the coordinates of a uniform point of the blocks; empty for a ball.
-    fn variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let variances = self.shape().map_or(Vec::new(), |b| b.variances());
-        PyArray1::from_vec(py, variances)
+    fn variances(&self) -> Vector {
+        Vector(self.shape().map_or(Vec::new(), |b| b.variances()))
     }
 
     /// Squares of the metric in which no row is longer than 1; empty for a ball.
-    fn metric<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        let metric = self.shape().map_or(Vec::new(), |b| b.metric());
-        PyArray1::from_vec(py, metric)
+    fn metric(&self) -> Vector {
+        Vector(self.shape().map_or(Vec::new(), |b| b.metric()))
     }
 
     /// The greatest sum of absolute values of a block over its bound; the Euclidean norm over that of a ball.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "arrays are extracted by value"
-    )]
     fn gauge(&self, z: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
         self.inner.gauge(z.as_slice()?).map_err(to_python)
     }

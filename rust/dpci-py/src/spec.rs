@@ -2,22 +2,35 @@
 
 use std::sync::Arc;
 
-use dpci_core::Result;
-use dpci_core::design::{Design, RowBounds};
-use dpci_core::exec::Executor;
+use dpci_core::design::RowBounds;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
 use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
 use dpci_core::study::{Reference, expected_lengths};
 use dpci_core::unit::{Unit, Weighting};
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::cost::{Budget, seals, steps};
+use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::{InvalidInput, to_python};
 use crate::loss::Loss;
-use crate::records::{Data, on_violation};
+use crate::records::on_violation;
 use crate::rows::Rows;
+use crate::values::Vector;
+
+/// A release before data are seen.
+#[derive(IntoPyObject)]
+struct Plan {
+    steps: Vec<Step>,
+    least_l2_strength: f64,
+    noise_spectral_radius: f64,
+    noise_ratio: f64,
+    projection: &'static str,
+    privacy_length: (f64, f64),
+    tolerance: f64,
+    seals: Vec<Seal>,
+    row_norm: f64,
+    n_params: usize,
+}
 
 /// Validated public choices; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
@@ -26,22 +39,6 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The design of a private fit or a study.
-    pub(crate) fn design<'a>(
-        &self,
-        data: &Data<'a>,
-        clip: bool,
-        exec: &Executor<'_>,
-    ) -> Result<Design<'a>> {
-        let c = self.inner.choices();
-        data.design(
-            &self.row_bounds(clip),
-            c.intercept,
-            (c.unit, c.weighting),
-            exec,
-        )
-    }
-
     /// The bounds that rows have to obey.
     pub(crate) fn row_bounds(&self, clip: bool) -> RowBounds {
         let choices = self.inner.choices();
@@ -57,10 +54,6 @@ impl Spec {
 impl Spec {
     #[new]
     #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, l2_strength, radius, budget, mechanism, noise, variant, project, split, moments, projection, calibration, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keyword-only: one per public choice"
-    )]
     fn new(
         n_samples: usize,
         n_columns: usize,
@@ -176,43 +169,33 @@ impl Spec {
         self.inner.coefficient_share()
     }
 
-    fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn plan(&self) -> PyResult<Plan> {
         let plan = self.inner.plan().map_err(to_python)?;
-        let dict = PyDict::new(py);
-        dict.set_item("steps", steps(&plan.steps))?;
-        dict.set_item("least_l2_strength", plan.least_l2_strength)?;
-        dict.set_item("noise_spectral_radius", plan.spectral_radius)?;
-        dict.set_item(
-            "noise_ratio",
-            plan.spectral_radius / self.inner.strong_convexity(),
-        )?;
-        dict.set_item("projection", plan.projection.name())?;
-        dict.set_item(
-            "privacy_length",
-            (plan.privacy_length[0], plan.privacy_length[1]),
-        )?;
-        dict.set_item("tolerance", self.inner.tolerance())?;
-        dict.set_item("seals", seals(&plan.seals))?;
-        dict.set_item("row_norm", self.inner.row_norm())?;
-        dict.set_item("n_params", self.inner.n_params())?;
-        Ok(dict)
+        Ok(Plan {
+            steps: steps(&plan.steps),
+            least_l2_strength: plan.least_l2_strength,
+            noise_spectral_radius: plan.spectral_radius,
+            noise_ratio: plan.spectral_radius / self.inner.strong_convexity(),
+            projection: plan.projection.name(),
+            privacy_length: plan.privacy_length.into(),
+            tolerance: self.inner.tolerance(),
+            seals: seals(&plan.seals),
+            row_norm: self.inner.row_norm(),
+            n_params: self.inner.n_params(),
+        })
     }
 
     /// Mean lengths of intervals over simulated releases, from the matrices of an earlier fit; not private.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "an earlier fit, as records keep it"
-    )]
-    fn expected_lengths<'py>(
+    fn expected_lengths(
         &self,
-        py: Python<'py>,
-        params: PyReadonlyArray1<'py, f64>,
-        hessian: PyReadonlyArray2<'py, f64>,
-        gradient_cov: PyReadonlyArray2<'py, f64>,
+        py: Python<'_>,
+        params: PyReadonlyArray1<'_, f64>,
+        hessian: PyReadonlyArray2<'_, f64>,
+        gradient_cov: PyReadonlyArray2<'_, f64>,
         l2_strength: f64,
         neighbors: &str,
         level: f64,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    ) -> PyResult<Vector> {
         let reference = Reference {
             params: params.as_slice()?,
             hessian: hessian.as_slice()?,
@@ -220,10 +203,8 @@ impl Spec {
             l2_strength,
             neighbors: neighbors_of(neighbors)?,
         };
-        let lengths = py
-            .detach(|| expected_lengths(&self.inner, &reference, level))
-            .map_err(to_python)?;
-        Ok(PyArray1::from_vec(py, lengths))
+        let lengths = py.detach(|| expected_lengths(&self.inner, &reference, level));
+        Ok(Vector(lengths.map_err(to_python)?))
     }
 }
 

@@ -2,13 +2,14 @@
 
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::InvalidInput;
 use crate::records::Records;
+use crate::release::Kind as _;
 use crate::spec::Spec;
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// A data set with the configurations that are repeated on samples of it.
 #[pyclass(frozen, module = "dpci._core")]
@@ -18,20 +19,16 @@ pub(crate) struct Study {
 }
 
 /// Parameters, lower and upper bounds by replicate.
-type Replicates<'py> = (
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-);
+type Replicates = (Matrix, Matrix, Matrix);
 
 #[pymethods]
 impl Study {
     #[new]
     #[pyo3(signature = (specs, records, *, clip, n_threads))]
-    fn new<'py>(
-        py: Python<'py>,
-        specs: Vec<Bound<'py, Spec>>,
-        records: &Bound<'py, Records>,
+    fn new(
+        py: Python<'_>,
+        specs: Vec<Bound<'_, Spec>>,
+        records: &Bound<'_, Records>,
         clip: bool,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
@@ -50,11 +47,8 @@ impl Study {
         Ok(Self { inner, dims })
     }
 
-    fn targets<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<f64>>> {
-        self.inner
-            .targets()
-            .map(|t| PyArray1::from_slice(py, t))
-            .collect()
+    fn targets(&self) -> Vec<Vector> {
+        self.inner.targets().map(Vector::from).collect()
     }
 
     #[getter]
@@ -63,32 +57,31 @@ impl Study {
     }
 
     #[pyo3(signature = (start, stop, *, seed, level, n_threads))]
-    fn run<'py>(
+    fn run(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         start: u64,
         stop: u64,
         seed: u64,
         level: Option<f64>,
         n_threads: Option<usize>,
-    ) -> PyResult<Vec<Replicates<'py>>> {
+    ) -> PyResult<Vec<Replicates>> {
         let outcomes = task::run(py, |cancel| {
             let exec = Executor::new(n_threads, usize::MAX, cancel)?;
             self.inner.run(start..stop, seed, level, &exec)
         })?;
         let n = outcomes.len();
         let matrix = |pick: &dyn Fn(&core::Outcome) -> Vec<f64>, c: usize| {
-            let values: Vec<f64> = outcomes.iter().flat_map(|o| pick(&o[c])).collect();
-            let width = values.len().checked_div(n).unwrap_or(0);
-            PyArray1::from_vec(py, values).reshape([n, width])
+            let values = outcomes.iter().flat_map(|o| pick(&o[c])).collect();
+            Matrix::rows(values, n)
         };
         let one = |c| {
-            Ok((
-                matrix(&|o| o.params.clone(), c)?,
-                matrix(&|o| o.bounds[0].clone(), c)?,
-                matrix(&|o| o.bounds[1].clone(), c)?,
-            ))
+            (
+                matrix(&|o| o.params.clone(), c),
+                matrix(&|o| o.bounds[0].clone(), c),
+                matrix(&|o| o.bounds[1].clone(), c),
+            )
         };
-        (0..self.dims.len()).map(one).collect()
+        Ok((0..self.dims.len()).map(one).collect())
     }
 }

@@ -13,16 +13,18 @@ use dpci_core::noise::{
 use dpci_core::objective::{HessianRows, Objective};
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
 
 use crate::blocks::draws;
 use crate::errors::to_python;
 use crate::records::Records;
+use crate::release::Kind as _;
 use crate::rows::{RowDomain, blocks_of};
 use crate::spec::Spec;
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 fn unknown(name: &str) -> Error {
     Error::Unsupported(format!(
@@ -157,21 +159,20 @@ pub(crate) struct Testing;
 impl Testing {
     #[staticmethod]
     #[pyo3(signature = (name, n, dim, scale, seed, rows=None))]
-    fn bounded_noise<'py>(
-        py: Python<'py>,
+    fn bounded_noise(
+        py: Python<'_>,
         name: &str,
         n: usize,
         dim: usize,
         scale: f64,
         seed: u64,
-        rows: Option<PyRef<'py, RowDomain>>,
-    ) -> PyResult<(Bound<'py, PyArray2<f64>>, f64)> {
+        rows: Option<PyRef<'_, RowDomain>>,
+    ) -> PyResult<(Matrix, f64)> {
         let blocks = blocks_of(rows.as_ref());
         let (law, width) = law(name, dim, scale, blocks).map_err(to_python)?;
         let mut generator = SimulationGenerator::new(seed, 0);
         let values = draws(py, n, width, || law.sample_bounded(&mut generator))?;
-        let values = PyArray1::from_vec(py, values).reshape([n, width])?;
-        Ok((values, law.error_bound()))
+        Ok((Matrix::new(values, [n, width]), law.error_bound()))
     }
 
     #[staticmethod]
@@ -212,11 +213,7 @@ impl Testing {
     }
 
     #[staticmethod]
-    fn elementary<'py>(
-        py: Python<'py>,
-        name: &str,
-        x: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn elementary(name: &str, x: PyReadonlyArray1<'_, f64>) -> PyResult<Vector> {
         let function = match name {
             "cos" => libm::cos,
             "log" => libm::log,
@@ -224,19 +221,18 @@ impl Testing {
             "sin" => libm::sin,
             other => return Err(to_python(unknown(other))),
         };
-        let values = x.as_slice()?.iter().map(|x| function(*x)).collect();
-        Ok(PyArray1::from_vec(py, values))
+        Ok(Vector(x.as_slice()?.iter().map(|x| function(*x)).collect()))
     }
 
     /// `Σ g`, and the sums of Hessians and of squared gradients, over the records: neighbours' differences are sensitivities.
     #[staticmethod]
     #[pyo3(signature = (spec, records, params))]
-    fn sums<'py>(
-        py: Python<'py>,
-        spec: &Bound<'py, Spec>,
-        records: &Bound<'py, Records>,
+    fn sums(
+        py: Python<'_>,
+        spec: &Bound<'_, Spec>,
+        records: &Bound<'_, Records>,
         params: Vec<f64>,
-    ) -> PyResult<[Bound<'py, PyArray1<f64>>; 3]> {
+    ) -> PyResult<[Vector; 3]> {
         let arrays = records.get().arrays(py)?;
         let data = arrays.data()?;
         let spec = spec.get();
@@ -257,7 +253,7 @@ impl Testing {
             let moments = data_moments(&design, &*choices.loss, &params, 1.0, exec)?;
             Ok([risk.gradient, moments.curvature, moments.squared_slope])
         })?;
-        Ok(found.map(|values: Vec<f64>| PyArray1::from_vec(py, values)))
+        Ok(found.map(Vector))
     }
 
     #[staticmethod]

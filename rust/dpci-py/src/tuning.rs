@@ -2,28 +2,47 @@
 
 use std::sync::Arc;
 
+use dpci_core::Result;
+use dpci_core::design::Design;
 use dpci_core::exec::Executor;
-use dpci_core::mechanism::{Values, release_tuning as release};
+use dpci_core::mechanism::release_tuning;
 use dpci_core::privacy::{self, Cost};
 use dpci_core::spec::{TuningMethod, TuningSpec as CoreSpec};
 use dpci_core::study;
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::cost::{Budget, Seal, parameters, seals};
 use crate::errors::to_python;
 use crate::loss::Loss;
-use crate::records::{Records, with_noise};
+use crate::records::{Data, Records, with_noise};
+use crate::release::Kind;
 use crate::spec::{Spec, unknown};
 use crate::task;
+use crate::values::{Matrix, Vector};
 
 /// The candidates of a tuning and how one is chosen; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct TuningSpec {
-    pub(crate) inner: CoreSpec,
+    inner: CoreSpec,
     /// Specification against which the rows are checked, the same for all candidates.
-    pub(crate) first: Spec,
+    first: Spec,
+}
+
+/// Public facts of a tuning.
+#[derive(IntoPyObject)]
+struct Facts<'py> {
+    model_budget: Bound<'py, PyDict>,
+    score_budget: Bound<'py, PyDict>,
+    radii: Vec<f64>,
+    score_noise: &'static str,
+    score_scale: f64,
+    score_sensitivity: f64,
+    chunk_sizes: Option<Vec<usize>>,
+    score_seal: Vec<Seal>,
+    expected_runs: Option<f64>,
+    greatest_runs: Option<usize>,
+    shape: Option<f64>,
 }
 
 #[pymethods]
@@ -65,29 +84,23 @@ impl TuningSpec {
         Ok(Self { inner, first })
     }
 
-    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Facts<'py>> {
         let score = self.inner.score_step();
-        dict.set_item(
-            "model_budget",
-            parameters(py, Cost::of(self.first.inner.budget()))?,
-        )?;
-        dict.set_item("score_budget", parameters(py, Cost::of(score.budget))?)?;
-        dict.set_item("radii", self.inner.radii().to_vec())?;
-        dict.set_item("score_noise", score.noise.name())?;
-        dict.set_item("score_scale", score.scale)?;
-        dict.set_item("score_sensitivity", score.sensitivity)?;
-        dict.set_item(
-            "chunk_sizes",
-            self.inner.chunk_sizes().map(<[usize]>::to_vec),
-        )?;
         let score_seal = self.inner.score_seal().map(std::slice::from_ref);
-        dict.set_item("score_seal", seals(score_seal.unwrap_or_default()))?;
         let count = self.inner.run_count();
-        dict.set_item("expected_runs", count.map(privacy::RunCount::mean))?;
-        dict.set_item("greatest_runs", count.map(privacy::RunCount::greatest))?;
-        dict.set_item("shape", count.map(privacy::RunCount::shape))?;
-        Ok(dict)
+        Ok(Facts {
+            model_budget: parameters(py, Cost::of(self.first.inner.budget()))?,
+            score_budget: parameters(py, Cost::of(score.budget))?,
+            radii: self.inner.radii().to_vec(),
+            score_noise: score.noise.name(),
+            score_scale: score.scale,
+            score_sensitivity: score.sensitivity,
+            chunk_sizes: self.inner.chunk_sizes().map(<[usize]>::to_vec),
+            score_seal: seals(score_seal.unwrap_or_default()),
+            expected_runs: count.map(privacy::RunCount::mean),
+            greatest_runs: count.map(privacy::RunCount::greatest),
+            shape: count.map(privacy::RunCount::shape),
+        })
     }
 
     /// One candidate as it is fitted in a run or on its part.
@@ -112,45 +125,43 @@ impl TuningSpec {
     }
 }
 
-#[pyfunction]
-#[pyo3(signature = (spec, records, *, clip, n_threads, seed))]
-pub(crate) fn release_tuning<'py>(
-    py: Python<'py>,
-    spec: &Bound<'py, TuningSpec>,
-    records: &Bound<'py, Records>,
-    clip: bool,
-    n_threads: Option<usize>,
-    seed: Option<u64>,
-) -> PyResult<(usize, Bound<'py, PyArray1<f64>>, bool)> {
-    let arrays = records.get().arrays(py)?;
-    let data = arrays.data()?;
-    let spec = spec.get();
-    let selected = task::run_over(py, &data, n_threads, |exec| {
-        let design = spec.first.design(&data, clip, exec)?;
-        with_noise!(seed, 0, |generator| release(
-            &spec.inner,
-            &design,
-            exec,
-            generator
-        ))
-    })?;
-    let params = PyArray1::from_vec(py, selected.params.into_values());
-    Ok((selected.index, params, seed.is_none()))
+impl Kind for TuningSpec {
+    type Core = CoreSpec;
+    /// (chosen candidate, its parameters, whether they are private).
+    type Values = (usize, Vector, bool);
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        self.first.design(data, clip, exec)
+    }
+
+    fn release(
+        &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<Self::Values> {
+        let spec = &self.inner;
+        let selected = with_noise!(seed, 0, |g| release_tuning(spec, &design, exec, g))?;
+        Ok((selected.index, Vector::of(selected.params), seed.is_none()))
+    }
 }
 
 #[pyfunction]
 #[pyo3(signature = (candidates, loss, records, *, clip, n_runs, seed, n_threads))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only beside the data")]
-pub(crate) fn candidate_losses<'py>(
-    py: Python<'py>,
-    candidates: Vec<Bound<'py, Spec>>,
-    loss: &Bound<'py, Loss>,
-    records: &Bound<'py, Records>,
+pub(crate) fn candidate_losses(
+    py: Python<'_>,
+    candidates: Vec<Bound<'_, Spec>>,
+    loss: &Bound<'_, Loss>,
+    records: &Bound<'_, Records>,
     clip: bool,
     n_runs: usize,
     seed: u64,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Matrix> {
     let arrays = records.get().arrays(py)?;
     let data = arrays.data()?;
     let specs: Vec<_> = candidates.iter().map(|c| c.get().inner.clone()).collect();
@@ -164,7 +175,7 @@ pub(crate) fn candidate_losses<'py>(
         let design = first.design(&data, clip, &exec)?.compacted(&exec)?;
         study::simulate_losses(&specs, loss, &design, n_runs, seed, &exec)
     })?;
-    PyArray1::from_vec(py, losses).reshape([specs.len(), n_runs])
+    Ok(Matrix::new(losses, [specs.len(), n_runs]))
 }
 
 /// Law of the number of runs, and what releasing the best run costs.
@@ -186,8 +197,8 @@ impl RunCount {
         self.inner.gamma()
     }
 
-    fn probabilities<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, self.inner.probabilities())
+    fn probabilities(&self) -> Vector {
+        Vector(self.inner.probabilities())
     }
 
     fn run_epsilon(&self, epsilon: f64) -> PyResult<f64> {

@@ -3,18 +3,16 @@
 use dpci_core::Result;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
-};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
 use crate::records::Records;
+use crate::release::Kind as _;
 use crate::spec::Spec;
 use crate::task;
+use crate::values::{Matrix, Vector};
 
-type Vector<'py> = Bound<'py, PyArray1<f64>>;
-type Matrix<'py> = Bound<'py, PyArray2<f64>>;
 type Optional<'py> = Option<PyReadonlyArray1<'py, f64>>;
 
 /// A data set with the loss that is fitted to it.
@@ -41,22 +39,21 @@ pub(crate) struct UtilityCenter {
 #[pymethods]
 impl UtilityAnchor {
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> Vector<'py> {
-        PyArray1::from_slice(py, self.inner.params())
+    fn params(&self) -> Vector {
+        self.inner.params().into()
     }
 }
 
 #[pymethods]
 impl UtilityCenter {
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> Vector<'py> {
-        PyArray1::from_slice(py, self.inner.params())
+    fn params(&self) -> Vector {
+        self.inner.params().into()
     }
 
     #[getter]
-    fn hessian<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
-        let dim = self.inner.params().len();
-        PyArray1::from_slice(py, self.inner.hessian()).reshape([dim, dim])
+    fn hessian(&self) -> Matrix {
+        Matrix::square(self.inner.hessian())
     }
 }
 
@@ -84,10 +81,10 @@ fn metric(width: Option<f64>) -> core::Metric {
 impl Utility {
     #[new]
     #[pyo3(signature = (spec, records, *, clip, n_threads))]
-    fn new<'py>(
-        py: Python<'py>,
-        spec: &Bound<'py, Spec>,
-        records: &Bound<'py, Records>,
+    fn new(
+        py: Python<'_>,
+        spec: &Bound<'_, Spec>,
+        records: &Bound<'_, Records>,
         clip: bool,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
@@ -112,24 +109,19 @@ impl Utility {
     }
 
     #[staticmethod]
-    fn draw_noise<'py>(
-        py: Python<'py>,
-        spec: &Spec,
-        seed: u64,
-        stream: u64,
-    ) -> PyResult<Vector<'py>> {
+    fn draw_noise(spec: &Spec, seed: u64, stream: u64) -> PyResult<Vector> {
         let noise = core::Utility::draw_noise(&spec.inner, seed, stream).map_err(to_python)?;
-        Ok(PyArray1::from_vec(py, noise))
+        Ok(Vector(noise))
     }
 
     #[pyo3(signature = (spec, noise, *, params, start))]
-    fn anchor<'py>(
+    fn anchor(
         &self,
-        py: Python<'py>,
-        spec: &Bound<'py, Spec>,
-        noise: PyReadonlyArray1<'py, f64>,
-        params: Optional<'py>,
-        start: Optional<'py>,
+        py: Python<'_>,
+        spec: &Bound<'_, Spec>,
+        noise: PyReadonlyArray1<'_, f64>,
+        params: Optional<'_>,
+        start: Optional<'_>,
     ) -> PyResult<UtilityAnchor> {
         let (spec, noise) = (&spec.get().inner, noise.as_slice()?.to_vec());
         let params = params.as_ref().map(|p| p.as_slice()).transpose()?;
@@ -140,38 +132,37 @@ impl Utility {
         Ok(UtilityAnchor { inner })
     }
 
-    fn derivative<'py>(
+    fn derivative(
         &self,
-        py: Python<'py>,
         anchor: &UtilityAnchor,
         scale_slope: f64,
         l2_slope: f64,
-    ) -> PyResult<Vector<'py>> {
+    ) -> PyResult<Vector> {
         let derivative = self.inner.derivative(&anchor.inner, scale_slope, l2_slope);
-        Ok(PyArray1::from_vec(py, derivative.map_err(to_python)?))
+        Ok(Vector(derivative.map_err(to_python)?))
     }
 
-    fn predict<'py>(
+    fn predict(
         &self,
-        py: Python<'py>,
-        anchor: &Bound<'py, UtilityAnchor>,
-        specs: Vec<Bound<'py, Spec>>,
+        py: Python<'_>,
+        anchor: &Bound<'_, UtilityAnchor>,
+        specs: Vec<Bound<'_, Spec>>,
         n_steps: usize,
-    ) -> PyResult<Matrix<'py>> {
+    ) -> PyResult<Matrix> {
         let anchor = &anchor.get().inner;
         let specs: Vec<_> = specs.iter().map(|s| &s.get().inner).collect();
         let n = specs.len();
         let points = self.run(py, |exec| self.inner.predict(anchor, &specs, n_steps, exec))?;
-        PyArray1::from_vec(py, points.concat()).reshape([n, self.inner.n_params()])
+        Ok(Matrix::new(points.concat(), [n, self.inner.n_params()]))
     }
 
     #[pyo3(signature = (params, *, width))]
-    fn means<'py>(
+    fn means(
         &self,
-        py: Python<'py>,
-        params: PyReadonlyArray2<'py, f64>,
+        py: Python<'_>,
+        params: PyReadonlyArray2<'_, f64>,
         width: Option<f64>,
-    ) -> PyResult<Vector<'py>> {
+    ) -> PyResult<Vector> {
         let dim = params.shape()[1].max(1);
         let points: Vec<Vec<f64>> = params
             .as_slice()?
@@ -179,65 +170,61 @@ impl Utility {
             .map(<[f64]>::to_vec)
             .collect();
         let means = self.run(py, |exec| self.inner.means(metric(width), &points, exec))?;
-        Ok(PyArray1::from_vec(py, means))
+        Ok(Vector(means))
     }
 
     #[pyo3(signature = (params, *, width))]
-    fn mean_derivatives<'py>(
+    fn mean_derivatives(
         &self,
-        py: Python<'py>,
-        params: PyReadonlyArray1<'py, f64>,
+        py: Python<'_>,
+        params: PyReadonlyArray1<'_, f64>,
         width: Option<f64>,
-    ) -> PyResult<(Vector<'py>, Matrix<'py>)> {
+    ) -> PyResult<(Vector, Matrix)> {
         let params = params.as_slice()?;
         let (gradient, hessian) = self.run(py, |exec| {
             self.inner.mean_derivatives(metric(width), params, exec)
         })?;
-        let dim = gradient.len();
-        let hessian = PyArray1::from_vec(py, hessian).reshape([dim, dim])?;
-        Ok((PyArray1::from_vec(py, gradient), hessian))
+        Ok((Vector(gradient), Matrix::square(hessian)))
     }
 
     #[pyo3(signature = (l2_strength, *, start))]
-    fn center<'py>(
+    fn center(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         l2_strength: f64,
-        start: Optional<'py>,
+        start: Optional<'_>,
     ) -> PyResult<UtilityCenter> {
         let start = start.as_ref().map(|s| s.as_slice()).transpose()?;
         let inner = self.run(py, |exec| self.inner.center(l2_strength, start, exec))?;
         Ok(UtilityCenter { inner })
     }
 
-    fn mean_shift<'py>(
+    fn mean_shift(
         &self,
-        py: Python<'py>,
-        center: &Bound<'py, UtilityCenter>,
+        py: Python<'_>,
+        center: &Bound<'_, UtilityCenter>,
         variance: f64,
-    ) -> PyResult<Vector<'py>> {
+    ) -> PyResult<Vector> {
         let center = &center.get().inner;
         let shift = self.run(py, |exec| self.inner.mean_shift(center, variance, exec))?;
-        Ok(PyArray1::from_vec(py, shift))
+        Ok(Vector(shift))
     }
 
     #[pyo3(signature = (center, variance, shift, *, width))]
-    fn smoothed<'py>(
+    fn smoothed(
         &self,
-        py: Python<'py>,
-        center: &Bound<'py, UtilityCenter>,
+        py: Python<'_>,
+        center: &Bound<'_, UtilityCenter>,
         variance: f64,
-        shift: PyReadonlyArray1<'py, f64>,
+        shift: PyReadonlyArray1<'_, f64>,
         width: Option<f64>,
-    ) -> PyResult<(f64, Vector<'py>, Matrix<'py>)> {
+    ) -> PyResult<(f64, Vector, Matrix)> {
         let (center, shift) = (&center.get().inner, shift.as_slice()?);
         let smoothed = self.run(py, |exec| {
             self.inner
                 .smoothed(center, metric(width), variance, shift, exec)
         })?;
-        let dim = shift.len();
-        let hessian = PyArray1::from_vec(py, smoothed.hessian).reshape([dim, dim])?;
-        let gradient = PyArray1::from_vec(py, smoothed.gradient);
-        Ok((smoothed.value, gradient, hessian))
+        let (gradient, hessian) = (smoothed.gradient, smoothed.hessian);
+        Ok((smoothed.value, Vector(gradient), Matrix::square(hessian)))
     }
 }
