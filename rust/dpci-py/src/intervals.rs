@@ -262,17 +262,9 @@ impl NewtonStep {
     }
 
     /// Covariance that stands for the choice of fits by how far the ridge moved them.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "arguments from Python are owned"
-    )]
-    fn chance<'py>(
-        &self,
-        py: Python<'py>,
-        released: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let found = self.inner.chance(released.as_slice()?).map_err(to_python)?;
-        self.matrix(py, &found)
+    fn chance(&self, released: PyReadonlyArray2<'_, f64>) -> PyResult<Matrix> {
+        let found = self.inner.chance(released.as_slice()?);
+        Ok(Matrix::square(found.map_err(to_python)?))
     }
 
     /// For each contrast why it is not given, or None.
