@@ -33,8 +33,9 @@ $(BIN)/maturin:
 	@# Some Pythons bring a setuptools with a known fault, which nothing here uses.
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools 'maturin>=1.9,<2'
 
+# The core has functions that tests alone call; a wheel (`make dist`, `pip install .`) has none of them.
 build: $(BIN)/maturin ## Build the package and install it into .venv with its tools.
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]'
+	MATURIN_PEP517_ARGS='--features testing' $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]'
 
 demo: EXTRAS = cli,plot
 demo: build ## Fit the packaged census sample, print the summary, write the forest plot.
@@ -139,7 +140,9 @@ lint: lint-rust lint-python ## Check format, lints, types and the site; a warnin
 
 lint-rust:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features dpci-core/seeded-bugs --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --features dpci-core/seeded-bugs,dpci-py/testing --quiet -- -D warnings
+	# As a release has it.
+	cargo clippy -p dpci-py --quiet -- -D warnings
 	# As other crates see it, with private modules and without the switch of the mistakes.
 	cargo clippy -p dpci-core --quiet --lib --examples -- -D warnings
 

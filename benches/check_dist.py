@@ -91,6 +91,7 @@ def check_wheel(wheel: Path) -> Iterator[str]:
         names = archive.namelist()
         sbom = next(name for name in names if name.endswith(".cyclonedx.json"))
         components = json.loads(archive.read(sbom))["components"]
+        core = archive.read("dpci/_core.abi3.so")
         metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
     info = wheel.name.split("-cp")[0] + ".dist-info"
     wanted = {
@@ -102,6 +103,7 @@ def check_wheel(wheel: Path) -> Iterator[str]:
     source = {str(p.relative_to(ROOT / "python")) for p in (ROOT / "python").rglob("*.py")}
     check({name for name in names if name.endswith(".py")} == source, "the wheel must hold the modules of the checkout")
     check([name for name in names if name.endswith(".so")] == ["dpci/_core.abi3.so"], "one compiled module")
+    check(b"bounded_noise" not in core, "the compiled module must have no functions for tests")
     hard = re.findall(r"^Requires-Dist: (\w+)[^;\n]*$", metadata, re.MULTILINE)
     check(sorted(hard) == ["numpy", "scipy"], f"numpy and scipy alone must be required, got {hard}")
     licences = [one.get("expression") or one["license"]["id"] for c in components for one in c.get("licenses", [])]

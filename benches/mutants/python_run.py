@@ -111,6 +111,8 @@ def build_extension() -> Path:
         "--release",
         "-p",
         "dpci-py",
+        "--features",
+        "testing",
         "--lib",
         PYO3_PYTHON=str(PYTHON),
         CARGO_PROFILE_RELEASE_LTO="off",

@@ -6,8 +6,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import DpciError
-
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
 _Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
@@ -18,8 +16,6 @@ _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 __version__: str
 LANES: int
 """Replicates of a study that share each pass over the rows."""
-SEEDED_BUGS: bool
-"""Whether mistakes can be switched on, for tests of the tests; False in every build that is installed."""
 REFUSALS: list[tuple[str, str, str, bool]]
 """Errors that the data can cause: what is refused, when, what it shows, and whether clipping leaves it."""
 
@@ -79,14 +75,10 @@ class Loss:
     kinked: bool
     is_likelihood: bool
     may_be_flat: bool
-    def gradient_diameter(self, row_norm: float, radius: float) -> float:
-        """Greatest distance between the gradients of two records at one point with predictors up to radius."""
     def evaluate(self, u: _F64, y: _F64) -> tuple[_F64, _F64, _F64]:
         """(value, slope, curvature), elementwise."""
     def sup_slope(self, radius: float) -> float: ...
     def sup_curvature(self, radius: float) -> float: ...
-    def sup_weighted_sum(self, k: float, radius: float) -> float: ...
-    def sup_joint_norm(self, alpha: float, radius: float) -> float: ...
 
 @final
 class Budget:
@@ -189,7 +181,6 @@ class RowDomain:
         """Rows with sum |x_j| <= bounds[b] over the columns j with members[j] == b."""
     norm: float
     """Bound on the Euclidean norm of a row."""
-    is_ball: bool
     bounds: list[float]
     """Bounds of the blocks; empty for a ball."""
     members: list[int]
@@ -200,8 +191,6 @@ class RowDomain:
         """Variances of the coordinates of a uniform point of the blocks; empty for a ball."""
     def metric(self) -> _F64:
         """Variances in whose metric no row is longer than 1; empty for a ball."""
-    def gauge(self, z: _F64) -> float:
-        """The least factor of the domain that has this point: at most 1 for a row."""
     def __reduce__(self) -> tuple[object, ...]: ...
 
 @final
@@ -252,8 +241,6 @@ class Spec:
     """Noise scale of the coefficients: 1/rate or standard deviation."""
     noise_scale_slope: float
     """Its derivative in epsilon, or in rho under zCDP; delta, l2_strength and the shares fixed."""
-    coefficient_share: float
-    """Share of the budget that the coefficients get."""
     def plan(self) -> PlanDict: ...
     def expected_lengths(
         self,
@@ -814,14 +801,10 @@ class ObjectiveProfile:
 
     shift: float
     """Longest shift of the noise over L R: pair where a record is replaced, else 1."""
-    log_det: float
-    """r ln(1 + kappa/r), rounded up: r is the greatest rank of a unit's Hessian, 1 for a row and one predictor."""
     def delta(self, epsilon: float, ratio: float, mu: float) -> float:
-        """Bound on delta(epsilon) at ratio = L R / std_dev and the other releases' mu; 1 where epsilon < log_det."""
+        """Bound on delta(epsilon) at ratio = L R / std_dev and the other releases' mu."""
     def rdp(self, order: float, ratio: float, mu: float) -> float:
         """Bound on the Renyi divergence of that order, in both directions."""
-    def mu_squared(self, epsilon: float, delta: float, share: float) -> float:
-        """Greatest total of squared ratios of which the coefficients take a share."""
 
 def unsealed(whole: float) -> float:
     """Part of a number of a budget that the seal leaves."""
@@ -1108,54 +1091,3 @@ def candidate_losses(
     n_threads: int | None,
 ) -> _F64:
     """(n_candidates, n_runs): mean loss over the records at simulated models, in their balls. Not private."""
-
-@final
-class RunCount:
-    """Truncated negative binomial law of the number of runs, and what releasing the best of them costs."""
-
-    gamma: float
-    def __new__(cls, shape: float, mean: float) -> RunCount: ...
-    def probabilities(self) -> _F64:
-        """P(K = k), k = 1, 2, ..., up to the greatest number of runs."""
-    def run_epsilon(self, epsilon: float) -> float: ...
-    def rdp(self, order: float, rho: float) -> float: ...
-    def delta(self, epsilon: float, rho: float) -> float: ...
-    def run_rho(self, epsilon: float, delta: float) -> float: ...
-
-@final
-class Testing:
-    """Functions for tests alone; the package names none of them."""
-
-    @staticmethod
-    def sums(spec: Spec, records: Records, params: Sequence[float]) -> list[_F64]:
-        """Sums of gradients, of Hessians and of squared gradients over the records, which releases add noise to.
-
-        The latter two are (dim**2,). Not private.
-        """
-    @staticmethod
-    def errors() -> list[DpciError]:
-        """One exception for each rule of the core, as it would be raised."""
-    @staticmethod
-    def release_bits(n: int) -> NDArray[np.uint64]:
-        """n words of the release generator, to test its independence across forks and threads."""
-    @staticmethod
-    def simulation_bits(n: int, seed: int) -> NDArray[np.uint64]:
-        """The first n words of the simulation generator of this seed."""
-    @staticmethod
-    def bounded_noise(
-        name: str, n: int, dim: int, scale: float, seed: int, rows: RowDomain | None = ...
-    ) -> tuple[_F64, float]:
-        """n draws of a release from those words (n, dim or dim**2), and their greatest distance from ideal ones.
-
-        The name is "gaussian", "laplace", "spherical_laplace", "shaped_laplace" and "shaped_gaussian" (of rows),
-        "square_laplace" or "matrix_laplace"; scale = 1/gamma.
-        """
-    @staticmethod
-    def discrete_noise(name: str, n: int, scale: int, seed: int) -> list[int]:
-        """n draws of the discrete "laplace" or "gaussian" law, from those words."""
-    @staticmethod
-    def instruction_set() -> str:
-        """Instruction set of the kernels: "scalar", "v3" or "v4" ("native" on other processors than x86-64)."""
-    @staticmethod
-    def elementary(name: str, x: _F64) -> _F64:
-        """ "cos", "log", "log1p" or "sin" as the noise uses it."""

@@ -208,7 +208,7 @@ def laplace_reference(moments, n):
 
 def joint_alpha(loss, radius):
     """The weight of the Hessian that costs least: the minimum of sup((alpha l'')^2 + l'^4) / alpha."""
-    cost = lambda log_alpha: 2.0 * np.log(loss.sup_joint_norm(np.exp(log_alpha), radius)) - log_alpha  # noqa: E731
+    cost = lambda log_alpha: 2.0 * np.log(_core.Testing.sup_joint_norm(loss, np.exp(log_alpha), radius)) - log_alpha  # noqa: E731
     return np.exp(optimize.minimize_scalar(cost, bounds=(-5.0, 5.0), method="bounded", options={"xatol": 1e-9}).x)
 
 
@@ -259,10 +259,10 @@ def moment_scales(loss, spec, radius, split=None):
     if pure:
         greatest = loss.slope_bound**2 / loss.curvature_bound
         weight = min(max(2.0, greatest / 2.0), greatest)
-        scale = records * loss.sup_weighted_sum(weight, radius) / n / ratio
+        scale = records * _core.Testing.sup_weighted_sum(loss, weight, radius) / n / ratio
     else:
         weight = joint_alpha(loss, radius)
-        scale = root * loss.sup_joint_norm(weight, radius) / n / ratio
+        scale = root * _core.Testing.sup_joint_norm(loss, weight, radius) / n / ratio
     return [scale / weight, scale]
 
 

@@ -38,7 +38,7 @@ def test_the_stale_draw_has_one_place():
 
 
 def test_the_extension_says_that_it_has_none():
-    assert _core.SEEDED_BUGS is False
+    assert _core.Testing.SEEDED_BUGS is False
 
 
 def test_the_extension_has_no_trace():

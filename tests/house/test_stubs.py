@@ -2,12 +2,17 @@
 
 import ast
 import inspect
+import tomllib
 from pathlib import Path
 
-import dpci
-from dpci import _core
+import pytest
 
-STUB = ast.parse((Path(dpci.__file__).parent / "_core.pyi").read_text(encoding="utf-8"))
+import dpci
+from dpci import _core, losses
+
+PACKAGE = Path(dpci.__file__).parent
+BINDINGS = Path(__file__).parents[2] / "rust" / "dpci-py" / "src"
+STUB = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
 
 
 def is_typed_dict(node):
@@ -44,7 +49,42 @@ def compiled_parameters(function):
 
 
 def test_names():
-    assert public(dir(_core)) == public({*FUNCTIONS, *CLASSES, *CONSTANTS})
+    # The stub is that of a release; the core for tests has one class more.
+    assert public(dir(_core)) - {"Testing"} == public({*FUNCTIONS, *CLASSES, *CONSTANTS})
+
+
+def attributes(text):
+    return {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
+
+
+def test_the_package_uses_every_name():
+    """Functions for tests alone are in the class Testing."""
+    used = {name for path in PACKAGE.rglob("*.py") for name in attributes(path.read_text(encoding="utf-8"))}
+    # By name: ``losses.py`` makes losses, and a pickle makes a ball.
+    used |= {*losses.BUILT_IN, "ball"}
+    members = {
+        node.target.id if isinstance(node, ast.AnnAssign) else node.name
+        for body in CLASSES.values()
+        for node in body.body
+        if isinstance(node, ast.AnnAssign | ast.FunctionDef)
+    }
+    assert public({*FUNCTIONS, *CLASSES, *CONSTANTS, *members}) - used == set()
+
+
+@pytest.mark.skipif(not BINDINGS.is_dir(), reason="outside of the checkout")
+def test_a_release_differs_by_one_file_of_bindings():
+    """The feature switches on functions for tests, and changes nothing that the package calls."""
+    files = {path.name: path.read_text(encoding="utf-8") for path in BINDINGS.rglob("*.rs")}
+    asking = {name: text.count("feature = ") for name, text in files.items() if "feature = " in text}
+    assert asking == {"lib.rs": 2}
+    gate = '#[cfg(feature = "testing")]\n'
+    assert f"{gate}mod testing;\n" in files["lib.rs"]
+    assert f"{gate}    #[pymodule_export]\n    use super::testing::Testing;\n" in files["lib.rs"]
+    assert [name for name, text in files.items() if "testing::" in text] == ["lib.rs"]
+    features = tomllib.loads((BINDINGS.parent / "Cargo.toml").read_text(encoding="utf-8"))["features"]
+    assert features == {"testing": ["dep:libm", "dep:rand"]}
+    project = tomllib.loads((BINDINGS.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "features" not in project["tool"]["maturin"]
 
 
 def test_version():

@@ -165,7 +165,7 @@ class TwoCandidates:
         distances = scores - losses[:, None]
         worse = weights @ stats.laplace.sf(distances, scale=width)
         # The best of K runs has this score: the sum over k of k P(K = k) P(a run is worse)^(k - 1).
-        counts = _core.RunCount(1.0, self.expected_runs).probabilities()
+        counts = _core.Testing.run_count(1.0, self.expected_runs).probabilities()
         best = np.polynomial.polynomial.polyval(worse, counts * np.arange(1, len(counts) + 1))
         released = weights * np.trapezoid(stats.laplace.pdf(distances, scale=width) * best, scores, axis=1)
         assert abs(released.sum() - 1.0) < 1e-3

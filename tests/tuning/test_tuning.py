@@ -144,7 +144,7 @@ def test_runs_take_the_noise_that_is_less_after_the_split():
     for n_columns in (1, 6, 20):
         for epsilon in np.linspace(0.2, 8.0, 40):
             spec = tuning_spec(100, GRID_IN_BALL, dpci.ApproxDP(epsilon, 1e-6), "repeat", n_columns=n_columns)
-            rho = _core.RunCount(1.0, 6.0).run_rho(epsilon, 1e-6)
+            rho = _core.Testing.run_count(1.0, 6.0).run_rho(epsilon, 1e-6)
             by_shares, by_whole = (
                 0.5 / (share * rho) < (n_columns + 1) / (share * epsilon / 3.0) ** 2 for share in (0.75, 1.0)
             )

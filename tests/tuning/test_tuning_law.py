@@ -66,7 +66,7 @@ def test_the_second_implementation_is_told_from_a_wrong_one():
 @pytest.mark.parametrize("mean", [3.0, 30.0])
 @pytest.mark.parametrize("rho", [1e-3, 0.05, 1.0])
 def test_best_of_runs_costs_what_dp_accounting_says(shape, mean, rho):
-    count = _core.RunCount(shape, mean)
+    count = _core.Testing.run_count(shape, mean)
     orders = 1.0 + np.geomspace(1e-2, 1e4, 400)
     accountant = RdpAccountant(orders=list(orders))
     event = dp_event.RepeatAndSelectDpEvent(dp_event.ZCDpEvent(rho), mean, shape)
@@ -83,7 +83,7 @@ def test_best_of_runs_costs_what_dp_accounting_says(shape, mean, rho):
 @pytest.mark.parametrize("mean", [6.0, 30.0, 72.0])
 @pytest.mark.parametrize("shape", [0.0, 1.0])
 def test_under_zcdp_pure_runs_may_spend_more_than_the_renyi_bound_allows(shape, mean):
-    count = _core.RunCount(shape, mean)
+    count = _core.Testing.run_count(shape, mean)
     orders = 1.0 + np.geomspace(1e-3, 1e4, 2000)
     for rho in np.geomspace(1e-4, 10.0, 40):
         run = count.run_epsilon(dpci.ZCDP(rho).pure_within().epsilon)

@@ -65,7 +65,7 @@ def test_noise_is_that_of_a_fit_at_every_budget(name):
         if path.adds_regularisation:
             # Theorem 1 of Li et al.: 2tR²/ε on the scale of the sum, ε the coefficients' share.
             added = (path.l2_strength(value) - L2_STRENGTH) * len(ROWS[1])
-            assert added == pytest.approx(2 * 0.25 * 2.0 / (spec.coefficient_share * left_of(value)), rel=1e-12)
+            assert added == pytest.approx(2 * 0.25 * 2.0 / spec.plan()["steps"][0].cost, rel=1e-12)
 
 
 def test_kifers_noise_is_the_published_formula():

@@ -81,18 +81,6 @@ impl RowDomain {
         Ok(whole.shape().cloned())
     }
 
-    /// The least factor of the domain, about 0, that has this point: at most 1 for a row.
-    ///
-    /// # Errors
-    /// [`Error::Length`].
-    pub fn gauge(&self, z: &[f64]) -> Result<f64> {
-        self.check_columns(z.len())?;
-        Ok(match self {
-            Self::Ball(norm) => z.iter().map(|x| x * x).sum::<f64>().sqrt() / norm,
-            Self::Blocks(blocks) => blocks.norm_of(z),
-        })
-    }
-
     /// Refuses blocks of another number of columns; a ball lies in any space.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod rows;
 mod spec;
 mod study;
 mod task;
+#[cfg(feature = "testing")]
 mod testing;
 mod tuning;
 mod utility;
@@ -78,10 +79,11 @@ mod _core {
     use super::spec::Spec;
     #[pymodule_export]
     use super::study::Study;
+    #[cfg(feature = "testing")]
     #[pymodule_export]
     use super::testing::Testing;
     #[pymodule_export]
-    use super::tuning::{RunCount, TuningSpec, candidate_losses};
+    use super::tuning::{TuningSpec, candidate_losses};
     #[pymodule_export]
     use super::utility::{Utility, UtilityAnchor, UtilityCenter};
 
@@ -95,7 +97,6 @@ mod _core {
         let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("LEVELS", dpci_core::loss::LEVELS)?;
-        m.add("SEEDED_BUGS", dpci_core::bugs::SEEDED)?;
         let refusals = dpci_core::refusals::ALL.iter();
         let refusals: Vec<_> = refusals
             .map(|r| (r.what, r.when, r.shows, r.remains))

@@ -201,14 +201,6 @@ impl Loss {
         self.inner.sup_curvature(radius)
     }
 
-    fn sup_weighted_sum(&self, k: f64, radius: f64) -> f64 {
-        self.inner.sup_weighted_sum(k, radius)
-    }
-
-    fn gradient_diameter(&self, row_norm: f64, radius: f64) -> f64 {
-        self.inner.gradient_diameter(row_norm, radius)
-    }
-
     #[getter]
     fn strong_convexity(&self) -> f64 {
         self.inner.curvature_floor()
@@ -232,10 +224,6 @@ impl Loss {
     #[getter]
     fn kinked(&self) -> bool {
         self.inner.kinked()
-    }
-
-    fn sup_joint_norm(&self, alpha: f64, radius: f64) -> f64 {
-        self.inner.sup_joint_norm(alpha, radius)
     }
 }
 

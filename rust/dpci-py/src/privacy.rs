@@ -14,7 +14,7 @@ use crate::spec::{calibration_of, neighbors_of, perturbation, unit_of};
 /// How Gaussian objective perturbation composes with Gaussian releases that follow it.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct ObjectiveProfile {
-    inner: core::ObjectiveProfile,
+    pub(crate) inner: core::ObjectiveProfile,
 }
 
 #[pymethods]
@@ -60,22 +60,12 @@ impl ObjectiveProfile {
         self.inner.shift()
     }
 
-    #[getter]
-    fn log_det(&self) -> f64 {
-        self.inner.log_det
-    }
-
     fn delta(&self, epsilon: f64, ratio: f64, mu: f64) -> f64 {
         self.inner.delta(epsilon, ratio, mu)
     }
 
     fn rdp(&self, order: f64, ratio: f64, mu: f64) -> PyResult<f64> {
         self.inner.rdp(order, ratio, mu).map_err(to_python)
-    }
-
-    fn mu_squared(&self, epsilon: f64, delta: f64, share: f64) -> PyResult<f64> {
-        let root = self.inner.mu_squared(epsilon, delta, share);
-        root.map_err(to_python)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use dpci_core::row_domain::{self as core, Blocks};
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -48,11 +47,6 @@ impl RowDomain {
         self.inner.norm()
     }
 
-    #[getter]
-    fn is_ball(&self) -> bool {
-        self.inner.is_ball()
-    }
-
     /// Bounds of the blocks; empty for a ball.
     #[getter]
     fn bounds(&self) -> Vec<f64> {
@@ -73,11 +67,6 @@ impl RowDomain {
     /// Squares of the metric in which no row is longer than 1; empty for a ball.
     fn metric(&self) -> Vector {
         Vector(self.shape().map_or(Vec::new(), |b| b.metric()))
-    }
-
-    /// The greatest sum of absolute values of a block over its bound; the Euclidean norm over that of a ball.
-    fn gauge(&self, z: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
-        self.inner.gauge(z.as_slice()?).map_err(to_python)
     }
 
     fn __reduce__<'py>(

@@ -164,11 +164,6 @@ impl Spec {
         self.inner.bounds().n
     }
 
-    #[getter]
-    fn coefficient_share(&self) -> f64 {
-        self.inner.coefficient_share()
-    }
-
     fn plan(&self) -> PyResult<Plan> {
         let plan = self.inner.plan().map_err(to_python)?;
         Ok(Plan {

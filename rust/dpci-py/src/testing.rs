@@ -1,5 +1,6 @@
 //! Functions for tests alone: release samplers on a simulation generator and the words they drew, to compute the same draws with
-//! more digits; words of the release generator; the elementary functions; the sums that releases add noise to; an error of each kind.
+//! more digits; words of the release generator; the elementary functions; the sums that releases add noise to; suprema of losses;
+//! the law of the number of runs; an error of each kind.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use dpci_core::noise::{
     SquareLaplace,
 };
 use dpci_core::objective::{HessianRows, Objective};
+use dpci_core::privacy;
 use dpci_core::row_domain::Blocks;
 use dpci_core::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -19,6 +21,8 @@ use rand::Rng;
 
 use crate::blocks::draws;
 use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::privacy::ObjectiveProfile;
 use crate::records::Records;
 use crate::release::Kind as _;
 use crate::rows::{RowDomain, blocks_of};
@@ -151,12 +155,17 @@ fn samples() -> Vec<Error> {
     ]
 }
 
-/// Functions for tests alone; the package names none of them.
+/// Functions for tests alone, in a build with the feature `testing`.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Testing;
 
 #[pymethods]
 impl Testing {
+    /// Whether mistakes can be switched on, for tests of the tests: in no build that is installed.
+    #[classattr]
+    const SEEDED_BUGS: bool = dpci_core::bugs::SEEDED;
+
+    /// `n` draws of a release from the words of a simulation generator, and their greatest distance from ideal ones.
     #[staticmethod]
     #[pyo3(signature = (name, n, dim, scale, seed, rows=None))]
     fn bounded_noise(
@@ -175,6 +184,7 @@ impl Testing {
         Ok((Matrix::new(values, [n, width]), law.error_bound()))
     }
 
+    /// Draws of a discrete law from those words.
     #[staticmethod]
     fn discrete_noise(
         py: Python<'_>,
@@ -200,18 +210,21 @@ impl Testing {
         })
     }
 
+    /// The first words of the simulation generator of this seed.
     #[staticmethod]
     fn simulation_bits(py: Python<'_>, n: usize, seed: u64) -> Bound<'_, PyArray1<u64>> {
         let mut generator = SimulationGenerator::new(seed, 0);
         PyArray1::from_vec(py, (0..n).map(|_| generator.next_u64()).collect())
     }
 
+    /// Instruction set of the kernels: `"scalar"`, `"v3"` or `"v4"` (`"native"` on other processors than x86-64).
     #[staticmethod]
     #[pyo3(name = "instruction_set")]
     fn level() -> &'static str {
         instruction_set()
     }
 
+    /// An elementary function as the noise uses it.
     #[staticmethod]
     fn elementary(name: &str, x: PyReadonlyArray1<'_, f64>) -> PyResult<Vector> {
         let function = match name {
@@ -256,6 +269,38 @@ impl Testing {
         Ok(found.map(Vector))
     }
 
+    /// Greatest distance between the gradients of two records at one point with predictors up to `radius`.
+    #[staticmethod]
+    fn gradient_diameter(loss: &Loss, row_norm: f64, radius: f64) -> f64 {
+        loss.inner.gradient_diameter(row_norm, radius)
+    }
+
+    /// `sup (k ℓ'' + ℓ'²)` over predictors up to `radius`.
+    #[staticmethod]
+    fn sup_weighted_sum(loss: &Loss, k: f64, radius: f64) -> f64 {
+        loss.inner.sup_weighted_sum(k, radius)
+    }
+
+    /// `sup √((α ℓ'')² + ℓ'⁴)` over the same.
+    #[staticmethod]
+    fn sup_joint_norm(loss: &Loss, alpha: f64, radius: f64) -> f64 {
+        loss.inner.sup_joint_norm(alpha, radius)
+    }
+
+    /// Bound on the logarithm of how far a unit changes the determinant: `r ln(1 + κ/r)`, rounded up.
+    #[staticmethod]
+    fn log_det(profile: &ObjectiveProfile) -> f64 {
+        profile.inner.log_det
+    }
+
+    /// Law of the number of runs, and what releasing the best of them costs.
+    #[staticmethod]
+    fn run_count(shape: f64, mean: f64) -> PyResult<RunCount> {
+        let inner = privacy::RunCount::new(shape, mean).map_err(to_python)?;
+        Ok(RunCount { inner })
+    }
+
+    /// One exception of each variant, as it would be raised.
     #[staticmethod]
     fn errors(py: Python<'_>) -> Vec<Bound<'_, PyAny>> {
         let raised = samples().into_iter().map(to_python);
@@ -264,10 +309,41 @@ impl Testing {
             .collect()
     }
 
+    /// Words of the release generator, to test its independence across forks and threads.
     #[staticmethod]
     fn release_bits(py: Python<'_>, n: usize) -> PyResult<Bound<'_, PyArray1<u64>>> {
         let mut generator = ReleaseGenerator::new().map_err(to_python)?;
         let words = (0..n).map(|_| generator.next_u64()).collect();
         Ok(PyArray1::from_vec(py, words))
+    }
+}
+
+/// Law of the number of runs, and what releasing the best run costs.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct RunCount {
+    inner: privacy::RunCount,
+}
+
+#[pymethods]
+impl RunCount {
+    /// `P(K = k)` for k from 1 to the greatest number of runs.
+    fn probabilities(&self) -> Vector {
+        Vector(self.inner.probabilities())
+    }
+
+    fn run_epsilon(&self, epsilon: f64) -> PyResult<f64> {
+        self.inner.run_epsilon(epsilon).map_err(to_python)
+    }
+
+    fn rdp(&self, order: f64, rho: f64) -> f64 {
+        self.inner.rdp(order, rho)
+    }
+
+    fn delta(&self, epsilon: f64, rho: f64) -> PyResult<f64> {
+        self.inner.delta(epsilon, rho).map_err(to_python)
+    }
+
+    fn run_rho(&self, epsilon: f64, delta: f64) -> PyResult<f64> {
+        self.inner.run_rho(epsilon, delta).map_err(to_python)
     }
 }
