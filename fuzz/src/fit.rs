@@ -12,7 +12,7 @@ use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::{Family, SimulationGenerator};
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::row_domain::RowDomain;
-use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Variant};
+use dpci_core::spec::{Choices, Moments, NoiseKind, Projection, Spec, Terms, Variant};
 
 use crate::number::{Number, plain};
 
@@ -78,7 +78,14 @@ pub fn run(input: Input) {
         return;
     }
     let choices = Choices {
-        n_samples: input.n_public.map_or(targets.len(), |n| n as usize),
+        terms: Terms::of_rows(
+            input.n_public.map_or(targets.len(), |n| n as usize),
+            if input.add_remove {
+                Neighbors::AddRemove
+            } else {
+                Neighbors::ReplaceOne
+            },
+        ),
         n_columns: columns,
         intercept: input.intercept.map(|scale| scale.0),
         rows: RowDomain::Ball(input.row_norm.0),
@@ -113,11 +120,6 @@ pub fn run(input: Input) {
             Calibration::Paper
         } else {
             Calibration::Tight
-        },
-        neighbors: if input.add_remove {
-            Neighbors::AddRemove
-        } else {
-            Neighbors::ReplaceOne
         },
     };
     let Ok(spec) = Spec::new(choices) else {
@@ -165,7 +167,7 @@ pub fn run(input: Input) {
         assert_eq!(matrix.len(), dim * dim);
         assert!(matrix.iter().all(|entry| entry.is_finite()));
     }
-    let n = spec.choices().n_samples as f64;
+    let n = spec.choices().terms.n_samples as f64;
     let perturbation = spec.choices().perturbation;
     let Ok(law) = ErrorLaw::plug_in(hessian, gradient_cov, dim, n, perturbation) else {
         return;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use dpci_core::{
     Budget, Calibration, Choices, Design, ErrorLaw, ErrorShape, Executor, Logistic, Loss, Moments,
     Neighbors, OnViolation, Perturbation, Projection, ReleaseGenerator, Result, RowBounds,
-    RowDomain, Rows, Spec, Unit, Values, Variant, half_width, release_fit,
+    RowDomain, Rows, Spec, Terms, Values, Variant, half_width, release_fit,
 };
 
 const N: usize = 20_000;
@@ -18,7 +18,7 @@ const LEVEL: f64 = 0.95;
 fn main() -> Result<()> {
     // Everything about the noise is decided by public choices, before a row is looked at.
     let spec = Spec::new(Choices {
-        n_samples: N,
+        terms: Terms::of_rows(N, Neighbors::ReplaceOne),
         n_columns: COLUMNS,
         intercept: Some(1.0),
         rows: RowDomain::Ball(1.0),
@@ -35,9 +35,6 @@ fn main() -> Result<()> {
         reserve: 0.0,
         projection: Projection::Floor,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::ReplaceOne,
-        unit: Unit::Row,
-        weighting: None,
     })?;
 
     // Rows are checked once against these choices: here a longer one would be scaled into the ball.

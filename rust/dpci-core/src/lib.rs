@@ -145,5 +145,5 @@ pub use mechanism::{Fit, Sealed, Values, release_fit};
 pub use noise::ReleaseGenerator;
 pub use privacy::{Budget, Calibration, Neighbors, Perturbation};
 pub use row_domain::RowDomain;
-pub use spec::{Choices, Moments, Projection, Spec, Variant};
+pub use spec::{Choices, Moments, Projection, Spec, Terms, Variant};
 pub use unit::Unit;

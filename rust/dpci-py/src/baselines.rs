@@ -18,7 +18,7 @@ use crate::errors::to_python;
 use crate::loss::Loss;
 use crate::records::{Data, on_violation, with_noise};
 use crate::release::Kind;
-use crate::spec::{calibration_of, neighbors_of, unit_of, unknown, weighting_of};
+use crate::spec::{calibration_of, neighbors_of, terms_of, unit_of, unknown};
 use crate::values::Vector;
 
 /// Validated public choices of the functional mechanism; holds no data.
@@ -53,7 +53,6 @@ impl FunctionalSpec {
             _ => return Err(unknown("polynomial", polynomial)),
         };
         let choices = FunctionalChoices {
-            n_samples,
             n_columns,
             intercept,
             row_norm,
@@ -61,9 +60,14 @@ impl FunctionalSpec {
             l2_strength,
             budget: budget.inner,
             calibration: calibration_of(calibration)?,
-            neighbors: neighbors_of(neighbors)?,
-            unit: unit_of(persons, max_rows)?,
-            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
+            terms: terms_of(
+                n_samples,
+                neighbors,
+                persons,
+                max_rows,
+                weight_bound,
+                weight_total,
+            )?,
         };
         let inner = spec::FunctionalSpec::new(choices).map_err(to_python)?;
         Ok(Self { inner })
@@ -113,7 +117,7 @@ impl Kind for FunctionalSpec {
             targets: choices.polynomial.targets(),
             on_violation: on_violation(clip),
         };
-        let counted = (choices.unit, choices.weighting);
+        let counted = (choices.terms.unit, choices.terms.weighting);
         data.design(&bounds, choices.intercept, counted, exec)
     }
 

@@ -42,7 +42,7 @@ impl Kind for Spec {
 
     fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let c = self.inner.choices();
-        let counted = (c.unit, c.weighting);
+        let counted = (c.terms.unit, c.terms.weighting);
         data.design(&self.row_bounds(clip), c.intercept, counted, exec)
     }
 
@@ -59,8 +59,8 @@ impl OfSums for Spec {
             n_params: self.inner.n_params() / choices.loss.n_predictors(),
             intercept: choices.intercept,
             bounds: self.row_bounds(clip),
-            unit: choices.unit,
-            weight_bound: choices.weighting.map(|w| w.bound),
+            unit: choices.terms.unit,
+            weight_bound: choices.terms.weight_bound(),
         }
     }
 

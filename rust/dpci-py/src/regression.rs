@@ -16,7 +16,7 @@ use crate::parts::{Facts, FirstPass};
 use crate::records::{Data, on_violation, with_noise};
 use crate::release::{Kind, OfSums};
 use crate::rows::Rows;
-use crate::spec::{neighbors_of, unit_of, weighting_of};
+use crate::spec::terms_of;
 use crate::values::{Matrix, Vector};
 
 /// Validated public choices of a moment matrix; holds no data.
@@ -66,7 +66,6 @@ impl MomentMatrixSpec {
             }
         };
         let inner = spec::MomentMatrixSpec::new(MomentMatrixChoices {
-            n_samples,
             n_columns,
             further_targets,
             rows: row_norm.domain(),
@@ -76,9 +75,14 @@ impl MomentMatrixSpec {
             refined: refined.into_iter().map(plan).collect(),
             refined_share,
             budget,
-            neighbors: neighbors_of(neighbors)?,
-            unit: unit_of(persons, max_rows)?,
-            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
+            terms: terms_of(
+                n_samples,
+                neighbors,
+                persons,
+                max_rows,
+                weight_bound,
+                weight_total,
+            )?,
         });
         Ok(Self {
             inner: inner.map_err(to_python)?,
@@ -177,7 +181,12 @@ impl Kind for MomentMatrixSpec {
     fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let c = self.inner.choices();
         let intercept = Some(self.inner.intercept());
-        data.design(&self.bounds(clip), intercept, (c.unit, c.weighting), exec)
+        data.design(
+            &self.bounds(clip),
+            intercept,
+            (c.terms.unit, c.terms.weighting),
+            exec,
+        )
     }
 
     fn release(
@@ -197,8 +206,8 @@ impl OfSums for MomentMatrixSpec {
             n_params: self.inner.n_params(),
             intercept: Some(self.inner.intercept()),
             bounds: self.bounds(clip),
-            unit: self.inner.choices().unit,
-            weight_bound: self.inner.choices().weighting.map(|w| w.bound),
+            unit: self.inner.choices().terms.unit,
+            weight_bound: self.inner.choices().terms.weight_bound(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dpci_core::design::RowBounds;
 use dpci_core::privacy::{Calibration, Neighbors, Perturbation, Split};
-use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Variant};
+use dpci_core::spec::{self as core, Choices, Moments, NoiseKind, Projection, Terms, Variant};
 use dpci_core::study::{Reference, expected_lengths};
 use dpci_core::unit::{Unit, Weighting};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -78,7 +78,6 @@ impl Spec {
         weight_total: Option<f64>,
     ) -> PyResult<Self> {
         let choices = Choices {
-            n_samples,
             n_columns,
             intercept,
             rows: row_norm.domain(),
@@ -113,9 +112,14 @@ impl Spec {
                 _ => return Err(unknown("projection", projection)),
             },
             calibration: calibration_of(calibration)?,
-            neighbors: neighbors_of(neighbors)?,
-            unit: unit_of(persons, max_rows)?,
-            weighting: weighting_of(weight_bound, weight_total, n_samples)?,
+            terms: terms_of(
+                n_samples,
+                neighbors,
+                persons,
+                max_rows,
+                weight_bound,
+                weight_total,
+            )?,
         };
         Ok(Self {
             inner: core::Spec::new(choices).map_err(to_python)?,
@@ -225,6 +229,23 @@ pub(crate) fn calibration_of(name: &str) -> PyResult<Calibration> {
         "paper" => Ok(Calibration::Paper),
         _ => Err(unknown("calibration", name)),
     }
+}
+
+/// Terms of a release by their keywords.
+pub(crate) fn terms_of(
+    n_samples: usize,
+    neighbors: &str,
+    persons: bool,
+    max_rows: Option<u32>,
+    weight_bound: Option<f64>,
+    weight_total: Option<f64>,
+) -> PyResult<Terms> {
+    Ok(Terms {
+        n_samples,
+        neighbors: neighbors_of(neighbors)?,
+        unit: unit_of(persons, max_rows)?,
+        weighting: weighting_of(weight_bound, weight_total, n_samples)?,
+    })
 }
 
 /// A person, of whose rows as many count, or a row.

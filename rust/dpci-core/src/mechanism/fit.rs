@@ -165,7 +165,7 @@ pub fn project_release<V: Values>(spec: &Spec, release: &Release<V>) -> Result<F
                 hessian
             };
             let mut gradient_cov = noisy.values().to_vec();
-            if spec.choices().neighbors == Neighbors::ReplaceOne {
+            if spec.choices().terms.neighbors == Neighbors::ReplaceOne {
                 // Of n records with weights the squared mean is the square of the sum over n, not over the divisor.
                 let share = spec.bounds().n / spec.bounds().records;
                 for (i, a) in point.iter().enumerate() {
@@ -225,13 +225,12 @@ mod tests {
     use crate::mechanism::Simulated;
     use crate::privacy::{Budget, Perturbation};
     use crate::row_domain::RowDomain;
-    use crate::spec::{Choices, Moments, Variant};
-    use crate::unit::Unit;
+    use crate::spec::{Choices, Moments, Terms, Variant};
 
     /// The gradient covariance that is made of `2I`, released with the parameters (1, -2), at λ = 0.5.
     fn gradient_cov(neighbors: Neighbors, calibration: Calibration) -> Vec<f64> {
         let spec = Spec::new(Choices {
-            n_samples: 1000,
+            terms: Terms::of_rows(1000, neighbors),
             n_columns: 2,
             intercept: None,
             rows: RowDomain::Ball(1.0),
@@ -252,9 +251,6 @@ mod tests {
             reserve: 0.0,
             projection: Projection::Floor,
             calibration,
-            neighbors,
-            unit: Unit::Row,
-            weighting: None,
         })
         .unwrap();
         let release = Release {

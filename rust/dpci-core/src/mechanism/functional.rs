@@ -75,13 +75,10 @@ pub fn release_functional_mechanism(
         design,
         &RowFacts {
             n_params: spec.n_params(),
-            n_samples: c.n_samples,
-            neighbors: c.neighbors,
+            terms: c.terms,
             rows: RowDomain::Ball(c.row_norm),
             targets: c.polynomial.targets(),
             intercept: c.intercept,
-            unit: c.unit,
-            weight_bound: c.weighting.map(|w| w.bound),
         },
     )?;
     let (dim, [square_unit, cross_unit]) = (spec.n_params(), spec.units());
@@ -106,7 +103,7 @@ pub fn release_functional_mechanism(
     add_diagonal(
         &mut quadratic,
         dim,
-        ridge + 0.5 * c.divisor() * c.l2_strength,
+        ridge + 0.5 * c.terms.divisor() * c.l2_strength,
     );
     let solved = solve_positive_part(
         &quadratic,
@@ -122,8 +119,7 @@ mod tests {
     use super::*;
     use crate::noise::SimulationGenerator;
     use crate::privacy::{Neighbors, Polynomial};
-    use crate::spec::FunctionalChoices;
-    use crate::unit::Unit;
+    use crate::spec::{FunctionalChoices, Terms};
 
     /// Mean squares of 4000 draws: of a diagonal entry, one off the diagonal, and a linear coefficient; six standard errors of each are
     /// below a fifth.
@@ -133,7 +129,7 @@ mod tests {
         expected: impl Fn(f64) -> [f64; 4],
     ) {
         let spec = FunctionalSpec::new(FunctionalChoices {
-            n_samples: 10,
+            terms: Terms::of_rows(10, Neighbors::ReplaceOne),
             n_columns: 2,
             intercept: None,
             row_norm: 1.0,
@@ -141,9 +137,6 @@ mod tests {
             l2_strength: 0.0,
             budget,
             calibration,
-            neighbors: Neighbors::ReplaceOne,
-            unit: Unit::Row,
-            weighting: None,
         })
         .unwrap();
         let mut generator = SimulationGenerator::new(98, 0);

@@ -137,13 +137,10 @@ pub fn release_moment_matrix(
         records,
         &RowFacts {
             n_params: spec.n_params(),
-            n_samples: c.n_samples,
-            neighbors: c.neighbors,
+            terms: c.terms,
             rows: c.rows.clone(),
             targets: spec.loss().targets(),
             intercept: Some(spec.intercept()),
-            unit: c.unit,
-            weight_bound: c.weighting.map(|w| w.bound),
         },
     )?;
     let matrix = noisy(
@@ -194,7 +191,7 @@ fn release_residual_moments(
         targets: plan.with_target(),
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let n = spec.divisor();
+    let n = spec.choices().terms.divisor();
     let grams = sums.grams.into_iter();
     let whole: Vec<f64> = grams.flat_map(|gram| gram.finish(4.0 * n)).collect();
     let moments = principal(&whole, params, &plan.regressors);
@@ -227,7 +224,7 @@ fn release_gradient(
 ) -> Result<ResidualGradient> {
     let place = Place::of(spec, plan, matrix.values())?;
     let greatest = spec.greatest_residual(plan, place.norm);
-    let n = spec.divisor();
+    let n = spec.choices().terms.divisor();
     let level_noise = spec.level_noise()?;
     // Slopes of the squared loss are twice the predictions less the targets.
     let request = Request::SlopeLevels {
@@ -362,7 +359,7 @@ fn moment_sums(
         hessian: HessianRows::All,
     };
     let sums = records.sums(&request, &**spec.loss(), None, exec)?;
-    let n = spec.divisor();
+    let n = spec.choices().terms.divisor();
     let weight = spec.target_weight();
     let slopes: Vec<f64> = sums.slopes.values().collect();
     let mut matrix = vec![0.0; dim * dim];
@@ -431,7 +428,7 @@ fn residual_point(
     let noise = std_dev * vector::dot(&residual, &residual);
     let mean_square = seen.max(0.0) + 2.0 * noise;
     let c = spec.choices();
-    if c.unit.counts_one() && c.weighting.is_none() {
+    if c.terms.unit.counts_one() && c.terms.weighting.is_none() {
         return Ok((point, mean_square));
     }
     // The mean is over all that the records count, which the matrix shows beside the square of the constant.

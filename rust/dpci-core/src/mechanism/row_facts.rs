@@ -4,7 +4,7 @@ use crate::loss::Targets;
 use crate::privacy::Neighbors;
 use crate::records::Records;
 use crate::row_domain::RowDomain;
-use crate::spec::{Spec, check_excess, greatest_rows};
+use crate::spec::{Spec, Terms, check_excess, greatest_rows};
 use crate::unit::Unit;
 use crate::{Error, Result};
 
@@ -15,13 +15,10 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
         records,
         &RowFacts {
             n_params: spec.n_params() / choices.loss.n_predictors(),
-            n_samples: choices.n_samples,
-            neighbors: choices.neighbors,
+            terms: choices.terms,
             rows: choices.rows.clone(),
             targets: choices.loss.targets(),
             intercept: choices.intercept,
-            unit: choices.unit,
-            weight_bound: choices.weighting.map(|w| w.bound),
         },
     )
 }
@@ -29,13 +26,10 @@ pub(crate) fn check_design(spec: &Spec, records: &dyn Records) -> Result<()> {
 /// Facts that a calibration assumes about the rows.
 pub(super) struct RowFacts {
     pub(super) n_params: usize,
-    pub(super) n_samples: usize,
-    pub(super) neighbors: Neighbors,
+    pub(super) terms: Terms,
     pub(super) rows: RowDomain,
     pub(super) targets: Targets,
     pub(super) intercept: Option<f64>,
-    pub(super) unit: Unit,
-    pub(super) weight_bound: Option<f64>,
 }
 
 /// Refuses rows for which the assumptions do not hold.
@@ -47,7 +41,8 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             got: records.n_params(),
         });
     }
-    check_records(records, facts.unit, facts.weight_bound)?;
+    let terms = &facts.terms;
+    check_records(records, terms.unit, terms.weight_bound())?;
     let bounds = records.bounds();
     let same_intercept = facts.intercept.map(f64::to_bits) == records.intercept().map(f64::to_bits);
     if !facts.rows.contains(&bounds.rows) || bounds.targets != facts.targets || !same_intercept {
@@ -57,22 +52,19 @@ pub(super) fn check_rows(records: &dyn Records, facts: &RowFacts) -> Result<()> 
             describe_bounds(&bounds.rows, records.intercept(), bounds.targets)
         )));
     }
-    check_excess(
-        facts.n_samples as f64,
-        facts.neighbors,
-        records.n_records() as f64,
-    )?;
-    let greatest = greatest_rows(facts.n_samples as f64, facts.neighbors, facts.unit);
-    if facts.unit != Unit::Row && records.n_rows() > greatest {
+    let n = terms.n_samples as f64;
+    check_excess(n, terms.neighbors, records.n_records() as f64)?;
+    let greatest = greatest_rows(n, terms.neighbors, terms.unit);
+    if terms.unit != Unit::Row && records.n_rows() > greatest {
         return Err(Error::TooManyRows {
             greatest,
             got: records.n_rows(),
         });
     }
-    if facts.neighbors == Neighbors::ReplaceOne && records.n_records() != facts.n_samples {
+    if terms.neighbors == Neighbors::ReplaceOne && records.n_records() != terms.n_samples {
         return Err(Error::Length {
             name: "X",
-            expected: facts.n_samples,
+            expected: terms.n_samples,
             got: records.n_records(),
         });
     }

@@ -4,14 +4,13 @@
 //! docs/baselines.md has the sensitivities and what differs from the paper.
 
 use super::fit::{share_seal, unit_mean_rounding};
-use super::{Part, Query, Seal, Step};
+use super::{Part, Query, Seal, Step, Terms};
 use crate::loss::{hessian_rounding, second_moment_rounding};
 use crate::noise::{AnyLaw, Family, Gaussian, Laplace, Law, symmetric};
 use crate::privacy::{
-    Budget, Calibration, Cost, Neighbors, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
+    Budget, Calibration, Cost, Polynomial, gaussian_mu, gaussian_std_dev, laplace_rate,
 };
 use crate::row_domain::row_norm_bound;
-use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// More parameters would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -20,8 +19,8 @@ const MAX_PARAMS: usize = 4096;
 /// Choices of the caller; [`FunctionalSpec::new`] validates them.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionalChoices {
-    /// Public number of samples (the public `n₀` under add/remove).
-    pub n_samples: usize,
+    /// Terms that all releases of sums have.
+    pub terms: Terms,
     /// Columns of the data, without the intercept.
     pub n_columns: usize,
     /// The constant appended to each row.
@@ -36,20 +35,6 @@ pub struct FunctionalChoices {
     pub budget: Budget,
     /// Tight sensitivities or the printed ones.
     pub calibration: Calibration,
-    /// Neighbouring relation.
-    pub neighbors: Neighbors,
-    /// Whose privacy is protected; `n_samples` is their number.
-    pub unit: Unit,
-    /// Public bound and total of the weights of records; `None`: each counts once.
-    pub weighting: Option<Weighting>,
-}
-
-impl FunctionalChoices {
-    /// Divisor of the sums over the records in the mean objective.
-    pub(crate) fn divisor(&self) -> f64 {
-        self.weighting
-            .map_or(self.n_samples as f64, Weighting::divisor)
-    }
 }
 
 /// Validated choices, calibrated. Holds no data.
@@ -83,9 +68,9 @@ impl FunctionalSpec {
             return out_of_range("l2_strength", "finite and >= 0", c.l2_strength);
         }
         let n_params = c.n_columns + usize::from(c.intercept.is_some());
-        if c.n_samples == 0 || n_params == 0 {
+        if c.terms.n_samples == 0 || n_params == 0 {
             return Err(Error::Empty {
-                rows: c.n_samples,
+                rows: c.terms.n_samples,
                 params: n_params,
             });
         }
@@ -104,14 +89,14 @@ impl FunctionalSpec {
         }
         let law = independent(step.cost, n_noises(c, n_params), step.scale)?;
         let draw = law.error_bound();
-        let n = c.n_samples as f64;
+        let n = c.terms.n_samples as f64;
         // A share of a record is rounded and multiplies its terms, for which the sums of Hessians have room.
-        let of_rows = if c.unit == Unit::Row && c.weighting.is_none() {
+        let of_rows = if c.terms.is_of_rows() {
             second_moment_rounding
         } else {
             hessian_rounding
         };
-        let sums = n * unit_mean_rounding(of_rows, n, c.neighbors, c.unit);
+        let sums = n * unit_mean_rounding(of_rows, n, c.terms.neighbors, c.terms.unit);
         // No weight of a sum or of its noise is above 1, and shaping the noise errs by less than the draw.
         let distance = |unit: f64| unit * (sums + 3.0 * draw);
         let cost = share_seal(seal, 2);
@@ -193,17 +178,19 @@ fn out_of_range<T>(name: &'static str, rule: &'static str, value: f64) -> Result
 fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<Step> {
     let (cost, sensitivity) = match budget {
         Budget::Pure { epsilon } => {
-            let sensitivity = c
-                .polynomial
-                .l1_sensitivity(n_params, c.neighbors, c.calibration);
+            let sensitivity =
+                c.polynomial
+                    .l1_sensitivity(n_params, c.terms.neighbors, c.calibration);
             (Cost::Epsilon(epsilon), sensitivity)
         }
         Budget::Zcdp { rho } => {
-            let sensitivity = Polynomial::l2_sensitivity(n_params, c.neighbors, c.calibration)?;
+            let sensitivity =
+                Polynomial::l2_sensitivity(n_params, c.terms.neighbors, c.calibration)?;
             (Cost::Rho(rho), sensitivity)
         }
         Budget::Approx { epsilon, delta } => {
-            let sensitivity = Polynomial::l2_sensitivity(n_params, c.neighbors, c.calibration)?;
+            let sensitivity =
+                Polynomial::l2_sensitivity(n_params, c.terms.neighbors, c.calibration)?;
             let mu = gaussian_mu(epsilon, delta)?;
             (Cost::MuSquared(mu * mu), sensitivity)
         }

@@ -7,6 +7,7 @@ mod moment_matrix;
 mod report;
 mod seal;
 mod step;
+mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tuning;
@@ -28,6 +29,7 @@ pub use report::{Claim, HessianBound, ReportSpec, check_shares};
 pub(crate) use seal::LatticeNoise;
 pub use seal::{Part, Seal};
 pub use step::{Query, Step};
+pub use terms::Terms;
 #[cfg(test)]
 pub(crate) use tuning::Score;
 pub(crate) use tuning::{

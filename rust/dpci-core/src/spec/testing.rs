@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    Choices, FunctionalChoices, Moments, Projection, Spec, TuningMethod, TuningSpec, Variant,
+    Choices, FunctionalChoices, Moments, Projection, Spec, Terms, TuningMethod, TuningSpec, Variant,
 };
 use crate::loss::{Custom, Declaration, Evaluate, Logistic, Loss, Targets};
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Polynomial};
 use crate::row_domain::RowDomain;
-use crate::unit::Unit;
 
 /// Share of a budget that the seal leaves.
 pub(crate) const LEFT: f64 = 0.999;
@@ -20,7 +19,7 @@ pub(crate) const SENSITIVITY: f64 = 0.213_877_377_149_022_7;
 /// 1000 rows of two columns with norm at most 1 and a constant .75, so R = 1.25: κ = .25·1.25²/(1000·.01) = .0390625.
 pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
     Choices {
-        n_samples: 1000,
+        terms: Terms::of_rows(1000, Neighbors::ReplaceOne),
         n_columns: 2,
         intercept: Some(0.75),
         rows: RowDomain::Ball(1.0),
@@ -37,9 +36,6 @@ pub(crate) fn choices(perturbation: Perturbation, budget: Budget) -> Choices {
         reserve: 0.0,
         projection: Projection::Auto,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::ReplaceOne,
-        unit: Unit::Row,
-        weighting: None,
     }
 }
 
@@ -143,7 +139,7 @@ pub(crate) fn tuned(
 /// The functional mechanism on four rows of two columns, with targets up to 2.
 pub(crate) fn functional(budget: Budget) -> FunctionalChoices {
     FunctionalChoices {
-        n_samples: 4,
+        terms: Terms::of_rows(4, Neighbors::AddRemove),
         n_columns: 2,
         intercept: None,
         row_norm: 1.0,
@@ -151,8 +147,5 @@ pub(crate) fn functional(budget: Budget) -> FunctionalChoices {
         l2_strength: 0.1,
         budget,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::AddRemove,
-        unit: Unit::Row,
-        weighting: None,
     }
 }

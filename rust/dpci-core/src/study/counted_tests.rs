@@ -12,7 +12,7 @@ use crate::loss::Logistic;
 use crate::mechanism::{Simulating, Values, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Perturbation};
-use crate::spec::{Choices, Spec};
+use crate::spec::{Choices, Spec, Terms};
 use crate::unit::{Unit, Weighting};
 
 const SEED: u64 = 9;
@@ -93,9 +93,12 @@ fn expanded(table: &Sample, drawn: &[u32], unit: Unit) -> Sample {
 fn counted(specs: &[Spec], n_samples: usize, counting: Counting) -> Vec<Spec> {
     let with = |spec: &Spec| {
         Spec::new(Choices {
-            n_samples,
-            unit: counting.unit,
-            weighting: counting.weighting,
+            terms: Terms {
+                n_samples,
+                unit: counting.unit,
+                weighting: counting.weighting,
+                ..spec.choices().terms
+            },
             ..spec.choices().clone()
         })
         .unwrap()

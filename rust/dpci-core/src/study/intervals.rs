@@ -56,7 +56,7 @@ pub(super) fn matrix_draws(spec: &Spec) -> Result<Option<MatrixDraws>> {
 fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> Result<ErrorLaw> {
     let [hessian, gradient_cov] = fit.matrices.as_ref().ok_or_else(no_moments)?;
     let choices = spec.choices();
-    let n_samples = choices.divisor();
+    let n_samples = choices.terms.divisor();
     match (draws, &fit.matrix_noise) {
         (Some(draws), Some(noise)) => {
             let matrices = NoisyMatrices {

@@ -272,7 +272,7 @@ impl WeightedLanes<'_> {
     /// `∇J` of each sample at its point, from the sums of its weighted slopes.
     pub(super) fn finish_gradients(&self, mut sums: Vec<Lane>, points: &[Lane]) -> Vec<Lane> {
         let (n, l2_strength) = (
-            self.spec.choices().divisor(),
+            self.spec.choices().terms.divisor(),
             self.spec.choices().l2_strength,
         );
         for (j, (sum, point)) in sums.iter_mut().zip(points).enumerate() {
@@ -330,7 +330,7 @@ impl WeightedLanes<'_> {
                 gram
             }
         };
-        let n_samples = self.spec.choices().divisor();
+        let n_samples = self.spec.choices().terms.divisor();
         Ok((0..points.len())
             .map(|lane| DataMoments {
                 curvature: gram.finish(0, lane, n_samples),
@@ -342,7 +342,7 @@ impl WeightedLanes<'_> {
     /// The same one sample after the other: gradients of persons have no products that samples could share.
     fn moments_of_persons(&self, points: &[&[f64]]) -> Result<Vec<DataMoments>> {
         let choices = self.spec.choices();
-        let (loss, n_samples) = (&*choices.loss, choices.divisor());
+        let (loss, n_samples) = (&*choices.loss, choices.terms.divisor());
         let of_sample = |(lane, point): (usize, &&[f64])| {
             let counts = self.counts.of(lane);
             sample_moments(

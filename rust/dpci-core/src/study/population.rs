@@ -91,7 +91,7 @@ impl Population {
     /// `√(dim/n)` or less with each step. A pass may be rough if its error spoils neither what is left after the next step nor the
     /// certificate, and if it cannot be the last.
     pub(super) fn n_rough(&self, spec: &Spec, tolerance: f64) -> usize {
-        let n = spec.choices().n_samples as f64;
+        let n = spec.choices().terms.n_samples as f64;
         let start = self.spread.unwrap_or(0.0) / spec.strong_convexity();
         let error = start * ROUGH_ERROR / n.sqrt();
         let rate = (spec.n_params() as f64 / n).sqrt();
@@ -127,7 +127,7 @@ pub(super) fn risk<'a>(
         l2_strength: spec.choices().l2_strength,
         extra_convexity: spec.strong_convexity() - spec.choices().l2_strength,
         linear_term,
-        n_samples: spec.choices().divisor(),
+        n_samples: spec.choices().terms.divisor(),
         exec,
     }
 }

@@ -99,10 +99,10 @@ impl Study {
         let resampler = Resampler::new(&design)?;
         for spec in specs {
             check_design(spec, &design)?;
-            if spec.choices().n_samples != design.n_records() {
+            if spec.choices().terms.n_samples != design.n_records() {
                 return Err(Error::Length {
                     name: "X",
-                    expected: spec.choices().n_samples,
+                    expected: spec.choices().terms.n_samples,
                     got: design.n_records(),
                 });
             }

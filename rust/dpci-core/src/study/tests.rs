@@ -15,8 +15,7 @@ use crate::mechanism::{Sealing, Simulating, Values, project_release, release};
 use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation};
 use crate::row_domain::RowDomain;
-use crate::spec::{Choices, Moments, Projection, Spec, Variant};
-use crate::unit::Unit;
+use crate::spec::{Choices, Moments, Projection, Spec, Terms, Variant};
 
 pub(super) const N: usize = 1500;
 pub(super) const WIDTH: usize = 5;
@@ -40,7 +39,7 @@ pub(super) fn records() -> (Vec<f64>, Vec<f64>) {
 
 pub(super) fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budget) -> Spec {
     Spec::new(Choices {
-        n_samples: N,
+        terms: Terms::of_rows(N, Neighbors::ReplaceOne),
         n_columns: WIDTH,
         intercept: Some(0.5),
         rows: RowDomain::Ball(1.0),
@@ -57,9 +56,6 @@ pub(super) fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, budget: Budg
         reserve: 0.0,
         projection: Projection::Floor,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::ReplaceOne,
-        unit: Unit::Row,
-        weighting: None,
     })
     .unwrap()
 }

@@ -10,14 +10,13 @@ use dpci_core::mechanism::{Values, release_fit};
 use dpci_core::noise::ReleaseGenerator;
 use dpci_core::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use dpci_core::row_domain::RowDomain;
-use dpci_core::spec::{Choices, Moments, Projection, Spec, Variant};
+use dpci_core::spec::{Choices, Moments, Projection, Spec, Terms, Variant};
 use dpci_core::study::{Repeated, simulate};
-use dpci_core::unit::Unit;
 
 /// A fit of one record with label 1; its params stay where the Huber hinge is a line, so that all is known exactly.
 pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) -> Choices {
     Choices {
-        n_samples: 1,
+        terms: Terms::of_rows(1, Neighbors::ReplaceOne),
         n_columns: dim,
         intercept: None,
         rows: RowDomain::Ball(1.0),
@@ -34,9 +33,6 @@ pub(crate) fn choices(dim: usize, budget: Budget, perturbation: Perturbation) ->
         reserve: 0.0,
         projection: Projection::Auto,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::ReplaceOne,
-        unit: Unit::Row,
-        weighting: None,
     }
 }
 

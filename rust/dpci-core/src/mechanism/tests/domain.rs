@@ -5,12 +5,13 @@ use crate::mechanism::fit::check_strong_convexity;
 use crate::mechanism::moment_point;
 use crate::privacy::Perturbation::Output;
 use crate::row_domain::RowDomain;
+use crate::spec::Terms;
 
 #[test]
 fn rows_must_be_as_long_as_strong_convexity_counts_on() {
     let check = |row_norm: f64, loss: &Arc<dyn Loss>, least: f64| {
         let spec = spec(Choices {
-            n_samples: 4,
+            terms: Terms::of_rows(4, Neighbors::ReplaceOne),
             n_columns: 1,
             intercept: None,
             rows: RowDomain::Ball(row_norm),

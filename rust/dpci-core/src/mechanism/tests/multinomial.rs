@@ -11,13 +11,13 @@ use crate::privacy::Perturbation::{Objective as ObjectivePerturbed, Output};
 use crate::records::Records;
 use crate::row_domain::Blocks;
 use crate::solver::{Method, Options};
-use crate::spec::Variant;
+use crate::spec::{Terms, Variant};
 
 const COLUMNS: usize = 2;
 
 fn multinomial(classes: usize, budget: Budget) -> Choices {
     Choices {
-        n_samples: 60,
+        terms: Terms::of_rows(60, Neighbors::ReplaceOne),
         n_columns: COLUMNS,
         intercept: Some(0.75),
         loss: Arc::new(Multinomial::new(classes).unwrap()),
@@ -134,7 +134,10 @@ fn one_record_moves_the_minimiser_by_the_sensitivity() {
     let (n, l2_strength) = (10_000, 1e-4);
     for classes in [3, 4] {
         let choices = Choices {
-            n_samples: n,
+            terms: Terms {
+                n_samples: n,
+                ..multinomial(classes, zcdp(0.5)).terms
+            },
             intercept: None,
             l2_strength,
             moments: Moments::None,
@@ -179,8 +182,11 @@ fn a_release_with_almost_no_noise_is_the_minimiser() {
         (approx(1e14, 0.5), Neighbors::ReplaceOne, ObjectivePerturbed),
     ] {
         let choices = Choices {
+            terms: Terms {
+                neighbors,
+                ..multinomial(3, budget).terms
+            },
             perturbation,
-            neighbors,
             ..multinomial(3, budget)
         };
         let spec = spec(choices);
@@ -218,7 +224,10 @@ fn the_noise_follows_from_the_bounds() {
     // R = 1.25, nλ = .6.
     let sensitivity = |neighbors| {
         spec(Choices {
-            neighbors,
+            terms: Terms {
+                neighbors,
+                ..multinomial(4, zcdp(0.5)).terms
+            },
             ..multinomial(4, zcdp(0.5))
         })
         .sensitivity()
@@ -289,7 +298,10 @@ fn the_noise_of_objective_perturbation_follows_from_the_bounds() {
     let kappa = 2.0 / 3.0 * 1.25_f64.powi(2) / 0.6;
     for (neighbors, records) in [(Neighbors::ReplaceOne, 2.0), (Neighbors::AddRemove, 1.0)] {
         let choices = Choices {
-            neighbors,
+            terms: Terms {
+                neighbors,
+                ..multinomial(4, pure(5.0)).terms
+            },
             perturbation: ObjectivePerturbed,
             moments: Moments::None,
             ..multinomial(4, pure(5.0))

@@ -9,6 +9,7 @@ use crate::mechanism::{
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::{Objective, Output};
+use crate::spec::Terms;
 
 /// Six rows of two columns with targets in ±1.
 const ROWS: [f64; 12] = [
@@ -19,7 +20,7 @@ const LAMBDA: f64 = 0.1;
 
 fn squared(perturbation: Perturbation, budget: Budget) -> Choices {
     Choices {
-        n_samples: 6,
+        terms: Terms::of_rows(6, Neighbors::ReplaceOne),
         n_columns: 2,
         intercept: None,
         loss: Arc::new(Squared::new(1.0).unwrap()),
@@ -118,7 +119,7 @@ fn noise_of_the_objective_moves_the_minimiser_by_the_hessian() {
     // The logistic risk of records x = 1, three of four with target 1: its derivative at θ is σ(θ) - 3/4 + λθ + b/n.
     let (x, y) = ([1.0; 4], [1.0, 1.0, 1.0, -1.0]);
     let base = Choices {
-        n_samples: 4,
+        terms: Terms::of_rows(4, Neighbors::ReplaceOne),
         n_columns: 1,
         intercept: None,
         l2_strength: 0.3,
@@ -182,7 +183,10 @@ fn by_hand(
 #[test]
 fn projection_by_hand() {
     let base = Choices {
-        n_samples: 600_000,
+        terms: Terms {
+            n_samples: 600_000,
+            ..squared(Output, pure(1.0)).terms
+        },
         ..squared(Output, pure(1.0))
     };
     let params = [2.0, 0.0];
@@ -250,7 +254,7 @@ fn margins_reach_the_norm_of_row_and_parameters() {
 #[test]
 fn rows_that_were_checked_otherwise_are_refused() {
     let base = Choices {
-        n_samples: 4,
+        terms: Terms::of_rows(4, Neighbors::ReplaceOne),
         n_columns: 1,
         intercept: Some(0.5),
         ..choices(Output, pure(1.0))
@@ -302,7 +306,10 @@ fn rows_that_were_checked_otherwise_are_refused() {
         );
     }
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base
     };
     for n in [3, 5, 64] {
@@ -318,11 +325,14 @@ fn rows_that_were_checked_otherwise_are_refused() {
 #[test]
 fn a_release_checks_its_rows() {
     let spec = spec(Choices {
-        n_samples: 7,
+        terms: Terms {
+            n_samples: 7,
+            ..squared(Output, pure(1.0)).terms
+        },
         ..squared(Output, pure(1.0))
     });
     let short = super::spec(Choices {
-        n_samples: 4,
+        terms: Terms::of_rows(4, Neighbors::ReplaceOne),
         n_columns: 1,
         intercept: None,
         loss: parabola(0.4),

@@ -5,13 +5,13 @@ use crate::loss::{gradient_rounding, hessian_rounding};
 use crate::mechanism::{Values, release_report};
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Objective;
-use crate::spec::ReportSpec;
+use crate::spec::{ReportSpec, Terms};
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];
 
 fn report() -> Choices {
     Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms::of_rows(1000, Neighbors::AddRemove),
         ..choices(Objective, approx(1.0, 1e-6))
     }
 }
@@ -20,7 +20,7 @@ fn report() -> Choices {
 fn what_a_report_releases() {
     // Records x = 1, three of four with target 1: gradient 4(σ(θ) - 3/4) + 4λθ, Hessian 4σ(1-σ) + 4λ.
     let one = Choices {
-        n_samples: 4,
+        terms: Terms::of_rows(4, Neighbors::AddRemove),
         n_columns: 1,
         intercept: None,
         l2_strength: 0.3,
@@ -88,7 +88,10 @@ fn the_seals_of_a_report_hide_the_rounding_of_sums() {
     };
     let bounds = row_bounds(1.0, Targets::Signs);
     let choices = Choices {
-        n_samples: 10,
+        terms: Terms {
+            n_samples: 10,
+            ..custom.terms
+        },
         ..custom
     };
     let rows = [0.5; 20];

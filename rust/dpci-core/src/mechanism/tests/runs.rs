@@ -4,7 +4,7 @@ use super::*;
 use crate::mechanism::release_tuning;
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation::Output;
-use crate::spec::{TuningMethod, TuningSpec};
+use crate::spec::{Terms, TuningMethod, TuningSpec};
 
 #[test]
 fn the_worse_candidate_wins_where_all_runs_drew_it() {
@@ -15,7 +15,7 @@ fn the_worse_candidate_wins_where_all_runs_drew_it() {
         .collect();
     let y: Vec<f64> = x.iter().map(|x| x.signum()).collect();
     let candidates = [10.0, 0.01].map(|l2_strength| Choices {
-        n_samples: n,
+        terms: Terms::of_rows(n, Neighbors::ReplaceOne),
         n_columns: 1,
         intercept: None,
         l2_strength,

@@ -4,7 +4,7 @@ use super::*;
 use crate::loss::HuberHinge;
 use crate::mechanism::{Values, mean_loss, release_tuning};
 use crate::noise::SimulationGenerator;
-use crate::spec::TuningMethod;
+use crate::spec::{Terms, TuningMethod};
 
 #[test]
 fn the_better_candidate_wins_where_noise_is_small() {
@@ -15,7 +15,7 @@ fn the_better_candidate_wins_where_noise_is_small() {
         .collect();
     let y: Vec<f64> = x.iter().map(|x| x.signum()).collect();
     let at = |l2_strength| Choices {
-        n_samples: n,
+        terms: Terms::of_rows(n, Neighbors::ReplaceOne),
         n_columns: 1,
         intercept: None,
         ..candidate(l2_strength)
@@ -45,7 +45,10 @@ fn the_better_candidate_wins_where_noise_is_small() {
             }
         }
         let other = [at(0.1), at(0.2)].map(|c| Choices {
-            n_samples: n + 1,
+            terms: Terms {
+                n_samples: n + 1,
+                ..c.terms
+            },
             ..c
         });
         let spec = tuned(&other, None, pure(1.0), REPEAT).unwrap();

@@ -6,7 +6,8 @@ use crate::linalg::check_matrix_dim;
 use crate::loss::Loss;
 use crate::privacy::{Budget, Calibration, Neighbors, Perturbation, Split};
 use crate::row_domain::RowDomain;
-use crate::unit::{Unit, Weighting};
+use crate::spec::Terms;
+use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Which moments are released for the intervals.
@@ -45,8 +46,8 @@ pub enum Variant {
 /// Choices of the caller; [`super::Spec::new`] validates them.
 #[derive(Debug, Clone)]
 pub struct Choices {
-    /// Public number of samples (the public `n₀` under add/remove).
-    pub n_samples: usize,
+    /// Terms that all releases of sums have.
+    pub terms: Terms,
     /// Columns of the data, without the intercept.
     pub n_columns: usize,
     /// The constant appended to each row.
@@ -79,22 +80,9 @@ pub struct Choices {
     pub projection: Projection,
     /// Tight constants or the paper's.
     pub calibration: Calibration,
-    /// Neighbouring relation.
-    pub neighbors: Neighbors,
-    /// Whose privacy is protected; `n_samples` is their number.
-    pub unit: Unit,
-    /// Public bound and total of the weights of records; `None`: each counts once.
-    pub weighting: Option<Weighting>,
 }
 
 impl Choices {
-    /// Divisor of the sums over the records.
-    #[must_use]
-    pub fn divisor(&self) -> f64 {
-        self.weighting
-            .map_or(self.n_samples as f64, Weighting::divisor)
-    }
-
     /// Number of parameters, the intercept included: a block for each linear predictor of the loss.
     #[must_use]
     pub fn n_params(&self) -> usize {
@@ -105,7 +93,7 @@ impl Choices {
     /// weighted ones are.
     #[must_use]
     pub fn is_likelihood(&self) -> bool {
-        self.loss.is_likelihood() && self.unit == Unit::Row && self.weighting.is_none()
+        self.loss.is_likelihood() && self.terms.is_of_rows()
     }
 }
 
@@ -164,9 +152,9 @@ pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     if c.moments != Moments::None {
         check_matrix_dim(params)?;
     }
-    if c.n_samples == 0 || params == 0 {
+    if c.terms.n_samples == 0 || params == 0 {
         return Err(Error::Empty {
-            rows: c.n_samples,
+            rows: c.terms.n_samples,
             params,
         });
     }
@@ -245,7 +233,8 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
             "objective perturbation under PureDP and ZCDP takes noise=\"spherical_laplace\", or \"shaped_laplace\" for rows in blocks, got noise=\"gaussian\": use ApproxDP",
         ),
         (Perturbation::Objective, Budget::Approx { .. }, _)
-            if c.calibration == Calibration::Paper && c.neighbors == Neighbors::ReplaceOne =>
+            if c.calibration == Calibration::Paper
+                && c.terms.neighbors == Neighbors::ReplaceOne =>
         {
             unsupported(
                 "calibration=\"paper\" of Gaussian objective perturbation (Kifer, Smith & Thakurta) is proved for one record added or removed, \
@@ -292,7 +281,7 @@ fn check_several(c: &Choices) -> Result<()> {
 
 /// Refuses persons and weights where the proof is one of single rows that count once (docs/persons.md, "What is refused").
 fn check_unit(c: &Choices) -> Result<()> {
-    let what = match (c.unit, c.weighting) {
+    let what = match (c.terms.unit, c.terms.weighting) {
         (Unit::Row, None) => return Ok(()),
         (Unit::Row, Some(_)) => "weights",
         _ => "persons",

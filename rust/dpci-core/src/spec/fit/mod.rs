@@ -96,15 +96,8 @@ impl Spec {
         check_combination(&choices)?;
         let params = choices.n_params();
         let row_norm = row_norm_bound(choices.rows.norm(), choices.intercept);
-        let bounds = DataBounds::new(
-            choices.n_samples as f64,
-            row_norm,
-            choices.neighbors,
-            params,
-        )?
-        .of(choices.unit)
-        .predicting(choices.loss.n_predictors())
-        .weighted(choices.weighting);
+        let bounds = choices.terms.bounds(row_norm, params)?;
+        let bounds = bounds.predicting(choices.loss.n_predictors());
         let domain = Domain::new(&choices, &bounds)?;
         let of = Bounded {
             choices: &choices,

@@ -8,7 +8,6 @@ use crate::loss::{moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
 use crate::spec::{Part, Query, Seal, Step};
-use crate::unit::Unit;
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
 /// measurement, kept within `[L²/2t, L²/t]` for losses of another scale. At `k = L²/t` neither matrix is noisier than
@@ -145,7 +144,7 @@ impl Spec {
     ) -> Result<Seal> {
         let dim = self.n_params();
         // The covariance of persons is one of their gradients, each a sum itself, and that of weighted rows has one factor more.
-        let is_plain = self.bounds.unit == Unit::Row && self.choices.weighting.is_none();
+        let is_plain = self.choices.terms.is_of_rows();
         let of_rows = match part {
             Part::GradientCov if !is_plain => person_rounding,
             _ => moment_rounding,

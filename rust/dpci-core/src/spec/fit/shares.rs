@@ -53,11 +53,11 @@ pub(super) fn marginal_share(c: &Choices) -> f64 {
 /// The share under pure DP with which the noise is [`NOISE`].
 fn wanted(c: &Choices, epsilon: f64) -> f64 {
     let dim = dim(c);
-    let change = match c.neighbors {
+    let change = match c.terms.neighbors {
         Neighbors::ReplaceOne => 2.0,
         Neighbors::AddRemove => 1.0,
     };
-    let radius = (2.0 * dim * (dim + 1.0)).sqrt() * change / (0.5 * epsilon * c.divisor());
+    let radius = (2.0 * dim * (dim + 1.0)).sqrt() * change / (0.5 * epsilon * c.terms.divisor());
     radius / NOISE
 }
 
@@ -74,6 +74,7 @@ fn dim(c: &Choices) -> f64 {
 mod tests {
     use super::*;
     use crate::privacy::Perturbation;
+    use crate::spec::Terms;
     use crate::spec::testing::{choices, pure, zcdp};
 
     #[track_caller]
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn the_shares_follow_from_public_numbers() {
         let with = |n_samples, n_columns, epsilon| Choices {
-            n_samples,
+            terms: Terms::of_rows(n_samples, Neighbors::ReplaceOne),
             n_columns,
             intercept: None,
             ..choices(Perturbation::Objective, pure(epsilon))
@@ -98,7 +99,10 @@ mod tests {
         // √(2·2·3)·2/(½·1000) over .06.
         assert_moments(&with(1_000, 2, 1.0), 12.0_f64.sqrt() * 0.004 / 0.06);
         let added = Choices {
-            neighbors: Neighbors::AddRemove,
+            terms: Terms {
+                neighbors: Neighbors::AddRemove,
+                ..with(1_000, 2, 0.5).terms
+            },
             ..with(1_000, 2, 0.5)
         };
         assert_moments(&added, 12.0_f64.sqrt() * 0.004 / 0.06);

@@ -235,13 +235,16 @@ mod tests {
     use crate::loss::{Hinge, HuberHinge, Logistic, Loss, Squared};
     use crate::privacy::Budget;
     use crate::row_domain::RowDomain;
-    use crate::spec::{Choices, Spec, testing};
+    use crate::spec::{Choices, Spec, Terms, testing};
 
     use super::{Perturbation, Solvable};
 
     fn choices(loss: Arc<dyn Loss>, n_samples: usize, row_norm: f64, l2_strength: f64) -> Choices {
         Choices {
-            n_samples,
+            terms: Terms {
+                n_samples,
+                ..testing::choices(Perturbation::Output, testing::zcdp(0.5)).terms
+            },
             intercept: None,
             rows: RowDomain::Ball(row_norm),
             loss,

@@ -66,12 +66,11 @@ mod tests {
     use super::*;
     use crate::privacy::Neighbors;
     use crate::row_domain::RowDomain;
-    use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
-    use crate::unit::Unit;
+    use crate::spec::{MomentMatrixChoices, MomentMatrixSpec, ResidualPlan, Terms};
 
     fn choices(mu: f64, n_plans: usize) -> MomentMatrixChoices {
         MomentMatrixChoices {
-            n_samples: 40,
+            terms: Terms::of_rows(40, Neighbors::ReplaceOne),
             n_columns: 3,
             further_targets: 0,
             rows: RowDomain::Ball(2.0),
@@ -81,9 +80,6 @@ mod tests {
             refined: Vec::new(),
             refined_share: 0.6,
             budget: MatrixBudget::Gaussian { mu },
-            neighbors: Neighbors::ReplaceOne,
-            unit: Unit::Row,
-            weighting: None,
         }
     }
 

@@ -21,12 +21,11 @@ pub use residual_moments::{ResidualNoise, ResidualPlan};
 use noise::{matrix_noise, step_of};
 
 use super::fit::{check_size, greatest_mass, sum_rounding};
-use super::{MatrixNoise, Part, Query, Seal, Step};
+use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::loss::{Loss, Squared, gradient_rounding, hessian_rounding};
 use crate::noise::{Law, symmetric};
-use crate::privacy::{Cost, DataBounds, Neighbors};
+use crate::privacy::Cost;
 use crate::row_domain::{RowDomain, row_norm_bound};
-use crate::unit::{Unit, Weighting};
 use crate::{Error, Result};
 
 /// More columns would make one eigendecomposition, which cannot be interrupted, take minutes.
@@ -51,8 +50,8 @@ const INTERCEPT_RATIO: f64 = 0.5;
 /// Choices of the caller; [`MomentMatrixSpec::new`] validates them.
 #[derive(Debug, Clone)]
 pub struct MomentMatrixChoices {
-    /// Public number of samples (the public `n₀` under add/remove).
-    pub n_samples: usize,
+    /// Terms that all releases of sums have.
+    pub terms: Terms,
     /// Columns of the rows, without the constant.
     pub n_columns: usize,
     /// The last of the columns that are targets besides y, each a block of its own.
@@ -71,12 +70,6 @@ pub struct MomentMatrixChoices {
     pub refined_share: f64,
     /// Budget.
     pub budget: MatrixBudget,
-    /// Neighbouring relation.
-    pub neighbors: Neighbors,
-    /// Whose privacy counts: `n_samples` is their number.
-    pub unit: Unit,
-    /// Public bound and total of the records' weights; `None`: each counts once.
-    pub weighting: Option<Weighting>,
 }
 
 /// Validated choices, calibrated. Holds no data.
@@ -110,9 +103,9 @@ impl MomentMatrixSpec {
     /// [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: MomentMatrixChoices) -> Result<Self> {
         let c = &choices;
-        if c.n_samples == 0 || c.n_columns == 0 {
+        if c.terms.n_samples == 0 || c.n_columns == 0 {
             return Err(Error::Empty {
-                rows: c.n_samples,
+                rows: c.terms.n_samples,
                 params: c.n_columns,
             });
         }
@@ -149,14 +142,8 @@ impl MomentMatrixSpec {
         // Products and roots above are rounded: weighted targets may exceed their share by a few units in the last place.
         let weighted_targets = n_targets.sqrt() * target_size * (1.0 + 8.0 * f64::EPSILON);
         let costs = Costs::of(c)?;
-        let bounds = DataBounds::new(
-            c.n_samples as f64,
-            row_norm_bound(feature_norm, Some(weighted_targets)),
-            c.neighbors,
-            c.n_columns + 2,
-        )?
-        .of(c.unit)
-        .weighted(c.weighting);
+        let norm = row_norm_bound(feature_norm, Some(weighted_targets));
+        let bounds = c.terms.bounds(norm, c.n_columns + 2)?;
         let normal = weights.iter().all(|w| w.is_normal()) && target_weight.is_normal();
         if !(bounds.row_norm.powi(2).is_normal() && normal) {
             let rule = "such that products of columns have a scale in double precision";
@@ -253,13 +240,6 @@ impl MomentMatrixSpec {
     #[must_use]
     pub fn row_norm(&self) -> f64 {
         self.row_norm
-    }
-
-    /// Divisor of sums over the records.
-    #[must_use]
-    pub fn divisor(&self) -> f64 {
-        let c = &self.choices;
-        c.weighting.map_or(c.n_samples as f64, Weighting::divisor)
     }
 
     /// The noise of the matrix.

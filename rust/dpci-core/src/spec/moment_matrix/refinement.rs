@@ -3,7 +3,7 @@
 use super::{MomentMatrixSpec, ResidualPlan};
 use crate::loss::gradient_rounding;
 use crate::noise::{Law, NoiseLaw};
-use crate::privacy::{Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::privacy::{Cost, gaussian_std_dev, laplace_rate};
 use crate::row_domain::row_norm_bound;
 use crate::spec::fit::sum_rounding;
 use crate::spec::{Part, Query, Seal, Step};
@@ -46,9 +46,7 @@ impl MomentMatrixSpec {
         );
         let norm = plan.norm(&c.rows, self.intercept());
         let norm = row_norm_bound(norm, Some(self.square_weight(plan)));
-        let bounds = DataBounds::new(c.n_samples as f64, norm, c.neighbors, dim)?
-            .of(c.unit)
-            .weighted(c.weighting);
+        let bounds = c.terms.bounds(norm, dim)?;
         let greatest = cap * (1.0 + 8.0 * f64::EPSILON);
         let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
         let law = if let Cost::Epsilon(epsilon) = cost {

@@ -3,7 +3,7 @@
 use super::{MomentMatrixSpec, ResidualPlan};
 use crate::loss::{LEVELS, gradient_rounding, level};
 use crate::noise::{AnyLaw, Law};
-use crate::privacy::{Cost, DataBounds};
+use crate::privacy::Cost;
 use crate::spec::fit::sum_rounding;
 use crate::spec::functional::{independent, noise_of};
 use crate::spec::{Part, Query, Seal, Step};
@@ -95,9 +95,7 @@ impl MomentMatrixSpec {
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub fn level_noise(&self) -> Result<LevelNoise> {
         let (c, cost) = (self.choices(), self.level_cost);
-        let bounds = DataBounds::new(c.n_samples as f64, 1.0, c.neighbors, LEVELS)?
-            .of(c.unit)
-            .weighted(c.weighting);
+        let bounds = c.terms.bounds(1.0, LEVELS)?;
         // A record's shares are rounded, each once or twice.
         let changed = bounds.objective_shift(1.0 + 8.0 * f64::EPSILON);
         let shift = match cost {

@@ -3,11 +3,9 @@
 use super::MomentMatrixSpec;
 use super::noise::{matrix_noise, step_of};
 use crate::loss::{moment_rounding, person_rounding};
-use crate::privacy::DataBounds;
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::spec::fit::sum_rounding;
 use crate::spec::{MatrixNoise, Part, Query, Seal, Step};
-use crate::unit::Unit;
 use crate::{Error, Result};
 
 /// Residuals count up to this many of their standard deviations in the residual moments: all of normal ones with twice the standard
@@ -131,14 +129,11 @@ impl MomentMatrixSpec {
     pub fn residual_noise(&self, plan: &ResidualPlan, cap: f64) -> Result<ResidualNoise> {
         let (c, cost) = (self.choices(), self.residual_cost);
         let dim = plan.regressors.len();
-        let n = c.n_samples as f64;
         let norm = plan.norm(&c.rows, self.intercept());
-        let bounds = DataBounds::new(n, norm, c.neighbors, dim)?
-            .of(c.unit)
-            .weighted(c.weighting);
+        let bounds = c.terms.bounds(norm, dim)?;
         let greatest = cap.powi(2) * (1.0 + 4.0 * f64::EPSILON);
         let noise = matrix_noise(&bounds, greatest, cost)?;
-        let is_plain = c.unit == Unit::Row && c.weighting.is_none();
+        let is_plain = c.terms.is_of_rows();
         let of_rows = if is_plain {
             moment_rounding
         } else {

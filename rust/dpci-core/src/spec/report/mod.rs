@@ -219,7 +219,7 @@ impl ReportSpec {
 fn check_supported(c: &Choices) -> Result<(f64, f64)> {
     let objections = [
         (
-            c.neighbors == Neighbors::AddRemove,
+            c.terms.neighbors == Neighbors::AddRemove,
             "neighbors=\"replace_one\"",
         ),
         (

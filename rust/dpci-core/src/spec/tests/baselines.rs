@@ -1,7 +1,7 @@
 //! The functional mechanism and histograms: sensitivities, scales, and their answers with almost no noise.
 
 use super::*;
-use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec};
+use crate::spec::{Axis, FunctionalChoices, FunctionalSpec, Grid, HistogramSpec, Terms};
 
 #[test]
 fn the_functional_mechanism_has_the_sensitivities_of_its_polynomial() {
@@ -24,7 +24,7 @@ fn the_functional_mechanism_has_the_sensitivities_of_its_polynomial() {
     assert_near(both.cost.mu(), 0.236_473_272_066_093_45, 1e-9);
     // Replaced: 3/√2, or 2 for one parameter.
     let replaced = FunctionalChoices {
-        neighbors: Neighbors::ReplaceOne,
+        terms: Terms::of_rows(4, Neighbors::ReplaceOne),
         ..functional(zcdp(0.5))
     };
     assert_just_above(step(replaced).sensitivity, 3.0 / 2.0_f64.sqrt());
@@ -87,7 +87,10 @@ fn the_functional_mechanism_refuses_bad_choices() {
     );
     assert!(
         FunctionalSpec::new(FunctionalChoices {
-            n_samples: 0,
+            terms: Terms {
+                n_samples: 0,
+                ..base.terms
+            },
             ..base
         })
         .is_err()

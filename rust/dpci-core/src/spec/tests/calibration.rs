@@ -4,7 +4,7 @@ use super::*;
 use crate::Error;
 use crate::noise::NoiseLaw;
 use crate::privacy::{Cost, Split};
-use crate::spec::{NoiseKind, step_cost};
+use crate::spec::{NoiseKind, Terms, step_cost};
 
 const OBJECTIVE: Perturbation = Perturbation::Objective;
 const OUTPUT: Perturbation = Perturbation::Output;
@@ -25,7 +25,10 @@ fn objective_perturbation_pays_for_the_jacobian() {
     assert_just_above(sensitivity, 2.5);
     assert_just_above(scale, 2.5 / (LEFT - LOG_DET));
     let (scale, sensitivity) = scale_and_sensitivity(Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base.clone()
     });
     assert_just_above(sensitivity, 1.25);
@@ -58,7 +61,10 @@ fn gaussian_objective_perturbation() {
     assert_just_above(sensitivity, 2.5);
     assert_near(scale, 10.962_814_888_062_98, 1e-9);
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base.clone()
     };
     let (scale, _) = scale_and_sensitivity(add_remove.clone());
@@ -71,7 +77,10 @@ fn gaussian_objective_perturbation() {
     let (scale, _) = scale_and_sensitivity(paper.clone());
     assert_near(scale, 13.710_954_399_184_801, 1e-11);
     let message = refusal(Choices {
-        neighbors: Neighbors::ReplaceOne,
+        terms: Terms {
+            neighbors: Neighbors::ReplaceOne,
+            ..paper.terms
+        },
         ..paper
     });
     assert!(message.contains("add_remove"), "{message}");
@@ -85,7 +94,10 @@ fn output_perturbation_hides_the_minimiser() {
     assert_just_above(scale, SENSITIVITY / LEFT);
     // LR/(nλ) = .125 under add/remove.
     let (scale, _) = scale_and_sensitivity(Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base.clone()
     });
     assert_just_above(scale, 0.125 / LEFT);
@@ -180,8 +192,8 @@ fn costs_have_the_unit_of_the_choices() {
         for budget in [pure(1.0), zcdp(0.5), approx(1.0, 1e-6)] {
             for calibration in [Calibration::Tight, Calibration::Paper] {
                 let spec = spec(Choices {
+                    terms: Terms::of_rows(1000, Neighbors::AddRemove),
                     calibration,
-                    neighbors: Neighbors::AddRemove,
                     ..choices(perturbation, budget)
                 });
                 let cost = spec.coefficients.cost;
@@ -336,8 +348,11 @@ fn too_little_regularisation_is_refused_with_the_least_that_works() {
     assert_near(epsilon, 0.5 * LEFT, 1e-13);
     // 2tR²/(nε), with room for a caller who computed it.
     let paper = |l2_strength| Choices {
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..at(l2_strength, approx(1.0, 1e-6)).terms
+        },
         calibration: Calibration::Paper,
-        neighbors: Neighbors::AddRemove,
         ..at(l2_strength, approx(1.0, 1e-6))
     };
     let least = 2.0 * 0.390_625 / (1000.0 * LEFT);

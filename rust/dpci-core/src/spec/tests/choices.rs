@@ -4,6 +4,7 @@ use super::*;
 use crate::loss::Hinge;
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::row_domain::RowDomain;
+use crate::spec::Terms;
 
 #[test]
 fn scalars_must_be_finite_and_positive() {
@@ -48,7 +49,10 @@ fn scalars_must_be_finite_and_positive() {
     }
     for empty in [
         Choices {
-            n_samples: 0,
+            terms: Terms {
+                n_samples: 0,
+                ..base.terms
+            },
             ..base.clone()
         },
         Choices {

@@ -4,6 +4,7 @@ use super::*;
 use crate::loss::{Hinge, Loss, Squared};
 use crate::privacy::Perturbation::{Objective, Output};
 use crate::row_domain::RowDomain;
+use crate::spec::Terms;
 
 #[test]
 fn a_ball_bounds_slopes_and_shifts() {
@@ -19,7 +20,10 @@ fn a_ball_bounds_slopes_and_shifts() {
     assert_near(on_ball.curvature_bound(), 2.0, 1e-14);
     assert!(on_ball.sensitivity() <= 2.0 * 14.0 * 1.25 / 10.0 * (1.0 + 1e-12));
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base.clone()
     };
     assert_just_above(spec(add_remove).sensitivity(), 14.0 * 1.25 / 10.0);
@@ -61,7 +65,10 @@ fn a_ball_bounds_slopes_and_shifts() {
     // Not under add/remove, where one gradient moves.
     let steepest = 1.25 / (1.0 + (-5.0_f64).exp());
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..logistic.terms
+        },
         ..logistic.clone()
     };
     assert_just_above(spec(add_remove).sensitivity(), steepest / 10.0);
@@ -268,7 +275,10 @@ fn strong_convexity_is_refused_where_it_does_not_hold() {
         ),
         (
             Choices {
-                neighbors: Neighbors::AddRemove,
+                terms: Terms {
+                    neighbors: Neighbors::AddRemove,
+                    ..base.terms
+                },
                 ..base.clone()
             },
             "neighbors=\"add_remove\"",

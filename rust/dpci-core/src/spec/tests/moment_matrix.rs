@@ -8,12 +8,11 @@ use crate::privacy::Neighbors;
 use crate::row_domain::Blocks;
 use crate::row_domain::RowDomain;
 use crate::spec::moment_matrix::cost_of;
-use crate::spec::{MatrixBudget, MomentMatrixChoices, MomentMatrixSpec, ResidualPlan};
-use crate::unit::Unit;
+use crate::spec::{MatrixBudget, MomentMatrixChoices, MomentMatrixSpec, ResidualPlan, Terms};
 
 fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
     MomentMatrixChoices {
-        n_samples: 40,
+        terms: Terms::of_rows(40, neighbors),
         n_columns: 3,
         further_targets: 0,
         rows: RowDomain::Ball(2.0),
@@ -23,9 +22,6 @@ fn choices(budget: Budget, neighbors: Neighbors) -> MomentMatrixChoices {
         refined: Vec::new(),
         refined_share: 0.6,
         budget: MatrixBudget::Of(budget),
-        neighbors,
-        unit: Unit::Row,
-        weighting: None,
     }
 }
 
@@ -153,7 +149,10 @@ fn bad_choices_are_refused() {
             ..good.clone()
         },
         MomentMatrixChoices {
-            n_samples: 0,
+            terms: Terms {
+                n_samples: 0,
+                ..good.terms
+            },
             ..good.clone()
         },
         MomentMatrixChoices {

@@ -5,7 +5,7 @@ use crate::loss::{HuberHinge, Squared, moment_rounding};
 use crate::noise::{Law, MatrixLaw};
 use crate::privacy::Perturbation::Output;
 use crate::privacy::Split;
-use crate::spec::{MatrixNoise, MomentNoise};
+use crate::spec::{MatrixNoise, MomentNoise, Terms};
 
 /// R²/n of the base choices.
 const TERM: f64 = 1.5625 / 1000.0;
@@ -52,7 +52,10 @@ fn joint_noise_under_pure_dp() {
     for (neighbors, changed) in [(Neighbors::ReplaceOne, 2.0), (Neighbors::AddRemove, 1.0)] {
         let noise = noise(
             Choices {
-                neighbors,
+                terms: Terms {
+                    neighbors,
+                    ..base.terms
+                },
                 ..base.clone()
             },
             0.0,
@@ -97,7 +100,10 @@ fn joint_noise_of_gaussians() {
         let mu = (2.0 * 0.1 * 0.5 * LEFT).sqrt();
         let noise = noise(
             Choices {
-                neighbors,
+                terms: Terms {
+                    neighbors,
+                    ..joint(zcdp(0.5)).terms
+                },
                 ..joint(zcdp(0.5))
             },
             0.0,
@@ -230,7 +236,10 @@ fn seals_hide_the_rounding_of_sums_and_of_noise() {
     for neighbors in [Neighbors::ReplaceOne, Neighbors::AddRemove] {
         for budget in [pure(1.0), pure(1e9), zcdp(0.5), zcdp(1e9)] {
             let spec = spec(Choices {
-                neighbors,
+                terms: Terms {
+                    neighbors,
+                    ..joint(budget).terms
+                },
                 ..joint(budget)
             });
             let found = spec.moment_noise(0.0).unwrap().unwrap();
@@ -291,7 +300,10 @@ fn joint_moments_spend_the_shares_of_both() {
 fn a_hessian_below_half_a_unit_of_the_ridge_is_invisible() {
     for (neighbors, records) in [(Neighbors::ReplaceOne, 1.0), (Neighbors::AddRemove, 16.0)] {
         let spec = spec(Choices {
-            neighbors,
+            terms: Terms {
+                neighbors,
+                ..joint(pure(1.0)).terms
+            },
             ..joint(pure(1.0))
         });
         let least = 0.5 * f64::EPSILON * 0.01 / (1.5625 * records);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::privacy::Perturbation::{Objective, Output};
+use crate::spec::Terms;
 
 #[test]
 fn a_plan_names_the_least_regularisation() {
@@ -25,8 +26,8 @@ fn a_plan_names_the_least_regularisation() {
     }
     assert_just_above(
         least(Choices {
+            terms: Terms::of_rows(1000, Neighbors::AddRemove),
             calibration: Calibration::Paper,
-            neighbors: Neighbors::AddRemove,
             ..choices(Objective, approx(1.0, 1e-6))
         }),
         2.0 * 0.390_625 / (1000.0 * LEFT),
@@ -58,8 +59,7 @@ fn the_slope_of_the_scale_is_its_difference() {
                 for budget in budgets {
                     let at = |factor: f64| {
                         spec(Choices {
-                            n_samples,
-                            neighbors: Neighbors::AddRemove,
+                            terms: Terms::of_rows(n_samples, Neighbors::AddRemove),
                             calibration,
                             moments,
                             reserve,

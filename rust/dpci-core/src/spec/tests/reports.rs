@@ -3,13 +3,13 @@
 use super::*;
 use crate::privacy::Cost;
 use crate::privacy::Perturbation::{Objective, Output};
-use crate::spec::{Claim, HessianBound, ReportSpec};
+use crate::spec::{Claim, HessianBound, ReportSpec, Terms};
 
 const SHARES: [f64; 3] = [0.6, 0.2, 0.2];
 
 fn report() -> Choices {
     Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms::of_rows(1000, Neighbors::AddRemove),
         ..choices(Objective, approx(1.0, 1e-6))
     }
 }
@@ -90,7 +90,7 @@ fn reports_without_data_release_the_coefficients_alone() {
 fn reports_are_for_one_mechanism() {
     for broken in [
         Choices {
-            neighbors: Neighbors::ReplaceOne,
+            terms: Terms::of_rows(1000, Neighbors::ReplaceOne),
             ..report()
         },
         Choices {

@@ -4,6 +4,7 @@ use super::*;
 use crate::loss::gradient_rounding;
 use crate::privacy::Cost;
 use crate::privacy::Perturbation::{Objective, Output};
+use crate::spec::Terms;
 use crate::spec::fit::{noise_rounding, share_seal, unit_mean_rounding};
 use crate::spec::seal::{Part, Seal, lattice_below};
 use crate::unit::Unit;
@@ -176,7 +177,10 @@ fn a_loss_in_f64_needs_room_for_its_slopes() {
     let between = |found: f64, most: f64| found >= 0.5 * most && found <= most * (1.0 + 1e-9);
     assert!(between(distance, least(1000)), "{distance:e}");
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..custom.terms
+        },
         ..custom
     };
     let distance = spec(add_remove).seal().distance();
@@ -224,7 +228,10 @@ fn the_greatest_minimiser_is_the_steepest_slope_over_the_convexity() {
     };
     assert_near(rounding(short.clone()), 1.0, 1e-3);
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..short.terms
+        },
         ..short
     };
     assert_near(rounding(add_remove), 4.0, 1e-3);

@@ -6,7 +6,7 @@ use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation::Objective;
 use crate::privacy::RunCount;
 use crate::row_domain::RowDomain;
-use crate::spec::{NoiseKind, TuningMethod, check_common, check_predictor};
+use crate::spec::{NoiseKind, Terms, TuningMethod, check_common, check_predictor};
 
 /// `ln(1+e^z) - ln(1+e^-z)` is the range of the logistic loss over predictors up to z = 1.25·W.
 fn range(radius: f64) -> f64 {
@@ -29,7 +29,7 @@ fn the_greatest_radius_bounds_the_scores_wherever_it_stands() {
 #[test]
 fn parts_share_the_records_and_each_has_the_budget() {
     let small = |l2_strength| Choices {
-        n_samples: 14,
+        terms: Terms::of_rows(14, Neighbors::ReplaceOne),
         ..candidate(l2_strength)
     };
     let candidates = [small(0.1), small(0.2), small(0.3)];
@@ -58,7 +58,7 @@ fn parts_share_the_records_and_each_has_the_budget() {
     // A record for each part is enough, and fewer are not.
     let four = |n_samples| {
         [0.1, 0.2, 0.3].map(|l| Choices {
-            n_samples,
+            terms: Terms::of_rows(n_samples, Neighbors::ReplaceOne),
             ..candidate(l)
         })
     };
@@ -222,7 +222,10 @@ fn candidates_must_agree_in_their_rows() {
         (
             "n_samples",
             Choices {
-                n_samples: 999,
+                terms: Terms {
+                    n_samples: 999,
+                    ..base.terms
+                },
                 ..base.clone()
             },
         ),
@@ -260,7 +263,10 @@ fn candidates_must_agree_in_their_rows() {
     };
     assert!(said(squared).unwrap_err().contains("targets"));
     let add_remove = Choices {
-        neighbors: Neighbors::AddRemove,
+        terms: Terms {
+            neighbors: Neighbors::AddRemove,
+            ..base.terms
+        },
         ..base.clone()
     };
     assert!(

@@ -11,7 +11,7 @@ pub(crate) use score::Score;
 pub(crate) use score::{GREATEST_STEPS, check_predictor, choice_lattice, whole};
 
 use super::fit::share_seal;
-use super::{Choices, Moments, NoiseKind, Part, Seal, Spec};
+use super::{Choices, Moments, NoiseKind, Part, Seal, Spec, Terms};
 use crate::loss::Loss;
 use crate::noise::{Family, NoiseLaw};
 use crate::privacy::{
@@ -104,8 +104,8 @@ impl TuningSpec {
             .fold(0.0, |a: f64, b| if *b > a { *b } else { a });
         let n_params = first.n_params();
         let score = Score::new(loss, row_norm, greatest, n_params)?
-            .of_records(first.unit, first.weighting.is_some());
-        let n = first.n_samples;
+            .of_records(first.terms.unit, first.terms.weighting.is_some());
+        let n = first.terms.n_samples;
         let allotted = match method {
             TuningMethod::Chunks => allot_to_chunks(candidates.len(), n, budget, &score)?,
             TuningMethod::Repeat {
@@ -122,13 +122,16 @@ impl TuningSpec {
                 Procedure::Repeat { .. } => n,
             };
             // A part of the records has that part of the total of all.
-            let weighting = choices.weighting.map(|w| {
+            let weighting = choices.terms.weighting.map(|w| {
                 let total = w.total * (size as f64 / n as f64);
                 Weighting::new(w.bound, total)
             });
             Spec::new(Choices {
-                n_samples: size,
-                weighting: weighting.transpose()?,
+                terms: Terms {
+                    n_samples: size,
+                    weighting: weighting.transpose()?,
+                    ..choices.terms
+                },
                 budget: allotted.model,
                 split: None,
                 moments: Moments::None,
@@ -244,7 +247,7 @@ fn allot_to_runs(
     budget: Budget,
     score: &Score,
 ) -> Result<Allotment> {
-    let n = candidates[0].n_samples;
+    let n = candidates[0].terms.n_samples;
     let epsilon = count.run_epsilon(pure_epsilon(&budget)?)?;
     let (model_epsilon, score_epsilon) = (epsilon - SCORE_SHARE * epsilon, SCORE_SHARE * epsilon);
     let sensitivity = score.sensitivity(n)?;
@@ -331,17 +334,17 @@ pub(crate) fn check_common<'a>(
 ) -> Result<()> {
     let facts = |c: &Choices| {
         [
-            ("n_samples", c.n_samples.to_string()),
+            ("n_samples", c.terms.n_samples.to_string()),
             ("n_columns", c.n_columns.to_string()),
             (
                 "intercept",
                 c.intercept.map_or("none".into(), |s| s.to_string()),
             ),
             ("row_norm", c.rows.to_string()),
-            ("unit of privacy", c.unit.to_string()),
+            ("unit of privacy", c.terms.unit.to_string()),
             (
                 "weights",
-                c.weighting.map_or("none".into(), |w| w.to_string()),
+                c.terms.weighting.map_or("none".into(), |w| w.to_string()),
             ),
         ]
     };
@@ -363,7 +366,7 @@ pub(crate) fn check_common<'a>(
                 c.loss.name()
             )));
         }
-        if c.neighbors != Neighbors::ReplaceOne {
+        if c.terms.neighbors != Neighbors::ReplaceOne {
             return Err(Error::Unsupported(
                 "private tuning requires neighbors=\"replace_one\", because the size of a part, or the divisor of a validation loss, would \
                  reveal the number of records, got neighbors=\"add_remove\""

@@ -107,7 +107,7 @@ impl Utility {
         Ok(Self {
             design: design.owned(),
             loss: Arc::clone(&spec.choices().loss),
-            n_samples: spec.choices().divisor(),
+            n_samples: spec.choices().terms.divisor(),
             total,
             perturbation: spec.choices().perturbation,
             tolerance: spec.study_tolerance(),

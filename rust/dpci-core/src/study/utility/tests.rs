@@ -11,7 +11,7 @@ use crate::loss::{Batch, HuberHinge, Logistic};
 use crate::objective::HessianRows;
 use crate::privacy::{Budget, Calibration, Neighbors};
 use crate::row_domain::RowDomain;
-use crate::spec::{Choices, Moments, Projection, Variant};
+use crate::spec::{Choices, Moments, Projection, Terms, Variant};
 
 const N: usize = 700;
 const WIDTH: usize = 5;
@@ -39,7 +39,7 @@ fn records() -> (Vec<f64>, Vec<f64>) {
 
 fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
     Spec::new(Choices {
-        n_samples: N,
+        terms: Terms::of_rows(N, Neighbors::ReplaceOne),
         n_columns: WIDTH,
         intercept: Some(INTERCEPT),
         rows: RowDomain::Ball(1.0),
@@ -56,8 +56,6 @@ fn spec(loss: Arc<dyn Loss>, perturbation: Perturbation, epsilon: f64) -> Spec {
         reserve: 0.0,
         projection: Projection::Floor,
         calibration: Calibration::Tight,
-        neighbors: Neighbors::ReplaceOne,
-        ..crate::spec::testing::choices(Perturbation::Output, Budget::Zcdp { rho: 1.0 })
     })
     .unwrap()
 }

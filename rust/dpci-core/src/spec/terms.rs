@@ -1,0 +1,59 @@
+//! Public terms of a release: how many records there are, and what neighbouring data sets differ in.
+
+use crate::Result;
+use crate::privacy::{DataBounds, Neighbors};
+use crate::unit::{Unit, Weighting};
+
+/// How many records there are, and what neighbouring data sets differ in.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Public number of records (the public `n₀` under add/remove).
+    pub n_samples: usize,
+    /// Neighbouring relation.
+    pub neighbors: Neighbors,
+    /// Whose privacy is protected; `n_samples` is their number.
+    pub unit: Unit,
+    /// Public bound and total of the weights of records; `None`: each counts once.
+    pub weighting: Option<Weighting>,
+}
+
+impl Terms {
+    /// Rows that count once each.
+    #[must_use]
+    pub fn of_rows(n_samples: usize, neighbors: Neighbors) -> Self {
+        Self {
+            n_samples,
+            neighbors,
+            unit: Unit::Row,
+            weighting: None,
+        }
+    }
+
+    /// Whether every record is a row that counts once.
+    #[must_use]
+    pub fn is_of_rows(&self) -> bool {
+        self.unit == Unit::Row && self.weighting.is_none()
+    }
+
+    /// Divisor of the sums over the records.
+    #[must_use]
+    pub fn divisor(&self) -> f64 {
+        self.weighting
+            .map_or(self.n_samples as f64, Weighting::divisor)
+    }
+
+    /// Bound on the weight of a record; `None`: each counts once.
+    #[must_use]
+    pub fn weight_bound(&self) -> Option<f64> {
+        self.weighting.map(|weighting| weighting.bound)
+    }
+
+    /// Bounds on the means over the records, whose rows have this norm at most.
+    ///
+    /// # Errors
+    /// As [`DataBounds::new`].
+    pub(in crate::spec) fn bounds(&self, row_norm: f64, n_params: usize) -> Result<DataBounds> {
+        let bounds = DataBounds::new(self.n_samples as f64, row_norm, self.neighbors, n_params)?;
+        Ok(bounds.of(self.unit).weighted(self.weighting))
+    }
+}
