@@ -202,6 +202,7 @@ def rare() -> Iterator[Case]:
     ):
         yield Case("number in 2% of the rows, two columns", slope, size, budget, strength, times=2)
     yield from products(rng)
+    yield from unbalanced(rng)
     uniforms = generated(rng.uniform(-1, 1, (n, 4)), [1.0, -0.75, 0.5, 0.0], 0.3)
     for size, budget, strength in ((7_000, dpci.PureDP(3.0), 0.0005), (7_000, dpci.PureDP(3.0), 4.0)):
         yield Case("four uniform columns", uniforms, size, budget, strength, times=3)
@@ -223,6 +224,13 @@ def products(rng: np.random.Generator) -> Iterator[Case]:
         product = generated(np.column_stack([first, second, first * second]), slopes, intercept)
         for strength in (0.001, 0.0005):
             yield Case("two 0/1 columns, their product", product, size, enough, strength, times=10)
+
+
+def unbalanced(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield few records with few positives, whose curvature falls exponentially with the intercept."""
+    population = generated(rng.uniform(-0.9, 0.9, (N_GENERATED, 1)), [3.0], -3.0)
+    for size, rho, strength, times in ((500, 10.0, 0.0025, 10), (300, 100.0, 0.003, 10), (1_000, 5.0, 0.003, 10)):
+        yield Case("uniform column, 8% positives", population, size, dpci.ZCDP(rho), strength, times=times)
 
 
 def numbers() -> Iterator[Case]:

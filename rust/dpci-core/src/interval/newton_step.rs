@@ -248,20 +248,24 @@ impl NewtonStep {
         if self.predictors.is_empty() {
             return Ok(covariance);
         }
-        // The change is positive and skewed, so that its margin is on the logarithmic scale, in its standard errors.
-        let by_change = (MOST_CHANGE / self.change).ln() * self.change;
+        // By how much the logarithm of a Hessian moves with the parameters: as much as a typical predictor at most.
+        let moved = |error: &[f64]| {
+            let square = vector::dot(error, &times(&self.predictors, error));
+            square.max(0.0).sqrt()
+        };
+        // The change is positive and skewed, so that its margin is on the logarithmic scale. Both the parameters and the Hessian move it.
         self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
-            (by_change / vector::dot(error, &self.change_gradient), 1.0)
+            let spread = vector::dot(error, &self.change_gradient) / self.change;
+            (
+                (MOST_CHANGE / self.change).ln() / (spread + moved(error)),
+                1.0,
+            )
         });
-        // Short parameters have a great Hessian: its logarithm moves by as much as a typical predictor at most. Noise moves it, too, and
-        // what is due to noise says nothing of the parameters.
+        // Short parameters have a great Hessian. Noise moves it, too, and what is due to noise says nothing of the parameters.
         let along_params = times(&self.predictors, &self.params);
         self.add_chance(&mut covariance, released, &along_params, |error| {
-            let moved = vector::dot(error, &times(&self.predictors, error))
-                .max(0.0)
-                .sqrt();
-            let spread = moved.hypot(self.least_noise);
-            (self.least.ln() / spread, moved / spread)
+            let spread = moved(error).hypot(self.least_noise);
+            (self.least.ln() / spread, moved(error) / spread)
         });
         Ok(covariance)
     }
@@ -529,8 +533,8 @@ mod tests {
         };
         let limit = 0.8;
         for (change, std_dev) in [(0.79, 0.3), (0.6, 0.5), (0.3, 1.0)] {
-            // Standard error of the change over the change: that of θ over θ.
-            let margin = f64::ln(limit / change) * 3.0 / std_dev;
+            // Standard error of the change over the change: that of θ over θ, and that of the predictor √2·θ.
+            let margin = f64::ln(limit / change) / (std_dev / 3.0 + 2.0_f64.sqrt() * std_dev);
             assert_near(
                 &[chance(change, std_dev)],
                 &[(2.0 - margin / 2.0) * std_dev],
@@ -552,8 +556,8 @@ mod tests {
             assert_near(&[found / step.sampling_map()[0]], &[size * std_dev]);
         }
         // Far from the limit, and where nothing bends: nothing.
-        let step = NewtonStep::new(&of(0.1)).unwrap();
-        assert!(chance(0.1, 0.3).abs() < 1e-300);
+        let step = NewtonStep::new(&of(0.05)).unwrap();
+        assert!(chance(0.05, 0.3).abs() < 1e-300);
         assert!(step.chance(&[1.0, 2.0]).is_err());
         let straight = NewtonStep::new(&fit(&hessian, &params)).unwrap();
         assert_near(&straight.chance(&[1.0]).unwrap(), &[0.0]);
