@@ -52,7 +52,7 @@ def places(node, wanted, prefix=()):
     for key, value in pairs:
         here = (*prefix, key)
         if isinstance(value, dict | list):
-            if key not in {"loss", "table", "params", "hessian", "gradient_cov", "matrix", "privacy"}:
+            if key not in {"loss", "table", "params", "hessian", "gradient_cov", "matrix"}:
                 yield from places(value, wanted, here)
         elif key in wanted and value is not None:
             yield here
@@ -133,11 +133,8 @@ def test_the_noise_of_reports_and_of_selected_models_is_calibrated_again():
 
 
 def as_said(values):
-    """A tuning whose summary of the model says what the model does."""
-    step, model = values["model"]["steps"][0], values["privacy"]["model"]
-    model |= {"noise_scale": step["scale"], "noise_sensitivity": step["sensitivity"]}
-    model["constants"]["l2_strength"] = values["model"]["l2_strength"]
-    values["model"]["noise_scale"] = step["scale"]
+    """A tuning whose model says that its noise is that of its step."""
+    values["model"]["noise_scale"] = values["model"]["steps"][0]["scale"]
     return values
 
 

@@ -1,5 +1,6 @@
 """Models of strata: the fits of the library on each, what the ledger pays, what is refused, and the collection."""
 
+import json
 import pickle
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
+from support.saved import rewritten
 
 STATES = ("A", "B", "C")
 SCHEMA = Schema(
@@ -228,11 +230,9 @@ def test_strata_are_saved_and_read(tmp_path):
     page = tmp_path / "page.html"
     assert page.write_text(found.to_html(page)) > 0
     text = found.to_json()
-    cheap = dpci.StrataFit(
-        by="state", budget=dpci.PureDP(0.1), neighbors="add_remove", charged=dpci.PureDP(0.1), fits=found
-    )
+    cheap = json.loads(text) | {name: {"notion": "pure", "epsilon": 0.1} for name in ("budget", "charged")}
     with pytest.raises(InvalidInput, match="at the budget of all"):
-        dpci.StrataFit.from_json(cheap.to_json())
+        dpci.StrataFit.from_json(rewritten(cheap))
     for broken in (text.replace('"add_remove"', '"replace_one"', 1), text[:-5], "[]", text.replace('"A"', '"B"', 1)):
         with pytest.raises(InvalidInput):
             dpci.StrataFit.from_json(broken)

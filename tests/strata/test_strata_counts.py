@@ -10,6 +10,7 @@ import dpci
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.schema import NumericColumn, NumericTarget, Schema
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
+from support.saved import rewritten
 
 # How much noise there is varies.
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning", "ignore::dpci.CurvatureWarning")
@@ -59,10 +60,14 @@ def test_counts_and_fits_together_are_what_the_ledger_pays(budget, neighbors):
     for forged in ("count", "fit"):
         values = json.loads(found.to_json())
         numbers = values["counted"] if forged == "count" else values["budget"]
-        name = next(iter(numbers))
+        name = next(name for name in numbers if name != "notion")
         numbers[name] *= 0.9
-        with pytest.raises(InvalidInput):
-            dpci.StrataFit.from_json(json.dumps(values))
+        with pytest.raises(InvalidInput, match="strata must be models of one kind"):
+            dpci.StrataFit.from_json(rewritten(values))
+    if (values := json.loads(found.to_json()))["counted"]["notion"] == "pure":
+        values["counted"] = {**values["counted"], "notion": "approx", "delta": 1e-9}
+        with pytest.raises(InvalidInput, match="must have a budget of the notion 'pure'"):
+            dpci.StrataFit.from_json(rewritten(values))
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

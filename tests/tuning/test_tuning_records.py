@@ -80,7 +80,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
         assert ("ChaCha20" in rests_on) == (seed is None)
         assert 'the page "Noise"' in rests_on
         assert "without looking at the data" in rests_on
-        assert json.loads(result.to_json())["privacy"] == record
+        assert tuning.TuneResult.from_json(result.to_json()).privacy == record
 
 
 def saved_tunings():
@@ -124,17 +124,19 @@ def test_saved_and_pickled(number):
         (lambda v: v.update(schema="other"), "schema='dpci.TuneResult'"),
         (lambda v: v.update(schema_version=9), "schema_version=1, got schema_version=9"),
         (lambda v: v.pop("params"), "every field of its schema"),
-        (lambda v: v.update(coefficients=[0.0] * 4), "the same in all its fields"),
-        (lambda v: v["privacy"].update(private=True), "the same in all its fields"),
-        (lambda v: v["privacy"]["selection"].update(index=3), "index must be below n_candidates=3"),
-        (lambda v: v["privacy"]["selection"]["budget"].update(epsilon=3.0), "no more than"),
+        (lambda v: v.update(coefficients=[0.0] * 4), "every field of its schema and no other"),
+        (lambda v: v.update(model=v["fit"]), "either the fit or the model of a saved tuning must be given"),
+        (lambda v: v["selection"].update(composition="parallel parts"), "the same in all its fields"),
+        (lambda v: v["selection"].update(private=True), "the same in all its fields"),
+        (lambda v: v["selection"].update(index=3), "index must be below n_candidates=3"),
+        (lambda v: v["selection"]["budget"].update(epsilon=3.0), "no more than"),
         (
-            lambda v: v["privacy"]["selection"].update(score_sensitivity=-1.0),
+            lambda v: v["selection"].update(score_sensitivity=-1.0),
             "score_sensitivity must be finite and > 0",
         ),
-        (lambda v: v["privacy"]["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
-        (lambda v: v["privacy"]["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
-        (lambda v: v["privacy"]["budget"].update(epsilon=math.nan), "epsilon must be finite"),
+        (lambda v: v["selection"].update(radii=[4.0]), "must fit n_candidates=3"),
+        (lambda v: v["selection"]["validation_loss"].update(slope_bound=0.5), "built-in loss"),
+        (lambda v: v["budget"].update(epsilon=math.nan), "epsilon must be finite"),
         (lambda v: v["fit"].update(rows={"norm": -1.0}), "norm must be finite"),
     ],
 )
@@ -155,19 +157,20 @@ def test_records_are_json_and_say_that_a_seed_is_not_private(share):
     keywords = {"validation_loss": dpci.losses.Hinge(), "moments": "none", "mechanism": "output"}
     result = tune(candidates=candidates, selection_share=share, **keywords)
     saved = json.loads(result.to_json())
-    assert saved["coefficients"] == result.result.params.tolist()
-    assert saved["privacy"]["conditions"][0].startswith("none: the noise is seeded") or share < 1.0
-    assert not saved["privacy"]["private"]
+    model = saved["fit"] or saved["model"]
+    assert model["params"] == result.result.params.tolist()
+    assert result.privacy["conditions"][0].startswith("none: the noise is seeded") or share < 1.0
+    assert not model["private"]
     assert not result.private
     assert "NOT PRIVATE" in result.summary()
     assert "NOT PRIVATE" in repr(result)
-    assert any("duration" in condition for condition in saved["privacy"]["conditions"])
+    assert any("duration" in condition for condition in result.privacy["conditions"])
 
 
 def test_a_file_lists_the_candidates():
     result = tune(candidates=[{"l2_strength": 0.05}, {"l2_strength": 0.2}], classes=(False, True), seed=None)
     values = json.loads(result.to_json())
-    listed = values["privacy"]["selection"]["candidates"]
+    listed = values["selection"]["candidates"]
     assert listed == [{"l2_strength": 0.05}, {"l2_strength": 0.2}]
     assert listed[result.index] == values["params"]
     place = ("the first of 2 candidates", "the second of 2 candidates")[result.index]
@@ -184,6 +187,6 @@ def test_a_file_lists_the_candidates():
         ([{"l2_strength": 0.05}], "candidates must be as many as n_candidates=2, got 1"),
         ({}, "candidates must be a list of objects"),
     ):
-        values["privacy"]["selection"]["candidates"] = changed
+        values["selection"]["candidates"] = changed
         with pytest.raises(InvalidInput, match=message):
             tuning.TuneResult.from_json(rewritten(values))

@@ -1,6 +1,5 @@
 """Facts of a released model and of a plan that commands print for programs to read: those of their summaries."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from dpci.regression.result import LinearFit
 from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.strata.result import StrataFit
+from dpci.tuning.candidates import plain_params
 from dpci.tuning.result import SelectedFit, TuneResult
 
 Delivered: TypeAlias = PrivateFit | MultinomialFit | LinearFit | StrataFit | TuneResult
@@ -29,7 +29,7 @@ def result_document(result: Delivered | SelectedFit, view: View) -> dict[str, An
     """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
     if isinstance(result, TuneResult):
         # What the whole tuning spent stands in the place of what its fit did.
-        chosen = json.loads(result.to_json())["params"]
+        chosen = plain_params(result.params)
         return {
             **result_document(result.result, view),
             "chosen": chosen,

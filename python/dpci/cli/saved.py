@@ -14,18 +14,18 @@ from dpci.per_instance.record import ReportRecord
 from dpci.regression.matrix import MomentMatrix, whole_regression
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord
-from dpci.strata.result import SCHEMA as STRATA
+from dpci.strata.record import StrataRecord
 from dpci.strata.result import StrataFit
-from dpci.tuning.result import SCHEMA as TUNING
+from dpci.tuning.record import TuneRecord
 from dpci.tuning.result import TuneResult
 
 Saved: TypeAlias = PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | ReportRecord
 
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
-    TUNING: TuneResult.from_json,
+    TuneRecord.KIND: TuneResult.from_json,
     RegressionRecord.KIND: LinearFit.from_json,
     MomentRecord.KIND: MomentMatrix.from_json,
-    STRATA: StrataFit.from_json,
+    StrataRecord.KIND: StrataFit.from_json,
     MultinomialRecord.KIND: MultinomialFit.from_json,
     ReportRecord.KIND: ReportRecord.from_json,
 }

@@ -19,7 +19,6 @@ from dpci.rows import Ball, Blocks
 CHOSEN_OF_MATRIX = ("budget", "bounds", "categories", "columns")
 CHOSEN = (*CHOSEN_OF_MATRIX, "classes", "formula", "loss", "mechanism", "λ", "radius", "split")
 """Choices that must not depend on the data, as pages and reports list it; a source is asked for each."""
-# Saved tunings hold this sentence, and their hashes with it.
 CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
 # Steps add up to the budget except for rounding.

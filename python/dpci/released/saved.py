@@ -38,13 +38,13 @@ def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
     return record
 
 
-def read_fit(values: object, rules: Mapping[str, Rule] | None = None) -> FitRecord:
+def read_fit(values: object, rules: Mapping[str, Rule] | None = None, *, selected: bool = False) -> FitRecord:
     """Rebuild a record from :meth:`FitRecord.to_dict`, as :func:`read_record` does.
 
     ``rules``: those of fields that differ from the rules of a fit.
     """
     record = FitRecord.from_dict(values, rules=rules)
-    check_consistent(record, selected=False)
+    check_consistent(record, selected=selected)
     return record
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, budget_from_parameters, core_budget, split_budget
+from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, split_budget
 from dpci.released.whole import Whole
 
 _SEED_BITS = 2**64 - 1
@@ -59,11 +59,6 @@ def is_rest(budget: Budget, whole: Budget, counts: Budget) -> bool:
         return False
     spent = {name: Fraction(value) + Fraction(taken.get(name, 0.0)) for name, value in budget.parameters().items()}
     return all(0 <= value - spent[name] <= 1e-14 * value for name, value in whole.parameters().items())
-
-
-def counts_budget(whole: Budget, parameters: object) -> Budget:
-    """Return the budget of counts that a file holds."""
-    return budget_from_parameters("pure" if isinstance(whole, ApproxDP) else whole.notion, parameters)
 
 
 def _grid(n_strata: int, budget: Budget) -> _core.HistogramSpec:

@@ -26,6 +26,7 @@ from dpci.model.fit_many import announce, release_groups
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, columns_beside, described, encode_table
+from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of
@@ -33,6 +34,7 @@ from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
+from dpci.strata.record import StrataRecord
 from dpci.strata.result import StrataFit
 from dpci.unit import Beside, PersonsLike, Weights, given_unit
 
@@ -226,14 +228,15 @@ def fit_strata(
 
     whole = whole_of(len(groups), neighbors, payment.charged, noise)
     fits, entry = release_groups(groups, settings, payment, whole, count=count if counted else None)
-    found = StrataFit(
+    record = StrataRecord(
         by=by,
-        budget=check_budget(budget),
-        counted=noise,
         neighbors=neighbors,
+        budget=check_budget(budget),
         charged=payment.charged,
-        fits=fits,
+        counted=None if noise is None else noise.budget,
+        strata={name: record_of(fit) for name, fit in fits.items()},
     )
+    found = StrataFit(record)
     payment.keep(entry, lambda: found.digest)
     announce(fits)
     return found

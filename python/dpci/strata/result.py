@@ -1,6 +1,5 @@
 """The models of all strata of a table: shown side by side as text, plot and page, compared, saved and read."""
 
-import json
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpci.approval.approvable import Approvable
-from dpci.base.codec import check_text, read_saved, saved_text
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
@@ -16,21 +14,21 @@ from dpci.base.tables import (
     number_format,
 )
 from dpci.base.validation import check_choice, check_fraction
-from dpci.budgets import Budget, Neighbors, budget_from_parameters
-from dpci.errors import InvalidInput
+from dpci.budgets import Budget, Neighbors
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
-from dpci.released.whole import cost_of_strata, counted_strata
+from dpci.released.whole import counted_strata
 from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of, symbols
 from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded, short_form
 from dpci.shown.text import as_text
-from dpci.strata.counts import CountNoise, count_noise, counts_budget, is_rest, whole_of
+from dpci.strata.counts import CountNoise
+from dpci.strata.record import StrataRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,47 +37,43 @@ if TYPE_CHECKING:
 
 __all__ = ["StrataFit"]
 
-SCHEMA, _VERSION = "dpci.StrataFit", 1
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
-# What is a model's own: released values, the number of its stratum, and what that number decides.
-_OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps", "seals")}
 
 
 class StrataFit(Approvable, Mapping[str, PrivateFit]):
-    """The models of all strata, by the name of the category. Contains only released and public values.
+    """The models of all strata, by the name of the category. Contains only released and public values."""
 
-    Attributes
-    ----------
-    by : str
-        The column of strata.
-    budget : PureDP, ZCDP or ApproxDP
-        Budget of each fit, including the counts if there are any.
-    counted : CountNoise or None
-        Cost of the counts of records or persons, and the noise on each. None if their numbers are public stand-ins.
-    neighbors : str
-        The relation for which all strata together were charged.
-    charged : PureDP, ZCDP or ApproxDP
-        Cost of all strata together. Under "add_remove" this is the budget, once.
-    """
+    __slots__ = ("_counted", "_fits", "_record")
 
-    __slots__ = ("_fits", "budget", "by", "charged", "counted", "neighbors")
+    def __init__(self, record: StrataRecord) -> None:
+        self._record = record
+        self._counted = record.count_noise
+        self._fits = {name: PrivateFit(fit) for name, fit in record.strata.items()}
 
-    def __init__(
-        self,
-        *,
-        by: str,
-        budget: Budget,
-        neighbors: Neighbors,
-        charged: Budget,
-        fits: Mapping[str, PrivateFit],
-        counted: CountNoise | None = None,
-    ) -> None:
-        self.by = by
-        self.budget = budget
-        self.neighbors = neighbors
-        self.charged = charged
-        self.counted = counted
-        self._fits = dict(fits)
+    @property
+    def by(self) -> str:
+        """The column of strata."""
+        return self._record.by
+
+    @property
+    def budget(self) -> Budget:
+        """Budget of each fit, including the counts if there are any."""
+        return self._record.budget
+
+    @property
+    def counted(self) -> CountNoise | None:
+        """Cost of the counts of records or persons, and the noise on each; None if their numbers are public."""
+        return self._counted
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """The relation for which all strata together were charged."""
+        return self._record.neighbors
+
+    @property
+    def charged(self) -> Budget:
+        """Cost of all strata together. Under "add_remove" this is the budget, once."""
+        return self._record.charged
 
     def __getitem__(self, stratum: str) -> PrivateFit:
         """Return the model of a stratum."""
@@ -248,21 +242,12 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
 
     def to_json(self) -> str:
         """Return all models as JSON, with only released and public values, and floats exactly."""
-        values = {
-            "by": self.by,
-            "neighbors": self.neighbors,
-            "notion": self.budget.notion,
-            "budget": self.budget.parameters(),
-            "charged": self.charged.parameters(),
-            "counted": None if self.counted is None else self.counted.budget.parameters(),
-            "strata": [[name, json.loads(fit.to_json())] for name, fit in self.items()],
-        }
-        return saved_text(values, schema=SCHEMA, version=_VERSION)
+        return self._record.to_json()
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return str(json.loads(self.to_json())["checksum"])
+        return self._record.digest
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "StrataFit":
@@ -273,30 +258,7 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
         InvalidInput
             If the text is not such a file, or of another schema version.
         """
-        values = read_saved(text, what="saved strata", schema=SCHEMA, version=_VERSION)
-        expected = {"by", "neighbors", "notion", "budget", "charged", "counted", "strata"}
-        if set(values) != expected:
-            raise InvalidInput(
-                f"saved strata must have the fields {sorted(expected)} and no other, got {sorted(values)}"
-            )
-        saved = values["strata"]
-        if not isinstance(saved, list) or not saved or any(not isinstance(e, list) or len(e) != 2 for e in saved):
-            raise InvalidInput(f"strata must be a list of at least one name and model, got {type(saved).__name__}")
-        fits = {check_text("a stratum", name): PrivateFit.from_json(json.dumps(model)) for name, model in saved}
-        if len(fits) < len(saved):
-            raise InvalidInput(f"strata must have different names, got {[name for name, _ in saved]}")
-        check_choice("neighbors", values["neighbors"], ("add_remove", "replace_one"))
-        budget, counted = budget_from_parameters(values["notion"], values["budget"]), values["counted"]
-        found = cls(
-            counted=None if counted is None else count_noise(len(fits), counts_budget(budget, counted)),
-            by=check_text("by", values["by"]),
-            budget=budget,
-            neighbors=values["neighbors"],
-            charged=budget_from_parameters(values["notion"], values["charged"]),
-            fits=fits,
-        )
-        found._check()
-        return found
+        return cls(StrataRecord.from_json(text))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StrataFit.from_json, (self.to_json(),)
@@ -304,24 +266,6 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     def __repr__(self) -> str:
         facts = (f"{counted_strata(len(self))} of {self.by!r}", f"{self.charged} in total")
         return short_form(self, *facts, private=self.private)
-
-    def _check(self) -> None:
-        """Refuse models that are no strata of one table, and a charge that is not theirs."""
-        common = _common(self._first)
-        for name, fit in self.items():
-            own = _common(fit)
-            if differ := sorted(field for field in own | common if own.get(field) != common.get(field)):
-                raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
-            same = fit.privacy["relation"] == "add_remove"
-            budget, counted, whole = self.budget, self.counted, record_of(fit).whole
-            if whole is not None:
-                same = same and whole == whole_of(len(self), self.neighbors, self.charged, counted)
-            right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted.budget)
-            if not (same and right):
-                raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
-        least = cost_of_strata(self.budget, self.neighbors)
-        if self.charged != least:
-            raise InvalidInput(f"charged must be what the strata cost together, {least}, got {self.charged}")
 
     @property
     def _first(self) -> PrivateFit:
@@ -382,9 +326,3 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             ("lambda", f"{first.l2_strength:g}"),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]
-
-
-def _common(fit: PrivateFit) -> dict[str, Any]:
-    """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
-    own = {"checksum", *_OWN, *(["l2_strength"] if record_of(fit).variant == "cms11" else [])}
-    return {name: value for name, value in json.loads(fit.to_json()).items() if name not in own}

@@ -38,7 +38,8 @@ from dpci.tuning.candidates import (
     validation_loss_of,
 )
 from dpci.tuning.models import models_asked
-from dpci.tuning.result import SelectedFit, TuneResult
+from dpci.tuning.record import TuneRecord
+from dpci.tuning.result import TuneResult
 from dpci.tuning.rule import tune_by_rule
 from dpci.tuning.selection import Selection
 from dpci.unit import PersonsLike, Weights, given_unit
@@ -247,14 +248,15 @@ def release_tuned(
             budget=parts[0],
             loss=loss,
         )
-        found = partial(TuneResult, params=grid[index], budget=budget, selection=selection)
+        found = partial(TuneRecord, params=plain_params(grid[index]), budget=budget, selection=selection)
         if parts[1] is None:
             values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
-            return found(result=SelectedFit(models[index].record(spec.model(index), rows, values))), ()
+            record = found(fit=None, model=models[index].record(spec.model(index), rows, values))
+            return TuneResult(record, grid[index]), ()
         again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
         whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
         fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)
-        return found(result=models_of.result(fit)), remarks(fit)
+        return TuneResult(found(fit=models_of.record(fit), model=None), grid[index]), remarks(fit)
 
     kind = Kind(
         choices=first,

@@ -1,4 +1,4 @@
-"""The models that a tuning chooses among, of one linear predictor or of several classes: keywords, targets, result."""
+"""The models that a tuning chooses among, of one linear predictor or of several classes: keywords, targets, record."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Sized
@@ -15,7 +15,7 @@ from dpci.model.row_shape import are_rows_given, with_common_rows
 from dpci.model.settings import Settings
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
-from dpci.multinomial.result import MultinomialFit
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
@@ -53,9 +53,9 @@ class Single:
         """Return the rows with the names of the parameters, which they have."""
         return rows
 
-    def result(self, fit: PrivateFit) -> PrivateFit | MultinomialFit:
-        """Return the fit as it is."""
-        return fit
+    def record(self, fit: PrivateFit) -> FitRecord | MultinomialRecord:
+        """Return the record of the fit as it is."""
+        return record_of(fit)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,9 +124,9 @@ class Several(Single):
         """Return the rows with the names of all parameters."""
         return dataclasses.replace(rows, names=block_names(self.classes, rows.names))
 
-    def result(self, fit: PrivateFit) -> PrivateFit | MultinomialFit:
-        """Return a fit of all parameters as one of these classes."""
-        return MultinomialFit(MultinomialRecord(record_of(fit), self.classes))
+    def record(self, fit: PrivateFit) -> MultinomialRecord:
+        """Return the record of a fit of all parameters as one of these classes."""
+        return MultinomialRecord(record_of(fit), self.classes)
 
 
 def models_asked(classes: object, schema: Schema | None) -> Single:

@@ -1,9 +1,7 @@
 """Result of a tuning: the chosen candidate, its fit, and what the choice spent; released and public values only."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
-from fractions import Fraction
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -13,15 +11,13 @@ from numpy.typing import NDArray
 
 from dpci.accounting.seals import seal_facts
 from dpci.approval.approvable import Approvable
-from dpci.base.codec import read_saved, saved_text
 from dpci.base.tables import number_format
-from dpci.base.validation import broken
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import Budget
 from dpci.errors import InvalidInput
-from dpci.losses import SEVERAL, describe
+from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
-from dpci.multinomial.result import MultinomialFit, fit_of, page_of_classes, summary_of_classes
+from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
 from dpci.released.facts import conditions, constants
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import Released, record_of
@@ -30,14 +26,13 @@ from dpci.report.summary import summary_of
 from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
 from dpci.shown.text import as_text
-from dpci.tuning.candidates import FREE, params_text, plain_params
+from dpci.tuning.candidates import params_text
+from dpci.tuning.record import TuneRecord
 from dpci.tuning.selection import Method, Selection
 
 if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
-SCHEMA = "dpci.TuneResult"
-SCHEMA_VERSION = 1
 _NOT_FRESH = (
     "the noise of a model that was selected by its own score is not fresh, so it has no intervals (use "
     "selection_share < 1, which fits again at the chosen parameters)"
@@ -96,31 +91,42 @@ class SelectedFit(Released[FitRecord]):
         return short_form(self, *facts, private=self.private)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class TuneResult(Approvable):
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
     Print :meth:`summary`: the summary of ``result`` covers the fit alone.
-
-    Attributes
-    ----------
-    params : mapping
-        The chosen candidate, as it was given (or what the public rule says); read-only.
-    result : PrivateFit, MultinomialFit or SelectedFit
-        The fit at the chosen parameters, with the rest of the budget and fresh noise: a MultinomialFit for three or
-        more classes. With ``selection_share=1`` the model that was chosen, which has no intervals.
-    budget : PureDP, ZCDP or ApproxDP
-        Budget that was asked for, choice and fit together.
     """
 
-    params: Mapping[str, Any]
-    result: PrivateFit | MultinomialFit | SelectedFit
-    budget: Budget
-    selection: Selection | None
-    """How the candidate was chosen; None for the public rule, which spends nothing on it."""
+    __slots__ = ("_params", "_record", "_result")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
+    def __init__(self, record: TuneRecord, params: Mapping[str, Any] | None = None) -> None:
+        self._record = record
+        self._params = MappingProxyType(dict(record.params if params is None else params))
+        self._result = _model_of(record)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The chosen candidate, as it was given (or what the public rule says); read-only."""
+        return self._params
+
+    @property
+    def result(self) -> PrivateFit | MultinomialFit | SelectedFit:
+        """The fit at the chosen parameters, with the rest of the budget and fresh noise.
+
+        A MultinomialFit for three or more classes. With ``selection_share=1`` the model that was chosen, which has no
+        intervals.
+        """
+        return self._result
+
+    @property
+    def budget(self) -> Budget:
+        """Budget that was asked for, choice and fit together."""
+        return self._record.budget
+
+    @property
+    def selection(self) -> Selection | None:
+        """How the candidate was chosen; None for the public rule, which spends nothing on it."""
+        return self._record.selection
 
     @property
     def index(self) -> int | None:
@@ -140,7 +146,7 @@ class TuneResult(Approvable):
     @property
     def digest(self) -> str:
         """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return str(json.loads(self.to_json())["checksum"])
+        return self._record.digest
 
     @property
     def private(self) -> bool:
@@ -154,8 +160,8 @@ class TuneResult(Approvable):
         "fit" is that of the fit; "model" are the facts of a selected model, which is not fitted again.
         """
         fit = self.result
-        selected = isinstance(fit, SelectedFit)
         facts = _facts_of_model(record_of(fit)) if isinstance(fit, SelectedFit) else fit.privacy
+        selected = isinstance(fit, SelectedFit)
         conditions = list(facts["conditions"])
         if self.selection is not None:
             conditions.append("the candidates were chosen without looking at the data")
@@ -182,7 +188,7 @@ class TuneResult(Approvable):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return what was chosen, how, and at what cost."""
-        facts = [("chosen", params_text(plain_params(self.params)))]
+        facts = [("chosen", params_text(self._record.params))]
         if self.selection is None:
             facts.append(("method", "public rule: the choice spends nothing"))
         else:
@@ -238,9 +244,9 @@ class TuneResult(Approvable):
 
         fit, alone = self.result, self.selection is None and self.private
         found = approval_of_tuning(
-            _record_of(fit),
+            self._record.of_model,
             self.digest,
-            params=plain_params(self.params),
+            params=self._record.params,
             budget=self.budget,
             choice=self.selection,
             refusal=fit.interval_refusal,
@@ -255,19 +261,7 @@ class TuneResult(Approvable):
 
         Losses and mechanisms among ``params`` are saved as their descriptions.
         """
-        fit = self.result
-        selected = isinstance(fit, SelectedFit)
-        # A selected model has no JSON of its own.
-        record = json.loads(record_of(fit).to_json() if isinstance(fit, SelectedFit) else fit.to_json())
-        values = {
-            "params": plain_params(self.params),
-            "privacy": self.privacy,
-            "fit": None if selected else record,
-            "model": record if selected else None,
-            "names": list(fit.names),
-            "coefficients": fit.params.tolist(),
-        }
-        return saved_text(values, schema=SCHEMA, version=SCHEMA_VERSION)
+        return self._record.to_json()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "TuneResult":
@@ -278,27 +272,17 @@ class TuneResult(Approvable):
         InvalidInput
             If the text is not a saved tuning, of another schema version, or contradicts itself.
         """
-        values = read_saved(text, what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION)
-        try:
-            found = _from_values(cls, values)
-            same = read_saved(found.to_json(), what="a saved tuning", schema=SCHEMA, version=SCHEMA_VERSION) == values
-        except InvalidInput:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InvalidInput(f"a saved tuning must hold every field of its schema, got {error!r}") from error
-        if not same:
-            raise InvalidInput("a saved tuning must say the same in all its fields, got a contradiction")
-        return found
+        return cls(TuneRecord.from_json(text))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"params": dict(self.params), "saved": self.to_json()}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TuneResult.from_json, (self.to_json(),), dict(self._params)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        params = MappingProxyType(state["params"])  # as they were given; saved are descriptions
-        vars(self).update(vars(TuneResult.from_json(state["saved"])) | {"params": params})
+    def __setstate__(self, params: dict[str, Any]) -> None:
+        # As they were given: saved are descriptions.
+        self._params = MappingProxyType(params)
 
     def __repr__(self) -> str:
-        return short_form(self, f"{plain_params(self.params)} by {self.method}", str(self.spent), private=self.private)
+        return short_form(self, f"{self._record.params} by {self.method}", str(self.spent), private=self.private)
 
 
 def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> Document:
@@ -310,10 +294,6 @@ def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> D
     shown = number_format(np.abs(fit.params).max(), fit.params)
     facts = Facts([(name, f"{value:{shown}}") for name, value in zip(fit.names, fit.params, strict=True)])
     return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
-
-
-def _record_of(fit: PrivateFit | MultinomialFit | SelectedFit) -> FitRecord:
-    return record_of(fit_of(fit) if isinstance(fit, MultinomialFit) else fit)
 
 
 def _facts_of_model(record: FitRecord) -> dict[str, Any]:
@@ -335,56 +315,12 @@ def _facts_of_model(record: FitRecord) -> dict[str, Any]:
     }
 
 
-def _from_values(kind: type[TuneResult], values: dict[str, Any]) -> TuneResult:
-    privacy = values["privacy"]
-    budget = budget_from_parameters(privacy["notion"], privacy["budget"])
-    saved = privacy["selection"]
-    selection = None if saved is None else Selection.from_dict(saved, method=privacy["method"], notion=budget.notion)
-    selected = values["model"] is not None
-    text = json.dumps(values["model"] if selected else values["fit"])
-    is_several = not selected and values["fit"].get("schema") == MultinomialRecord.KIND
-    reader: type[PrivateFit | MultinomialFit] = MultinomialFit if is_several else PrivateFit
-    fit = SelectedFit(read_record(text, selected=True)) if selected else reader.from_json(text)
-    parts = [fit.budget] if selection is None or selected else [selection.budget, fit.budget]
-    for name, whole in budget.parameters().items():
-        total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
-        if any(part.notion != budget.notion for part in parts) or total > Fraction(whole):
-            raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
-    if selected and (selection is None or selection.budget != budget or fit.budget != budget):
-        raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {fit.budget}")
-    own = _record_of(fit).loss
-    if selection is not None and SEVERAL in {selection.loss["name"], own["name"]} and selection.loss != own:
-        raise InvalidInput(f"validation_loss must be the loss of the model, got {selection.loss!r} with {own!r}")
-    params = values["params"]
-    if not isinstance(params, dict):
-        raise broken("params", "an object", params)
-    _check_params(params, _record_of(fit))
-    listed = params if selection is None else selection.candidates[selection.index]
-    if listed != params:
-        raise InvalidInput(f"params must be the chosen candidate of the list, {listed}, got {params}")
-    return kind(params=params, result=fit, budget=budget, selection=selection)
-
-
-def _check_params(params: Mapping[str, Any], record: FitRecord) -> None:
-    """Refuse a chosen candidate that is not that of the model.
-
-    Raises
-    ------
-    InvalidInput
-        For names that no candidate has, and another λ, loss or mechanism than those of the model.
-    """
-    if others := sorted(params.keys() - set(FREE)):
-        raise InvalidInput(f"params must name keywords that candidates have, got {others[0]!r}")
-    strength, loss, mechanism = (params.get(name) for name in ("l2_strength", "loss", "mechanism"))
-    used = mechanism.get("name") if isinstance(mechanism, dict) else mechanism
-    raised = record.variant == "cms11"
-    for name, value, same in (
-        ("l2_strength", strength, raised or strength == record.l2_strength),
-        ("loss", loss, loss in (record.loss["name"], describe(record.loss))),
-        ("mechanism", mechanism, used == record.mechanism),
-    ):
-        if name in params and not same:
-            raise InvalidInput(f"params must be those of the model, got {name}={value!r}")
+def _model_of(record: TuneRecord) -> PrivateFit | MultinomialFit | SelectedFit:
+    """Return the model of a tuning."""
+    if record.model is not None:
+        return SelectedFit(record.model)
+    fit = record.fit
+    return MultinomialFit(fit) if isinstance(fit, MultinomialRecord) else PrivateFit(record.of_model)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,6 +15,8 @@ from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
+from dpci.released.model import record_of
+from dpci.tuning.record import TuneRecord
 from dpci.tuning.result import TuneResult
 
 
@@ -77,7 +79,8 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
     def release(rows: Rows, made: tuple[dict[str, float], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:
         params, chosen, spec = made
         fit = fit_rows(rows, spec, chosen, paid=paid)
-        return TuneResult(params=params, result=fit, budget=budget, selection=None), remarks(fit)
+        record = TuneRecord(params=dict(params), budget=budget, selection=None, fit=record_of(fit), model=None)
+        return TuneResult(record), remarks(fit)
 
     kind = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest)
     return run(payment, kind, source)

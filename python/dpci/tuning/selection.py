@@ -9,10 +9,11 @@ from dpci import _core
 from dpci.accounting.seals import Seal, seals_from
 from dpci.base.codec import Rule
 from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Loss, declaration, from_declaration
 from dpci.multinomial.loss import check_declared
+from dpci.released.record import read_budget, saved_budget
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
 METHODS: tuple[Method, ...] = ("repeat", "chunks", "public_rule")
@@ -76,10 +77,14 @@ class Selection:
             **copy.deepcopy(self.facts),
         }
 
+    def to_saved(self) -> dict[str, Any]:
+        """Return the record as a file holds it: with the method, and the notion of the budget."""
+        return {"method": self.method, **self.to_dict(), "budget": saved_budget(self.budget)}
+
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, method: object, notion: str) -> "Selection":
-        """Rebuild the record from :meth:`to_dict`, refusing what no selection leaves behind."""
-        chosen: Method = check_choice("method", method, ("repeat", "chunks"))
+    def from_saved(cls, name: str, values: Mapping[str, Any]) -> "Selection":
+        """Rebuild the record from :meth:`to_saved`, refusing what no selection leaves behind."""
+        chosen: Method = check_choice("method", values["method"], ("repeat", "chunks"))
         n_candidates = check_count("n_candidates", values["n_candidates"])
         index = check_count("index", values["index"], least=0)
         if index >= n_candidates:
@@ -98,9 +103,12 @@ class Selection:
             raise InvalidInput(f"radii and chunk_sizes must fit n_candidates={n_candidates}, got {facts!r}")
         if [seal["release"] for seal in facts["score_seal"]] != ["score"] * (chosen == "repeat"):
             raise InvalidInput(f"score_seal must seal the scores of repeated runs alone, got {facts['score_seal']!r}")
-        budget = budget_from_parameters(notion, values["budget"])
+        budget = read_budget("budget", values["budget"])
         listed = _check_candidates(values["candidates"], n_candidates)
-        return cls(chosen, index, n_candidates, budget, dict(declared), facts, listed)
+        found = cls(chosen, index, n_candidates, budget, dict(declared), facts, listed)
+        if found.to_saved() != values:
+            raise InvalidInput(f"{name} must say the same in all its fields, got a contradiction or a field too many")
+        return found
 
 
 def _check_candidates(value: object, n_candidates: int) -> tuple[dict[str, Any], ...]:

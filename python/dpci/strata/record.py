@@ -1,0 +1,88 @@
+"""``StrataRecord``: the records of the models of all strata, what they cost together, and their JSON form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+from dpci.base.codec import Form, Rule, Saved, check_text
+from dpci.budgets import ApproxDP, Neighbors
+from dpci.errors import InvalidInput
+from dpci.released.fit_record import FitRecord
+from dpci.released.record import SavedBudget
+from dpci.released.saved import read_fit
+from dpci.released.whole import cost_of_strata
+from dpci.strata.counts import CountNoise, count_noise, is_rest, whole_of
+
+# What is a model's own: released values, the number of its stratum, and what that number decides.
+_OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps", "seals")}
+
+
+def _read_strata(name: str, values: object) -> dict[str, FitRecord]:
+    if not isinstance(values, list) or not values or any(not isinstance(e, list) or len(e) != 2 for e in values):
+        raise InvalidInput(f"{name} must be a list of at least one name and model, got {type(values).__name__}")
+    found = {check_text("a stratum", stratum): read_fit(model) for stratum, model in values}
+    if len(found) < len(values):
+        raise InvalidInput(f"{name} must have different names, got {[stratum for stratum, _ in values]}")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StrataRecord(Saved):
+    """Everything that a :class:`~dpci.StrataFit` knows."""
+
+    KIND: ClassVar[str] = "dpci.StrataFit"
+    WHAT: ClassVar[str] = "saved strata"
+
+    by: str
+    """The column of strata."""
+    neighbors: Neighbors
+    """The relation for which all strata together were charged."""
+    budget: SavedBudget
+    """Budget of each fit, including the counts if there are any."""
+    charged: SavedBudget
+    """Cost of all strata together."""
+    counted: SavedBudget | None
+    """Cost of the counts of records or persons; None if their numbers are public stand-ins."""
+    strata: Annotated[
+        dict[str, FitRecord], Form(lambda fits: [[name, fit.to_dict()] for name, fit in fits.items()], _read_strata)
+    ]
+    """The record of the model of each, by the name of the category."""
+
+    @property
+    def count_noise(self) -> CountNoise | None:
+        """Cost of the counts, and the noise on each; None without."""
+        return None if self.counted is None else count_noise(len(self.strata), self.counted)
+
+    @classmethod
+    def from_dict(cls, values: object, *, rules: Mapping[str, Rule] | None = None) -> Self:
+        """Rebuild a record from :meth:`to_dict`: every field by its rule, then all of them together."""
+        found = super().from_dict(values, rules=rules)
+        _check_strata(found)
+        return found
+
+
+def _check_strata(record: StrataRecord) -> None:
+    """Refuse models that are no strata of one table, and a charge that is not theirs."""
+    budget, counted = record.budget, record.counted
+    notion = "pure" if isinstance(budget, ApproxDP) else budget.notion
+    if counted is not None and counted.notion != notion:
+        raise InvalidInput(f"counts of strata at {budget} must have a budget of the notion {notion!r}, got {counted}")
+    common = _common(next(iter(record.strata.values())))
+    whole = whole_of(len(record.strata), record.neighbors, record.charged, record.count_noise)
+    for name, fit in record.strata.items():
+        own = _common(fit)
+        if differ := sorted(field for field in own | common if own.get(field) != common.get(field)):
+            raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
+        same = fit.neighbors == "add_remove" and fit.whole in (None, whole)
+        right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted)
+        if not (same and right):
+            raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
+    least = cost_of_strata(budget, record.neighbors)
+    if record.charged != least:
+        raise InvalidInput(f"charged must be what the strata cost together, {least}, got {record.charged}")
+
+
+def _common(fit: FitRecord) -> dict[str, Any]:
+    """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
+    own = {"checksum", *_OWN, *(["l2_strength"] if fit.variant == "cms11" else [])}
+    return {name: value for name, value in fit.to_dict().items() if name not in own}

@@ -1,0 +1,107 @@
+"""``TuneRecord``: the chosen candidate, how it was chosen and its model, and the JSON form of a tuning."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+from dpci.base.codec import Form, Rule, Saved
+from dpci.base.validation import broken
+from dpci.errors import InvalidInput
+from dpci.losses import SEVERAL, describe
+from dpci.multinomial.record import MultinomialRecord
+from dpci.released.fit_record import FitRecord
+from dpci.released.record import SavedBudget
+from dpci.released.saved import read_fit
+from dpci.tuning.candidates import FREE
+from dpci.tuning.selection import Selection
+
+
+def _check_object(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise broken(name, "an object", value)
+    return value
+
+
+def _read_fit(_: str, values: object) -> FitRecord | MultinomialRecord:
+    is_several = isinstance(values, dict) and values.get("schema") == MultinomialRecord.KIND
+    return MultinomialRecord.from_dict(values) if is_several else read_fit(values)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TuneRecord(Saved):
+    """Everything that a :class:`~dpci.tuning.TuneResult` knows, but losses and mechanisms as they were given."""
+
+    KIND: ClassVar[str] = "dpci.TuneResult"
+    WHAT: ClassVar[str] = "a saved tuning"
+
+    params: Annotated[dict[str, Any], Form(copy.deepcopy, _check_object)]
+    """The chosen candidate, or what the public rule says; losses and mechanisms by their descriptions."""
+    budget: SavedBudget
+    """Budget that was asked for, choice and fit together."""
+    selection: Annotated[Selection, Form(Selection.to_saved, Selection.from_saved)] | None
+    """How the candidate was chosen; None for the public rule, which spends nothing on it."""
+    fit: Annotated[FitRecord | MultinomialRecord, Form(lambda record: record.to_dict(), _read_fit)] | None
+    """The fit with the rest of the budget; None where there is none."""
+    model: Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values, selected=True))] | None
+    """The model that won its selection; None where it was fitted again."""
+
+    @property
+    def of_model(self) -> FitRecord:
+        """The record of the parameters, whichever model they are of."""
+        record = self.model or self.fit
+        assert record is not None  # noqa: S101  # for the type checker
+        return record.fit if isinstance(record, MultinomialRecord) else record
+
+    @classmethod
+    def from_dict(cls, values: object, *, rules: Mapping[str, Rule] | None = None) -> Self:
+        """Rebuild a record from :meth:`to_dict`: every field by its rule, then all of them together."""
+        found = super().from_dict(values, rules=rules)
+        if (found.fit is None) == (found.model is None):
+            raise InvalidInput(f"either the fit or the model of {cls.WHAT} must be given, got both or none")
+        _check_spent(found)
+        _check_params(found)
+        return found
+
+
+def _check_spent(record: TuneRecord) -> None:
+    """Refuse a choice and a model that cost another budget than the tuning, and a loss that neither has."""
+    chosen, model, budget = record.selection, record.of_model, record.budget
+    parts = [model.budget] if chosen is None or record.model is not None else [chosen.budget, model.budget]
+    for name, whole in budget.parameters().items():
+        total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
+        if any(part.notion != budget.notion for part in parts) or total > Fraction(whole):
+            raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
+    if record.model is not None and (chosen is None or chosen.budget != budget or model.budget != budget):
+        raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {model.budget}")
+    own = model.loss
+    if chosen is not None and SEVERAL in {chosen.loss["name"], own["name"]} and chosen.loss != own:
+        raise InvalidInput(f"validation_loss must be the loss of the model, got {chosen.loss!r} with {own!r}")
+
+
+def _check_params(record: TuneRecord) -> None:
+    """Refuse a chosen candidate that is not that of the list and of the model.
+
+    Raises
+    ------
+    InvalidInput
+        For names that no candidate has, another candidate than that of the list, and another λ, loss or mechanism than
+        those of the model.
+    """
+    params, model = record.params, record.of_model
+    if others := sorted(params.keys() - set(FREE)):
+        raise InvalidInput(f"params must name keywords that candidates have, got {others[0]!r}")
+    strength, loss, mechanism = (params.get(name) for name in ("l2_strength", "loss", "mechanism"))
+    used = mechanism.get("name") if isinstance(mechanism, dict) else mechanism
+    raised = model.variant == "cms11"
+    for name, value, same in (
+        ("l2_strength", strength, raised or strength == model.l2_strength),
+        ("loss", loss, loss in (model.loss["name"], describe(model.loss))),
+        ("mechanism", mechanism, used == model.mechanism),
+    ):
+        if name in params and not same:
+            raise InvalidInput(f"params must be those of the model, got {name}={value!r}")
+    listed = params if record.selection is None else record.selection.candidates[record.selection.index]
+    if listed != params:
+        raise InvalidInput(f"params must be the chosen candidate of the list, {listed}, got {params}")
