@@ -71,7 +71,7 @@ def test_the_noise_of_every_entry_is_that_of_releases():
     for seed in range(400):
         fit = dpci.fit(x, y, budget=dpci.PureDP(5.0), seed=seed, **keywords)
         gaps.append(regression.MomentMatrix.of(fit).moments)
-        assert plan.noise_std_dev == pytest.approx(fit._record.noise(), rel=1e-14)
+        assert plan.noise_std_dev == pytest.approx(fit._release.noise(), rel=1e-14)
     spread = np.std(gaps, axis=0)
     # Of 400 draws a standard deviation is within a fifth, six of its own standard deviations.
     np.testing.assert_allclose(spread, plan.noise_std_devs, rtol=0.25)
@@ -85,8 +85,8 @@ def test_cost_and_noise_are_those_of_the_release(budget, neighbors):
     plan = dpci.plan(n_samples=N, n_features=K, **keywords)
     x, y, _ = drawn(plan, np.random.default_rng(2))
     fit = dpci.fit(x, y, seed=1, on_violation="clip", **keywords)
-    assert plan.steps == fit._record.steps
-    assert plan.seals == fit._record.seals
+    assert plan.steps == fit._release.steps
+    assert plan.seals == fit._release.seals
     assert plan.cost_unit == fit.privacy["cost_unit"]
     assert plan.guarantee.delta(1.0) == fit.guarantee.delta(1.0)
     assert plan.names == fit.names
@@ -269,8 +269,8 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
             on_violation="clip",
             **{**keywords, **with_ids, **weighed},
         )
-        assert fit._record.steps[0].scale == plan.steps[0].scale
-        assert fit._record.steps[1].scale == pytest.approx(plan.steps[1].scale, rel=0.25)
+        assert fit._release.steps[0].scale == plan.steps[0].scale
+        assert fit._release.steps[1].scale == pytest.approx(plan.steps[1].scale, rel=0.25)
         stated.append(fit.std_errors)
         errors.append(fit.params - [*slopes, 0.0])
     np.testing.assert_allclose(np.median(stated, axis=0), plan.std_errors, rtol=0.06)

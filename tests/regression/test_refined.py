@@ -191,13 +191,13 @@ def test_a_cap_on_skewed_errors_whose_spread_grows_biases_no_slope():
 
 def part_of_step(fit):
     """The part of the step that was made: that of the noise which is counted."""
-    record = fit._record
+    record = fit._release
     return fit._solution.gradient.std_dev / np.hypot(record.steps[-1].scale, record.seals[-1].std_dev)
 
 
 def test_intervals_count_what_a_cap_may_cut_off():
     fit = released(dpci.ZCDP(0.5)).fit()
-    one, step = fit._record.refined[0], fit._record.steps[1]
+    one, step = fit._release.refined[0], fit._release.steps[1]
     seen = 2.878161739095483 * step.scale
     assert fit._solution.gradient.seen == pytest.approx(seen, rel=1e-12)
     # The greatest level above the first that is seen.
@@ -207,7 +207,7 @@ def test_intervals_count_what_a_cap_may_cut_off():
     # The greatest influence of a row of the box, by all its corners, in units of the columns.
     half = 0.5 * np.ptp(np.array(COMMON["bounds"]), axis=0)
     middle = np.mean(COMMON["bounds"], axis=0)
-    record = fit._record
+    record = fit._release
     z = np.array([*itertools.product(*[(-1.0, 1.0)] * D)])
     corners = np.column_stack([z, np.full(len(z), record.constant)])
     hessian = record.matrix[:-1, :-1]
@@ -220,7 +220,7 @@ def test_intervals_count_what_a_cap_may_cut_off():
     assert f"residual cap      {one.cap:.4g}; up to about {np.ceil(seen * N):.0f} outliers" in fit.summary()
     # Where residuals near the greatest are seen nothing is cut off.
     far = released(dpci.ZCDP(5.0), y=np.where(np.arange(N) % 2 == 0, BOUND, -BOUND))
-    assert far._record.refined[0].cap == pytest.approx(residuals_of(far._record, far._record.refined[0])[1])
+    assert far._release.refined[0].cap == pytest.approx(residuals_of(far._release, far._release.refined[0])[1])
     assert "which clips none" in far.fit().summary()
     assert not far.fit()._solution.cut_off(np.eye(D + 1)).any()
 

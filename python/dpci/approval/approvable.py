@@ -3,16 +3,17 @@
 from abc import abstractmethod
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpci.ledger.ledger import Ledger
+from dpci.released.result import Result, SavedRecord
 from dpci.schema.table import Schema
 
 if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
 
-class Approvable:
+class Approvable(Result[SavedRecord]):
     """A released result of which an approver can have a report."""
 
     __slots__ = ()
@@ -66,6 +67,6 @@ class Approvable:
         return document
 
 
-def statement_of(result: Approvable) -> "Statement":
+def statement_of(result: Approvable[Any]) -> "Statement":
     """Return what an approver must know of a released result, for the rooms that show it."""
     return result._statement()  # noqa: SLF001  # of this module's own class

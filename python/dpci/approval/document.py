@@ -10,7 +10,7 @@ from dpci.approval.statement import Statement, verified
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
-from dpci.released.facts import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
+from dpci.released.record import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
 from dpci.report.attacker import best_guess, chance, implied, odds, percent_down, percent_up, what_it_says
 from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget

@@ -11,7 +11,7 @@ from dpci.approval.statement import RIDGE, Statement, steps_text
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
-from dpci.released.facts import CHOSEN, conditions
+from dpci.released.facts import CHOSEN
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
 from dpci.released.sources import public_values
@@ -97,7 +97,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *(what for what in CHOSEN if what != "classes" or _has_classes(record)),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
-        conditions=tuple(conditions(record)),
+        conditions=tuple(record.conditions),
         custom_loss=record.loss["name"] == "custom",
         classes_inferred=record.classes_inferred,
         covers=(

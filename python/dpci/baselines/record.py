@@ -1,19 +1,16 @@
 """Record of a baseline: released and public values, or a model that is not private, and their JSON form."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpci.base.codec import NotNegative, Positive, check_interval
+from dpci.base.codec import check_interval
 from dpci.base.validation import broken, check_choice
-from dpci.data.labels import Classes
+from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import declaration, from_declaration
-from dpci.released.fit_record import check_labels
-from dpci.released.record import Record, SavedBudget
+from dpci.released.model_record import ModelRecord
+from dpci.released.record import SavedBudget
 
 Method: TypeAlias = Literal["functional_mechanism", "projected_histogram", "non_private"]
 NON_PRIVATE: Method = "non_private"
@@ -38,7 +35,7 @@ def _check_loss(name: str, value: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaselineRecord(Record):
+class BaselineRecord(ModelRecord):
     """Everything that a :class:`~dpci.baselines.BaselineFit` knows. Arrays are read-only.
 
     ``n_samples`` is the number of records where nothing is private. There, the relation and the budget are None.
@@ -50,17 +47,7 @@ class BaselineRecord(Record):
     NOISES: ClassVar[frozenset[str]] = frozenset(("laplace", "gaussian"))
 
     method: Method
-    params: NDArray[np.float64]
-    names: tuple[str, ...]
-    classes: Annotated[Classes, check_labels] | None
-    classes_inferred: bool
-    """Whether the classes were inferred from the labels, so that they are not public."""
     loss: Annotated[dict[str, Any], _check_loss]
-    """Declaration of the loss: name, parameter and public bounds."""
-    l2_strength: NotNegative
-    radius: Positive | None
-    """Bound on the norm of the parameters; None where there is none."""
-    intercept_scale: Positive | None
     n_cells: int | None
     """Cells of a histogram."""
     calibration: Literal["tight", "paper"] | None
@@ -83,6 +70,31 @@ class BaselineRecord(Record):
             raise InvalidInput("classes_inferred must be False for real targets, got True")
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the rows: those of the parameters without the intercept."""
-        return self.names if self.intercept_scale is None else self.names[:-1]
+    def bounds(self) -> str:
+        """The bounds that records have to obey, in words."""
+        return "the cells of the grid" if self.rows is None else super().bounds
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Public choices, as :attr:`privacy` has them."""
+        return {
+            "classes_inferred": self.classes_inferred,
+            "mechanism": self.method,
+            "calibration": self.calibration,
+        }
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public numbers that the theorem is about."""
+        return {**super().constants, "n_cells": self.n_cells}
+
+    @property
+    def conditions(self) -> list[str]:
+        """The assumptions of the guarantee besides the theorem."""
+        if self.method == NON_PRIVATE:
+            return ["none: the parameters are the minimiser on the data, without noise"]
+        return super().conditions
+
+    def _special_conditions(self) -> Iterator[str]:
+        if self.classes_inferred:
+            yield CLASSES_READ_OFF

@@ -151,7 +151,13 @@ def _print(result: Delivered, streams: tuple[TextIO, ...]) -> str:
 
 
 def write_officer_report(
-    result: Approvable, output: Path | None, *, ledger: Path | None, schema: Schema | None, force: bool, quiet: bool
+    result: Approvable[Any],
+    output: Path | None,
+    *,
+    ledger: Path | None,
+    schema: Schema | None,
+    force: bool,
+    quiet: bool,
 ) -> None:
     """Write the report for approval to a file, or print it; exit code 1 if a check in it failed."""
     text = result.officer_report(ledger=ledger, schema=schema)

@@ -10,7 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit
-from dpci.per_instance.record import ReportRecord
+from dpci.per_instance.record import ReportRecord, SavedReport
 from dpci.regression.matrix import MomentMatrix, whole_regression
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord
@@ -19,7 +19,7 @@ from dpci.strata.result import StrataFit
 from dpci.tuning.record import TuneRecord
 from dpci.tuning.result import TuneResult
 
-Saved: TypeAlias = PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | ReportRecord
+Saved: TypeAlias = PrivateFit | MultinomialFit | StrataFit | TuneResult | LinearFit | MomentMatrix | SavedReport
 
 _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     TuneRecord.KIND: TuneResult.from_json,
@@ -27,7 +27,7 @@ _KINDS: Final[dict[str, Callable[[bytes], Saved]]] = {
     MomentRecord.KIND: MomentMatrix.from_json,
     StrataRecord.KIND: StrataFit.from_json,
     MultinomialRecord.KIND: MultinomialFit.from_json,
-    ReportRecord.KIND: ReportRecord.from_json,
+    ReportRecord.KIND: SavedReport.from_json,
 }
 # The matrices of about 5,000 parameters.
 _MOST: Final = 2**30
@@ -123,7 +123,7 @@ def read_model(path: Path) -> PrivateFit:
         MomentMatrix: "a moment matrix",
         MultinomialFit: "a multinomial fit",
         StrataFit: "the models of several strata (StrataFit in Python has each)",
-        ReportRecord: "a per-instance report",
+        SavedReport: "a per-instance report",
     }[type(found)]
     msg = f"the file must hold a model of dpci fit or dpci tune, got {kind}: {str(path)!r}"
     raise InvalidInput(msg)

@@ -1,7 +1,7 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from dpci.approval.approvable import Approvable
 from dpci.inference.contrasts import Contrast
@@ -9,12 +9,12 @@ from dpci.inference.methods import Inference
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
-from dpci.released.saved import read_record
+from dpci.released.fit_record import FitRecord
+from dpci.released.saved import check_consistent
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of
 from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
-from dpci.shown.document import short_form
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["PrivateFit"]
 
 
-class PrivateFit(Approvable, Inference):
+class PrivateFit(Inference, Approvable[FitRecord]):
     """A released model, made by :func:`dpci.fit`. It holds released and public values only, and never changes.
 
     Attributes are read-only; arrays are read-only too. k is the number of parameters, the intercept included.
     """
 
     __slots__ = ()
+
+    _RECORD = FitRecord
 
     def summary(
         self,
@@ -160,29 +162,10 @@ class PrivateFit(Approvable, Inference):
 
         return approval_of_fit(self)
 
-    def to_json(self) -> str:
-        """Return the whole result as JSON: released and public values only, floats exactly."""
-        return self._record.to_json()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return self._record.digest
-
     @classmethod
-    def from_json(cls, text: str | bytes) -> "PrivateFit":
-        """Rebuild a result from :meth:`to_json`.
+    def _of(cls, record: FitRecord) -> Self:
+        check_consistent(record, selected=False)
+        return cls(record)
 
-        Raises
-        ------
-        InvalidInput
-            If the text is not a saved result, or of another schema version.
-        """
-        return cls(read_record(text))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PrivateFit.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", str(self.spent))
-        return short_form(self, *facts, private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{len(self.names)} parameters", f"{self.mechanism} perturbation", str(self.spent)

@@ -1,6 +1,5 @@
 """The result of a multinomial fit: coefficients of each class, intervals, probabilities, and what was spent."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from dpci.accounting.guarantee import Guarantee
 from dpci.approval.approvable import Approvable
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
@@ -23,13 +21,14 @@ from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
+from dpci.released.facts import ReleaseFacts
+from dpci.released.fit_record import FitRecord
 from dpci.released.model import features_of
 from dpci.report.plot import Order
 from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
-from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
-from dpci.shown.document import Document, Section, short_form
+from dpci.shown.document import Document, Section
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
 
-class MultinomialFit(Approvable):
+class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialRecord]):
     """A released multinomial model, made by ``fit``. Contains only released and public values.
 
     Attributes are read-only; arrays are read-only too. K is the number of classes, d the number of parameters of one
@@ -48,10 +47,16 @@ class MultinomialFit(Approvable):
 
     __slots__ = ("_fit", "_record")
 
+    _RECORD = MultinomialRecord
+
     def __init__(self, record: MultinomialRecord) -> None:
         self._record = record
         # All inference is that of the parameters of one fit; its predictions are not those of classes.
         self._fit = PrivateFit(record.fit)
+
+    @property
+    def _release(self) -> FitRecord:
+        return self._record.fit
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -106,19 +111,9 @@ class MultinomialFit(Approvable):
         return self._fit.gradient_cov
 
     @property
-    def schema(self) -> Schema | None:
-        """The public schema by which the table of the fit was encoded; None if the caller passed encoded rows."""
-        return self._fit.schema
-
-    @property
     def interval_refusal(self) -> str | None:
         """The reason if there are no intervals, standard errors and p-values; otherwise None."""
         return self._fit.interval_refusal
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._fit.n_samples
 
     @property
     def l2_strength(self) -> float:
@@ -126,29 +121,9 @@ class MultinomialFit(Approvable):
         return self._fit.l2_strength
 
     @property
-    def budget(self) -> Budget:
-        """The budget that was asked for."""
-        return self._fit.budget
-
-    @property
-    def spent(self) -> Budget:
-        """Budget that was spent."""
-        return self._fit.spent
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise."""
-        return self._fit.private
-
-    @property
     def privacy(self) -> dict[str, Any]:
         """Machine-readable record of the guarantee, as that of :class:`dpci.PrivateFit`, with the public classes."""
         return {**self._fit.privacy, "classes": list(self.classes)}
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The (epsilon, delta) profile and the Renyi curve of all steps together; void for a seeded fit."""
-        return self._fit.guarantee
 
     def conf_int(
         self,
@@ -283,32 +258,8 @@ class MultinomialFit(Approvable):
 
         return approval_of_classes(self._fit, self.classes, self.digest)
 
-    def to_json(self) -> str:
-        """Return the whole result as JSON, which keeps floats exactly."""
-        return self._record.to_json()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "MultinomialFit":
-        """Rebuild a result from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not a saved multinomial fit, or of another schema version.
-        """
-        return cls(MultinomialRecord.from_json(text))
-
-    @property
-    def digest(self) -> str:
-        """Hash of the content of the saved result, which is its checksum; a ledger keeps it."""
-        return str(json.loads(self.to_json())["checksum"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MultinomialFit.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (f"{len(self.classes)} classes", f"{len(self.names)} parameters", str(self.spent))
-        return short_form(self, *facts, private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{len(self.classes)} classes", f"{len(self.names)} parameters", str(self.spent)
 
     def _blocks(self) -> NDArray[np.float64]:
         """Parameters by class, a view of those that are read-only."""

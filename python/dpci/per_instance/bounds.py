@@ -11,7 +11,6 @@ from dpci import _core
 from dpci.base.tables import change_text
 from dpci.base.validation import broken, check_threads
 from dpci.base.warn import warn
-from dpci.budgets import Budget
 from dpci.data.arrays import Table, as_features, check_columns
 from dpci.data.frames import check_same_index
 from dpci.data.labels import encode
@@ -25,7 +24,7 @@ from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord, SavedReport
 from dpci.per_instance.records import Beside, Encoded, RecordLosses
 from dpci.report.style import facts_of_release
-from dpci.shown.document import Document, Facts, Paragraph, seeded, short_form
+from dpci.shown.document import Document, Facts, Paragraph, seeded
 from dpci.shown.document import Table as Steps
 from dpci.shown.text import as_text
 
@@ -123,21 +122,6 @@ class Report(SavedReport):
     def result(self) -> PrivateFit:
         """The released model; its steps list every release of the report."""
         return PrivateFit(self._record.fit)
-
-    @property
-    def budget(self) -> Budget:
-        """The whole budget, of the model and what the report released besides."""
-        return self.result.budget
-
-    @property
-    def private(self) -> bool:
-        """Whether the noise came from the operating system; False for seeded reports."""
-        return self._record.fit.private
-
-    @property
-    def kind(self) -> str:
-        """One of "data_dependent" and "data_independent"."""
-        return self._record.kind
 
     @property
     def shares(self) -> tuple[float, ...] | None:
@@ -314,10 +298,6 @@ class Report(SavedReport):
     def __reduce__(self) -> tuple[Any, ...]:
         custom = None if from_declaration(self._record.fit.loss) is not None else self._loss
         return partial(Report.from_json, loss=custom), (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (self.kind, f"{len(self._record.fit.names)} parameters", str(self.budget))
-        return short_form(self, *facts, private=self.private)
 
 
 def ex_post_losses_not_private(

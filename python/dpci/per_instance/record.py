@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.approval.approvable import Approvable, statement_of
+from dpci.approval.approvable import Approvable
 from dpci.base.codec import NotNegative, Saved
 from dpci.base.validation import check_choice, check_finite, check_flag, check_not_negative, check_reals
+from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
+from dpci.released.facts import ReleaseFacts
+from dpci.released.fit_record import FitRecord
 from dpci.released.saved import SavedFit
 from dpci.rows import core_rows
 from dpci.unit import core_unit
@@ -45,7 +48,7 @@ _FIT = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReportRecord(Approvable, Saved):
+class ReportRecord(Saved):
     """Everything that a :class:`~dpci.per_instance.Report` knows, but the code of a custom loss."""
 
     KIND: ClassVar[str] = "dpci.PerInstanceReport"
@@ -115,13 +118,8 @@ class ReportRecord(Approvable, Saved):
             **core_unit(fit.persons, fit.weights),
         )
 
-    def _statement(self) -> "Statement":
-        from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
-
-        derivatives = tuple(array for array in (self.gradient, self.hessian) if array is not None)
-        return approval_of_report(self.fit, self.digest, derivatives=derivatives, calibrated=self._calibrated)
-
-    def _calibrated(self, spec: _core.Spec) -> _core.ReportSpec:
+    def calibrated(self, spec: _core.Spec) -> _core.ReportSpec:
+        """Return the specification of the report from that of its fit."""
         return _core.ReportSpec(
             spec,
             shares=self.shares,
@@ -167,22 +165,31 @@ class ReportRecord(Approvable, Saved):
             )
 
 
-class SavedReport(Approvable):
+class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
     """A report as it is saved, and as it is approved."""
 
     __slots__ = ("_record",)
 
+    _RECORD = ReportRecord
+
     def __init__(self, record: ReportRecord) -> None:
         self._record = record
 
-    def to_json(self) -> str:
-        """Return the whole report as JSON: released and public values, floats exactly; no code of a custom loss."""
-        return self._record.to_json()
+    @property
+    def _release(self) -> FitRecord:
+        return self._record.fit
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return self._record.digest
+    def kind(self) -> str:
+        """One of "data_dependent" and "data_independent"."""
+        return self._record.kind
+
+    def _short(self) -> tuple[str, ...]:
+        return self.kind, f"{len(self._release.names)} parameters", str(self.budget)
 
     def _statement(self) -> "Statement":
-        return statement_of(self._record)
+        from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
+
+        record = self._record
+        derivatives = tuple(array for array in (record.gradient, record.hessian) if array is not None)
+        return approval_of_report(record.fit, self.digest, derivatives=derivatives, calibrated=record.calibrated)

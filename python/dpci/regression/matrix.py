@@ -2,22 +2,22 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.approval.approvable import Approvable
 from dpci.base.tables import printable
 from dpci.base.validation import broken, check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
-from dpci.regression.equations import attempt, check_covariance, default_covariance, solve
-from dpci.regression.record import MomentRecord, ReleaseFacts
-from dpci.regression.result import LinearFit, record_of
+from dpci.regression.equations import check_covariance, default_covariance, solve
+from dpci.regression.record import MatrixFacts, MomentRecord
+from dpci.regression.result import LinearFit, RegressionRecord, record_of
 from dpci.regression.shown.show import summary_of_release
-from dpci.shown.document import short_form
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -26,13 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["MomentMatrix"]
 
 
-class MomentMatrix(ReleaseFacts):
+class MomentMatrix(MatrixFacts, Approvable[MomentRecord]):
     """The noisy second moments of the columns of X, a constant and y. Made by :func:`release`, never changed.
 
     Everything that its methods return is post-processing: it reads no data and uses no budget.
     """
 
-    __slots__ = ()
+    __slots__ = ("_record",)
+
+    _RECORD = MomentRecord
+
+    def __init__(self, record: MomentRecord) -> None:
+        self._record = record
+
+    @property
+    def _release(self) -> MomentRecord:
+        return self._record
 
     @classmethod
     def of(cls, fit: LinearFit) -> "MomentMatrix":
@@ -117,7 +126,7 @@ class MomentMatrix(ReleaseFacts):
             For unknown names, and if the regressors vary no more than the noise. The message then names the columns.
         """
         model = self._model(target, features, fit_intercept, l2_strength, covariance)
-        return LinearFit(self._record, model, solve(self._record, model))
+        return LinearFit(RegressionRecord(release=self._record, model=model), solve(self._record, model))
 
     def submodels(
         self,
@@ -254,32 +263,8 @@ class MomentMatrix(ReleaseFacts):
 
         return approval_of_matrix(self, self._record, self.digest)
 
-    def to_json(self) -> str:
-        """Return the whole release as JSON, which keeps floats exactly."""
-        return self._record.to_json()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return self._record.digest
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "MomentMatrix":
-        """Rebuild a release from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not a saved moment matrix, or of another schema version.
-        """
-        return cls(MomentRecord.from_json(text))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MomentMatrix.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (f"{len(self.columns)} columns and {printable(', '.join(self.targets))}", str(self.spent))
-        return short_form(self, *facts, private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{len(self.columns)} columns and {printable(', '.join(self.targets))}", str(self.spent)
 
 
 def whole_regression(
@@ -293,7 +278,7 @@ def whole_regression(
     """Regress a target on all columns of X; what hides it is the result's :attr:`LinearFit.interval_refusal`."""
     record = matrix._record  # noqa: SLF001  # of this module's own class
     model = matrix._model(target, None, fit_intercept, l2_strength, covariance)  # noqa: SLF001  # as above
-    return LinearFit(record, model, attempt(record, model))
+    return LinearFit(RegressionRecord(release=record, model=model))
 
 
 def _only_target(record: MomentRecord) -> str:

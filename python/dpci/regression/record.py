@@ -2,31 +2,27 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.guarantee import Guarantee, seal_totals
-from dpci.accounting.seals import Seal, seal_facts
+from dpci.accounting.seals import Seal
 from dpci.accounting.spending import check_spending
 from dpci.accounting.steps import Step
-from dpci.approval.approvable import Approvable
 from dpci.base.codec import Positive
-from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors
+from dpci.budgets import GDP, ZCDP, Budget, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.released.facts import conditions_of_release
+from dpci.released.facts import ReleaseFacts
 from dpci.released.record import Record, SavedGaussianBudget
-from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
-_COST_UNITS = {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}
 _MATRIX, _RESIDUALS, _LEVELS, _GRADIENT = "moment_matrix", "residual_moments", "residual_levels", "residual_gradient"
 
 
@@ -130,15 +126,26 @@ class MomentRecord(Record):
         places = [*zip(self.middle[k:], size * self.scale[k:], strict=True), (self.target_middle, self.target_half)]
         return [[float(middle - half), float(middle + half)] for middle, half in places]
 
-    def guarantee(self) -> Guarantee:
-        """Return the (epsilon, delta) profile and the Renyi curve of all steps and seals together."""
-        budget = self.budget
-        if isinstance(budget, GDP):
-            return Guarantee(budget, None, 0.0, budget.mu)
-        if not isinstance(budget, ApproxDP):
-            return Guarantee(budget, None, 0.0, 0.0)
-        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in self.steps]))
-        return Guarantee(budget, None, 0.0, mu, seal_totals(self.seals, ()))
+    @property
+    def bounds(self) -> str:
+        """The bounds that records have to obey, in words."""
+        return f"an interval for each of {len(self.features)} columns" if self.rows is None else super().bounds
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Public choices, as :attr:`privacy` has them."""
+        return {"mechanism": "moment_matrix"}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public numbers that the theorem is about."""
+        bounds, k = self.target_bounds(), len(self.features)
+        return {
+            **super().constants,
+            "middle": self.middle[:k].tolist(),
+            "scale": self.scale[:k].tolist(),
+            "target_bounds": bounds if self.further else bounds[0],
+        }
 
     def noise(self) -> float:
         """Return the standard deviation of an isometric coordinate of the noise in the matrix, seal included."""
@@ -188,76 +195,5 @@ def charge_of(budget: GaussianBudget) -> Budget:
     return ZCDP(budget.to_zcdp().rho * (1.0 + 2.0**-50)) if isinstance(budget, GDP) else budget
 
 
-class ReleaseFacts(Approvable):
-    """Facts of the release of a moment matrix; arrays are read-only."""
-
-    __slots__ = ("_record",)
-
-    def __init__(self, record: MomentRecord) -> None:
-        self._record = record
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise."""
-        return self._record.private
-
-    @property
-    def budget(self) -> GaussianBudget:
-        """Budget that the release of the matrix spent: the whole budget."""
-        return self._record.budget
-
-    @property
-    def spent(self) -> GaussianBudget:
-        """Budget that was spent: the whole one, by the release. A regression costs nothing more."""
-        return self.budget
-
-    @property
-    def schema(self) -> Schema | None:
-        """The public schema by which the table was encoded; None if the caller passed encoded rows."""
-        return self._record.table
-
-    @property
-    def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version."""
-        record = self._record
-        return {
-            "private": record.private,
-            "relation": record.neighbors,
-            "unit": record.unit,
-            "notion": record.notion,
-            "budget": record.budget.parameters(),
-            "spent": record.budget.parameters(),
-            "cost_unit": _COST_UNITS[record.budget.notion],
-            "steps": [step.to_dict() for step in record.steps],
-            "seal": seal_facts(record.seals),
-            "mechanism": "moment_matrix",
-            "constants": {
-                "n_public": record.n_samples,
-                "row_norm": record.row_norm,
-                "blocks": None if record.blocks is None else record.blocks.to_dict(),
-                "middle": record.middle[: len(record.features)].tolist(),
-                "scale": record.scale[: len(record.features)].tolist(),
-                "target_bounds": record.target_bounds() if record.further else record.target_bounds()[0],
-                "on_violation": record.on_violation,
-                "persons": None if record.persons is None else record.persons.to_dict(),
-                "weights": None if record.weights is None else record.weights.to_dict(),
-            },
-            "conditions": conditions(record),
-            "version": record.version,
-        }
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The (epsilon, delta) profile and the Renyi curve; void for seeded noise."""
-        return self._record.guarantee()
-
-
-def conditions(record: MomentRecord) -> list[str]:
-    """Return what the guarantee rests on besides the theorem."""
-    bounds = f"an interval for each of {len(record.features)} columns" if record.rows is None else str(record.rows)
-    return conditions_of_release(private=record.private, bounds=bounds if record.on_violation == "error" else None)
+MatrixFacts: TypeAlias = ReleaseFacts[MomentRecord, GaussianBudget]
+"""Facts of the release of a moment matrix, and of what follows from it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.approval.approvable import Approvable
 from dpci.base.codec import Saved
 from dpci.base.tables import new_frame, printable
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
@@ -19,7 +20,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
-from dpci.regression.record import MomentRecord, ReleaseFacts
+from dpci.regression.record import MatrixFacts, MomentRecord
 from dpci.regression.shown.show import (
     drawn,
     drawn_label,
@@ -34,7 +35,6 @@ from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
-from dpci.shown.document import short_form
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -67,18 +67,27 @@ class RegressionRecord(Saved):
         check_covariance(self.release, model)
 
 
-class LinearFit(ReleaseFacts):
+class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
     """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
     Everything is post-processing of the release: it reads no data and uses no budget. Arrays are read-only.
     """
 
-    __slots__ = ("_model", "_solution")
+    __slots__ = ("_record", "_solution")
 
-    def __init__(self, record: MomentRecord, model: Model, solution: Solution | InvalidInput) -> None:
-        super().__init__(record)
-        self._model = model
-        self._solution = solution
+    _RECORD = RegressionRecord
+
+    def __init__(self, record: RegressionRecord, solution: Solution | None = None) -> None:
+        self._record = record
+        self._solution = attempt(record.release, record.model) if solution is None else solution
+
+    @property
+    def _release(self) -> MomentRecord:
+        return self._record.release
+
+    @property
+    def _model(self) -> Model:
+        return self._record.model
 
     @property
     def interval_refusal(self) -> str | None:
@@ -208,7 +217,7 @@ class LinearFit(ReleaseFacts):
         features = self._features(X, schema)
         intercept = self.params[-1] if self._model.fit_intercept else 0.0
         return in_target_units(
-            self._record, self._model, features.product(self.params[: features.shape[1]]) + intercept
+            self._release, self._model, features.product(self.params[: features.shape[1]]) + intercept
         )
 
     def predict_conf_int(
@@ -223,7 +232,7 @@ class LinearFit(ReleaseFacts):
         estimates = self._estimates().mapped(rows, np.zeros(len(rows)))
         intervals = estimates.conf_int(tuple(f"row[{i}]" for i in range(len(rows))), level=level)
         columns = (intervals.estimate, intervals.lower, intervals.upper)
-        estimate, lower, upper = (in_target_units(self._record, self._model, column) for column in columns)
+        estimate, lower, upper = (in_target_units(self._release, self._model, column) for column in columns)
         return replace(intervals, estimate=estimate, lower=lower, upper=upper)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> LinearTest:
@@ -260,12 +269,12 @@ class LinearFit(ReleaseFacts):
         ``simultaneous``, the plot shows the effect of the full range of each column on the target, in its unit.
         """
         if contrast is None and simultaneous is None:
-            intervals, what = drawn(*self._parts(), level), drawn_label(self._record, self._model)
+            intervals, what = drawn(*self._parts(), level), drawn_label(self._release, self._model)
         else:
             intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous)
             what = "estimate"
         axes = forest_plot(intervals, private=self.private, order=order, what=what, ax=ax)
-        record = self._record
+        record = self._release
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
         return caption(axes, f"linear regression, {count}", spent)
 
@@ -282,7 +291,7 @@ class LinearFit(ReleaseFacts):
     def summary(self, *, level: float = 0.95) -> str:
         """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""
         if self.interval_refusal is not None:
-            return as_text(summary_of_release(self._record, self.interval_refusal))
+            return as_text(summary_of_release(self._release, self.interval_refusal))
         return as_text(summary_of_regression(*self._parts(), level))
 
     def summary_frame(self, *, level: float = 0.95) -> Any:  # noqa: ANN401  # pandas is optional
@@ -303,45 +312,25 @@ class LinearFit(ReleaseFacts):
         refusal = self.interval_refusal
         ridge = refusal is None and self.l2_strength > 0.0
         refined = isinstance(self._solution, Solution) and self._solution.gradient is not None
-        of, model = self._record, self._model
+        of, model = self._release, self._model
         return approval_of_regression(self, of, model, self.digest, refusal=refusal, ridge=ridge, refined=refined)
-
-    def to_json(self) -> str:
-        """Return the regression and its release as JSON, which keeps floats exactly."""
-        return RegressionRecord(release=self._record, model=self._model).to_json()
 
     @property
     def digest(self) -> str:
         """SHA-256 of the content of :meth:`to_json`. The paying ledger has that of the release, a moment matrix."""
-        return RegressionRecord(release=self._record, model=self._model).digest
+        return self._record.digest
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "LinearFit":
-        """Rebuild a regression from :meth:`to_json`; its numbers are computed again from the release.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not a saved regression, or of another schema version.
-        """
-        saved = RegressionRecord.from_json(text)
-        return cls(saved.release, saved.model, attempt(saved.release, saved.model))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LinearFit.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (f"{printable(self.target)} on {len(self.names)} regressors", str(self.spent))
-        return short_form(self, *facts, private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{printable(self.target)} on {len(self.names)} regressors", str(self.spent)
 
     def _parts(self) -> tuple[MomentRecord, Model, Solution]:
-        return self._record, self._model, solution_of(self)
+        return self._release, self._model, solution_of(self)
 
     def _estimates(self) -> LinearEstimates:
         return LinearEstimates.of(solution_of(self))
 
     def _features(self, X: Table | NamedTable | Path | str, schema: Schema | None) -> Features:
-        record, wanted = self._record, self._model.features
+        record, wanted = self._release, self._model.features
         known = record.table
         if schema is not None and (known is None or not same_columns(known, schema)):
             raise InvalidInput("schema must be that of the release, or one of equal columns, got another one")
@@ -355,9 +344,9 @@ class LinearFit(ReleaseFacts):
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 
-def record_of(fit: ReleaseFacts) -> MomentRecord:
+def record_of(fit: MatrixFacts) -> MomentRecord:
     """Return the record of a release, or of that which a regression comes from."""
-    return fit._record  # noqa: SLF001  # of this module's own class
+    return fit._release  # noqa: SLF001  # of this room's own classes
 
 
 def model_of(fit: LinearFit) -> Model:

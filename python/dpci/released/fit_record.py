@@ -1,68 +1,31 @@
 """``FitRecord``: released and public values of one fit, and how a saved one is read."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.codec import NotNegative, Positive, Rule, check_interval
-from dpci.base.validation import broken, check_choice, check_flag, check_not_negative, check_positive, check_real
-from dpci.budgets import Neighbors, core_budget
+from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
+from dpci.accounting.seals import seal_cost
+from dpci.base.codec import NotNegative, Positive
+from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
 from dpci.data.arrays import OnViolation
-from dpci.data.labels import Classes, check_classes
+from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
-from dpci.losses import NAMES, PARAMETERS, SEVERAL, declaration, from_declaration
-from dpci.released.record import Record, SavedBudget, SavedRows
+from dpci.losses import SEVERAL
+from dpci.released.model_record import ModelRecord
+from dpci.released.record import SavedBudget, SavedRows
 from dpci.released.whole import Whole
 
-
-def check_labels(name: str, value: object) -> Classes:
-    """Return (negative, positive)."""
-    classes = check_classes(value)
-    for label in classes:
-        # An integer may be too great to be compared with targets.
-        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
-            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
-    return classes
-
-
-def check_saved_loss(name: str, value: object) -> dict[str, Any]:
-    """Return the declaration of a loss."""
-    if not isinstance(value, dict):
-        raise broken(name, "an object", value)
-    for key, rule in _LOSS_RULES.items():
-        if key not in value:
-            raise InvalidInput(f"{name} must have {key}, got {name}={value!r}")
-        rule(f"{name}.{key}", value[key])
-    for key in PARAMETERS:
-        check_positive(f"{name}.{key}", value.get(key, 1.0))
-    built_in = from_declaration(value)
-    if built_in is not None and value != declaration(built_in, built_in.to_core()):
-        raise InvalidInput(f"{name} must have the declaration of {built_in!r}, got {name}={value!r}")
-    return value
-
-
-def _optional(rule: Rule) -> Rule:
-    return lambda name, value: None if value is None else rule(name, value)
-
-
-_LOSS_RULES: dict[str, Rule] = {
-    "name": lambda name, value: check_choice(name, value, NAMES),
-    "slope_bound": _optional(check_positive),
-    "curvature_bound": _optional(check_positive),
-    "predictor_bound": _optional(check_positive),
-    "strong_convexity": check_not_negative,
-    "one_signed": check_flag,
-    "target_bounds": _optional(check_interval),
-}
+# Steps add up to the budget except for rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitRecord(Record):
+class FitRecord(ModelRecord):
     """Everything that a :class:`~dpci.PrivateFit` knows. Arrays are read-only; (k,) is the number of parameters."""
 
     KIND: ClassVar[str] = "dpci.PrivateFit"
@@ -74,21 +37,12 @@ class FitRecord(Record):
         ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none")
     )
 
-    params: NDArray[np.float64]
     hessian: NDArray[np.float64] | None
     gradient_cov: NDArray[np.float64] | None
-    names: tuple[str, ...]
-    classes: Annotated[Classes, check_labels] | None
-    classes_inferred: bool
-    """Whether the classes were inferred from the labels, so that they are not public."""
     rows: SavedRows
     on_violation: OnViolation
     neighbors: Neighbors
     budget: SavedBudget
-    l2_strength: NotNegative
-    """λ as it was used: with what the variant "cms11" added."""
-    radius: Positive | None
-    loss: Annotated[dict[str, Any], check_saved_loss]
     slope_bound: Positive
     """Slope bound of the loss on the domain."""
     curvature_bound: NotNegative | None
@@ -100,7 +54,6 @@ class FitRecord(Record):
     projection: Literal["floor", "cautious", "noise_aware", "none"]
     """The projection that was used."""
     calibration: Literal["tight", "paper"]
-    intercept_scale: Positive | None
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: Positive
     noise_spectral_radius: NotNegative
@@ -146,6 +99,39 @@ class FitRecord(Record):
     def cost_unit(self) -> str:
         """Unit in which the costs of the steps are counted: "epsilon", "rho" or "mu_squared"."""
         return _core.cost_unit(core_budget(self.budget), self.calibration, self.mechanism)
+
+    @property
+    def spent(self) -> Budget:
+        """Budget that the steps spent together, in the notion of the budget; never more than the budget."""
+        notion, total = self.budget.notion, self.budget
+        if notion == "approx":
+            return total
+        name, whole = next(iter(total.parameters().items()))
+        cost = sum(step.cost for step in self.steps) + seal_cost(self.seals, self.steps).get(name, 0.0)
+        return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(notion, {name: cost})
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Public choices, as :attr:`privacy` has them."""
+        names = ("classes_inferred", "mechanism", "variant", "project", "calibration", "moments", "projection")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public numbers that the theorem is about."""
+        return {**super().constants, "slope_bound": self.slope_bound, "curvature_bound": self.curvature_bound}
+
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of all steps and seals together."""
+        facts = {name: getattr(self, name) for name in GUARANTEE_FACTS}
+        n_params = len(self.names)
+        return guarantee_of(self.budget, self.steps, self.seals, divisor=self.divisor, n_params=n_params, **facts)
+
+    def _special_conditions(self) -> Iterator[str]:
+        if self.loss["name"] == "custom":
+            yield "the declared bounds of the custom loss hold for every predictor and target"
+        if self.classes_inferred:
+            yield CLASSES_READ_OFF
 
     def _check_shapes(self) -> None:
         k = len(self.names)

@@ -4,84 +4,44 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import broken
+from dpci.budgets import Budget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
+from dpci.released.facts import AnyBudget, PublicFacts, ReleaseFacts
+from dpci.released.fit_record import FitRecord
+from dpci.released.model_record import ModelRecord
+from dpci.rows import Ball, Blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
 
-
-class ModelRecord(Protocol):
-    """Record of a model that can predict and describe itself."""
-
-    @property
-    def params(self) -> NDArray[np.float64]:
-        """Parameters, the intercept last."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the rows."""
-
-    @property
-    def named_columns(self) -> bool:
-        """Whether the names came with the caller's table."""
-
-    @property
-    def intercept_scale(self) -> float | None:
-        """The constant appended to every row; None: none."""
-
-    @property
-    def classes(self) -> Classes | None:
-        """(negative, positive); None for real targets."""
-
-    @property
-    def loss(self) -> dict[str, Any]:
-        """Name, parameter and bounds of the loss."""
-
-    @property
-    def l2_strength(self) -> float:
-        """The regularisation λ."""
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples."""
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data."""
-
-    @property
-    def table(self) -> Schema | None:
-        """The public schema by which the table was encoded; None if the caller passed encoded rows."""
-
-
 _ROWS = 65_536
 """Rows of a file that are read at a time."""
 
-_Record = TypeVar("_Record", bound=ModelRecord)
+AnyModel = TypeVar("AnyModel", bound=ModelRecord)
 
 
-class Released(Generic[_Record]):
+class Released(PublicFacts[AnyModel, AnyBudget]):
     """Parameters, predictions and public facts of a linear model, from its record."""
 
     __slots__ = ("_record",)
 
-    def __init__(self, record: _Record) -> None:
+    def __init__(self, record: AnyModel) -> None:
         self._record = record
+
+    @property
+    def _release(self) -> AnyModel:
+        return self._record
 
     @property
     def params(self) -> NDArray[np.float64]:
@@ -92,11 +52,6 @@ class Released(Generic[_Record]):
     def names(self) -> tuple[str, ...]:
         """Names of the parameters; the intercept is called "intercept"."""
         return self._record.names
-
-    @property
-    def n_samples(self) -> int:
-        """The public number of samples: ``n_public`` under add/remove."""
-        return self._record.n_samples
 
     @property
     def l2_strength(self) -> float:
@@ -112,16 +67,6 @@ class Released(Generic[_Record]):
     def classes(self) -> Classes | None:
         """(negative, positive) in the caller's labels; None for real targets."""
         return self._record.classes
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data: False for seeded noise and for none."""
-        return self._record.private
-
-    @property
-    def schema(self) -> Schema | None:
-        """The public schema by which the table of the fit was encoded; None if the caller passed encoded rows."""
-        return self._record.table
 
     def decision_function(
         self, X: Table | NamedTable | Path | str, *, schema: Schema | None = None
@@ -174,7 +119,40 @@ class Released(Generic[_Record]):
         return np.column_stack([negative, response(name, score)])
 
 
-def record_of(model: Released[_Record]) -> _Record:
+class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
+    """A linear model with the facts of its release; k is the number of parameters."""
+
+    __slots__ = ()
+
+    @property
+    def hessian(self) -> NDArray[np.float64] | None:
+        """Released Hessian of the mean objective, shape (k, k); None without moments.
+
+        As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected.
+        """
+        return self._record.hessian
+
+    @property
+    def gradient_cov(self) -> NDArray[np.float64] | None:
+        """Released covariance of the gradient of one record, shape (k, k); None without moments.
+
+        As released or projected, like the Hessian.
+        Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
+        """
+        return self._record.gradient_cov
+
+    @property
+    def rows(self) -> Ball | Blocks:
+        """Public domain of the rows, without the intercept."""
+        return self._record.rows
+
+    @property
+    def mechanism(self) -> str:
+        """Where the noise enters: "objective" or "output"."""
+        return self._record.mechanism
+
+
+def record_of(model: Released[AnyModel, Any]) -> AnyModel:
     """Return the record of a model, for the rooms that show it."""
     return model._record  # noqa: SLF001  # of this module's own class
 

@@ -1,13 +1,25 @@
 """``Record``: released and public values that every kind of release leaves behind, and their JSON form."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from dpci.accounting.seals import Seal
+import numpy as np
+
+from dpci.accounting.guarantee import Guarantee, seal_totals
+from dpci.accounting.seals import Seal, seal_facts
 from dpci.accounting.steps import Step
 from dpci.base.codec import Form, Saved, Version, formed
 from dpci.base.validation import broken, check_count
-from dpci.budgets import Budget, GaussianBudget, Neighbors, budget_from_parameters, gaussian_budget_from
+from dpci.budgets import (
+    GDP,
+    ApproxDP,
+    Budget,
+    GaussianBudget,
+    Neighbors,
+    budget_from_parameters,
+    gaussian_budget_from,
+)
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks, RowDomain
@@ -86,6 +98,11 @@ SavedRows: TypeAlias = Annotated[RowDomain, Form(saved_rows, _read_rows)]
 SavedTable: TypeAlias = Annotated[Schema, Form(saved_table, _read_table)]
 
 
+CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
+OBEYS_BOUNDS = "every possible record obeys the public bounds"
+_COST_UNITS = {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record(Saved):
     """Released and public values of one release; a kind of release adds its own. Arrays are read-only."""
@@ -149,3 +166,89 @@ class Record(Saved):
     def divisor(self) -> float:
         """Divisor of sums over records that weigh at most 1: their number, or the total weight over the largest."""
         return self.n_samples if self.weights is None else self.weights.divisor(self.n_samples)
+
+    @property
+    def cost_unit(self) -> str | None:
+        """Unit in which the costs of the steps are counted: "epsilon", "rho" or "mu_squared"; None without a budget."""
+        return None if self.notion is None else _COST_UNITS[self.notion]
+
+    @property
+    def spent(self) -> GaussianBudget | None:
+        """Budget that the steps spent together: the whole one."""
+        return self.budget
+
+    @property
+    def bounds(self) -> str:
+        """The bounds that records have to obey, in words."""
+        return str(self.rows)
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Public choices of the kind, as :attr:`privacy` has them."""
+        raise NotImplementedError
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public numbers that the theorem is about; a kind adds its own."""
+        return {
+            "n_public": self.n_samples,
+            "persons": None if self.persons is None else self.persons.to_dict(),
+            "weights": None if self.weights is None else self.weights.to_dict(),
+            "row_norm": self.row_norm,
+            "blocks": None if self.blocks is None else self.blocks.to_dict(),
+            "on_violation": self.on_violation,
+        }
+
+    @property
+    def conditions(self) -> list[str]:
+        """The assumptions of the guarantee besides the theorem."""
+        rests_on = [] if self.private else ["none: the noise is seeded, so whoever knows the seed can subtract it"]
+        rests_on += self._special_conditions()
+        if self.on_violation == "error":
+            rests_on.append(f"{OBEYS_BOUNDS} ({self.bounds}); only the holder of the data sees errors")
+        if self.private:
+            rests_on.append(CHOSEN_WITHOUT_DATA)
+            rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
+        rests_on.append(
+            'logarithms and other elementary functions err by at most two units in the last place (the page "Noise")'
+        )
+        return rests_on
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee."""
+        return {
+            "private": self.private,
+            "relation": self.neighbors,
+            "unit": self.unit,
+            "notion": self.notion,
+            "budget": None if self.budget is None else self.budget.parameters(),
+            "spent": None if self.spent is None else self.spent.parameters(),
+            "cost_unit": self.cost_unit,
+            "steps": [step.to_dict() for step in self.steps],
+            "seal": seal_facts(self.seals),
+            **self.choices,
+            "constants": self.constants,
+            "conditions": self.conditions,
+            "version": self.version,
+        }
+
+    def guarantee(self) -> Guarantee:
+        """Return the (epsilon, delta) profile and the Renyi curve of all steps and seals together.
+
+        Raises
+        ------
+        InvalidInput
+            For a model that is not private.
+        """
+        budget = self.budget
+        if budget is None:
+            raise InvalidInput(f"a guarantee requires a private model, got {self.WHAT} without a budget")
+        if not isinstance(budget, ApproxDP):
+            return Guarantee(budget, None, 0.0, budget.mu if isinstance(budget, GDP) else 0.0)
+        mu = float(np.hypot.reduce([step.sensitivity / step.scale for step in self.steps]))
+        return Guarantee(budget, None, 0.0, mu, seal_totals(self.seals, ()))
+
+    def _special_conditions(self) -> Iterable[str]:
+        """Return conditions of the kind."""
+        return ()

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import chain
 from typing import Annotated, TypeAlias
 
@@ -14,7 +13,6 @@ from dpci.accounting.spending import spending_contradictions
 from dpci.base.codec import Form, Rule
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
-from dpci.released.facts import guarantee_of_record
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
@@ -204,7 +202,7 @@ def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple
     # A selection's runs may be of another notion than its budget.
     if not selected:
         steps, seals = record.steps, record.seals
-        yield from spending_contradictions(record.budget, steps, seals, partial(guarantee_of_record, record))
+        yield from spending_contradictions(record.budget, steps, seals, record.guarantee)
     for seal in record.seals:
         law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
         rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"

@@ -13,7 +13,6 @@ from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.estimates import Estimates
 from dpci.inference.targets.unregularised import TARGETS
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe
-from dpci.released.facts import conditions
 from dpci.released.model import record_of
 from dpci.released.sources import exceptions, shown_classes, table_values
 from dpci.report.attacker import attacker_section
@@ -342,7 +341,7 @@ def caveats(result: Inference, targets: list[str]) -> list[Section]:
             f"Records beyond the public bounds ({record.rows}) were moved to the bounds. The target is "
             "that of the moved records."
         )
-    return [Section("caveats", "What to keep in mind", [Bullets(items)]), assumptions_section(conditions(record))]
+    return [Section("caveats", "What to keep in mind", [Bullets(items)]), assumptions_section(record.conditions)]
 
 
 def _laws(result: Inference) -> str:

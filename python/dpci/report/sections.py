@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.released.facts import CHOSEN, CHOSEN_WITHOUT_DATA
+from dpci.released.facts import CHOSEN
+from dpci.released.record import CHOSEN_WITHOUT_DATA
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Bullets, Facts, Forest, Paragraph, Section

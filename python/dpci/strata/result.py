@@ -25,7 +25,7 @@ from dpci.released.whole import counted_strata
 from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of, symbols
-from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded, short_form
+from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded
 from dpci.shown.text import as_text
 from dpci.strata.counts import CountNoise
 from dpci.strata.record import StrataRecord
@@ -40,10 +40,12 @@ __all__ = ["StrataFit"]
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 
 
-class StrataFit(Approvable, Mapping[str, PrivateFit]):
+class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     """The models of all strata, by the name of the category. Contains only released and public values."""
 
     __slots__ = ("_counted", "_fits", "_record")
+
+    _RECORD = StrataRecord
 
     def __init__(self, record: StrataRecord) -> None:
         self._record = record
@@ -74,6 +76,11 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
     def charged(self) -> Budget:
         """Cost of all strata together. Under "add_remove" this is the budget, once."""
         return self._record.charged
+
+    @property
+    def spent(self) -> Budget:
+        """Budget that all strata spent together: :attr:`charged`."""
+        return self.charged
 
     def __getitem__(self, stratum: str) -> PrivateFit:
         """Return the model of a stratum."""
@@ -240,32 +247,8 @@ class StrataFit(Approvable, Mapping[str, PrivateFit]):
             refusal=self.interval_refusal,
         )
 
-    def to_json(self) -> str:
-        """Return all models as JSON, with only released and public values, and floats exactly."""
-        return self._record.to_json()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return self._record.digest
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "StrataFit":
-        """Rebuild the models from :meth:`to_json`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not such a file, or of another schema version.
-        """
-        return cls(StrataRecord.from_json(text))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StrataFit.from_json, (self.to_json(),)
-
-    def __repr__(self) -> str:
-        facts = (f"{counted_strata(len(self))} of {self.by!r}", f"{self.charged} in total")
-        return short_form(self, *facts, private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{counted_strata(len(self))} of {self.by!r}", f"{self.charged} in total"
 
     @property
     def _first(self) -> PrivateFit:

@@ -18,7 +18,6 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
-from dpci.released.facts import conditions, constants
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import Released, record_of
 from dpci.released.saved import read_record
@@ -43,7 +42,7 @@ _TIME = (
 )
 
 
-class SelectedFit(Released[FitRecord]):
+class SelectedFit(Released[FitRecord, Budget]):
     """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
 
     It lies in the ball in which it was compared, whose radius its record holds. Its cost and its guarantee are known
@@ -51,11 +50,6 @@ class SelectedFit(Released[FitRecord]):
     """
 
     __slots__ = ()
-
-    @property
-    def budget(self) -> Budget:
-        """The budget of the tuning."""
-        return self._record.budget
 
     @property
     def spent(self) -> Budget:
@@ -91,13 +85,15 @@ class SelectedFit(Released[FitRecord]):
         return short_form(self, *facts, private=self.private)
 
 
-class TuneResult(Approvable):
+class TuneResult(Approvable[TuneRecord]):
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
     Print :meth:`summary`: the summary of ``result`` covers the fit alone.
     """
 
     __slots__ = ("_params", "_record", "_result")
+
+    _RECORD = TuneRecord
 
     def __init__(self, record: TuneRecord, params: Mapping[str, Any] | None = None) -> None:
         self._record = record
@@ -142,11 +138,6 @@ class TuneResult(Approvable):
     def spent(self) -> Budget:
         """Budget that choice and fit spent together: the whole one."""
         return self.budget
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that :meth:`to_json` says, which is the checksum in it; the ledger that paid holds it too."""
-        return self._record.digest
 
     @property
     def private(self) -> bool:
@@ -261,28 +252,17 @@ class TuneResult(Approvable):
 
         Losses and mechanisms among ``params`` are saved as their descriptions.
         """
-        return self._record.to_json()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "TuneResult":
-        """Rebuild a result from :meth:`to_json`; losses and mechanisms among ``params`` stay descriptions.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not a saved tuning, of another schema version, or contradicts itself.
-        """
-        return cls(TuneRecord.from_json(text))
+        return super().to_json()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TuneResult.from_json, (self.to_json(),), dict(self._params)
+        return (*super().__reduce__(), dict(self._params))
 
     def __setstate__(self, params: dict[str, Any]) -> None:
         # As they were given: saved are descriptions.
         self._params = MappingProxyType(params)
 
-    def __repr__(self) -> str:
-        return short_form(self, f"{self._record.params} by {self.method}", str(self.spent), private=self.private)
+    def _short(self) -> tuple[str, ...]:
+        return f"{self._record.params} by {self.method}", str(self.spent)
 
 
 def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> Document:
@@ -305,8 +285,8 @@ def _facts_of_model(record: FitRecord) -> dict[str, Any]:
         "variant": record.variant,
         "project": record.project,
         "calibration": record.calibration,
-        "constants": constants(record),
-        "conditions": conditions(record),
+        "constants": record.constants,
+        "conditions": record.conditions,
         "version": record.version,
         "noise": noise.noise,
         "noise_scale": noise.scale,

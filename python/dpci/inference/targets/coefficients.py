@@ -18,8 +18,7 @@ from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios
 from dpci.inference.targets.unregularised import TARGETS, Target, newton_step
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method
-from dpci.released.facts import FitFacts
-from dpci.released.model import record_of
+from dpci.released.model import FitFacts, record_of
 
 
 class Coefficients(FitFacts):

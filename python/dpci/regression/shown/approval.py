@@ -12,7 +12,7 @@ from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
-from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
+from dpci.regression.record import MatrixFacts, MomentRecord
 from dpci.regression.shown.noise import other_noise
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.lattice import Sealed
@@ -22,7 +22,7 @@ from dpci.shown.document import Code, Words, names
 _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 
 
-def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str) -> Statement:
+def approval_of_matrix(release: MatrixFacts, record: MomentRecord, digest: str) -> Statement:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     columns = (*record.features, *record.targets)
     budget, planned = record.budget, _planned(record)
@@ -76,7 +76,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
             *(("planned regressions",) if record.residuals or record.refined else ()),
             *CHOSEN_OF_MATRIX,
         ),
-        conditions=tuple(conditions(record)),
+        conditions=tuple(record.conditions),
         custom_loss=False,
         classes_inferred=False,
         covers=(
@@ -99,7 +99,7 @@ def approval_of_matrix(release: ReleaseFacts, record: MomentRecord, digest: str)
 
 
 def approval_of_regression(
-    release: ReleaseFacts,
+    release: MatrixFacts,
     record: MomentRecord,
     model: Model,
     digest: str,

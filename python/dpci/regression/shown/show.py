@@ -15,7 +15,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
-from dpci.regression.record import MomentRecord, ReleaseFacts, conditions
+from dpci.regression.record import MatrixFacts, MomentRecord
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.report.attacker import attacker_section
 from dpci.report.sections import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
@@ -234,7 +234,7 @@ def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Docu
 
 
 def page_of_regression(
-    facts: ReleaseFacts,
+    facts: MatrixFacts,
     record: MomentRecord,
     model: Model,
     solution: Solution,
@@ -280,7 +280,7 @@ def page_of_regression(
         budget_section([(name.replace("_", " "), value) for name, value in lines]),
         *([attacker_section(record, facts.guarantee)] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),
-        assumptions_section(conditions(record), CHOSEN_OF_MATRIX),
+        assumptions_section(record.conditions, CHOSEN_OF_MATRIX),
         provenance(record, digest),
     ]
     heading = f"{kind} of {explained}" if title is None else title
