@@ -200,7 +200,7 @@ def test_other_commands_name_the_loss(files):
     common = ("--schema", folder / "schema.toml", "--rho", "0.5", "--l2-strength", "0.01")
     assert "--loss multinomial" in run("plan", "--n-samples", N, *common, code=2)
     assert "--loss multinomial" in run("coverage", folder / "table.csv", *common, code=2)
-    assert "a multinomial fit" in run("compare", folder / "model.json", folder / "model.json", code=2)
+    assert "got MultinomialFit" in run("compare", folder / "model.json", folder / "model.json", code=2)
 
 
 def test_tune_chooses_among_models_of_several_classes(files):

@@ -59,7 +59,7 @@ def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     assert run(capsys, "predict", "tuned.json", "people.csv")[1].count("\n") == 2001
     code, _, err = run(capsys, "report", "tuned.json", "--output", "page.html", "--without-ridge")
     assert code == 2
-    assert "must keep their defaults for the page of a tuning" in err
+    assert "--without-ridge must not be given for a saved tuning" in err
     assert run(capsys, "report", "tuned.json", "--output", "page.html")[0] == 0
     page = Path("page.html").read_text(encoding="utf-8")
     # The whole budget, the candidates, and the hash of the file of the tuning.

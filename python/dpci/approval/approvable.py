@@ -58,15 +58,27 @@ class Approvable(Result[SavedRecord]):
         OSError
             If the document cannot be written.
         """
-        from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
-        from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
-
-        document = as_markdown(approval_document(statement_of(self), ledger=ledger, schema=schema))
+        document = approval_of(self, ledger=ledger, schema=schema)
         if path is not None:
             Path(path).write_text(document, encoding="utf-8")
         return document
 
 
-def statement_of(result: Approvable[Any]) -> "Statement":
-    """Return what an approver must know of a released result, for the rooms that show it."""
-    return result._statement()  # noqa: SLF001  # of this module's own class
+def approval_of(result: Result[Any], *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None) -> str:
+    """Return the report of a released result for whoever has to approve it."""
+    from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
+    from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
+
+    return as_markdown(approval_document(statement_of(result), ledger=ledger, schema=schema))
+
+
+def statement_of(result: Result[Any]) -> "Statement":
+    """Return what an approver must know of a released result, for the rooms that show it.
+
+    Raises
+    ------
+    InvalidInput
+        For a result of a kind that is not approved.
+    """
+    statement: Statement = result._statement()  # noqa: SLF001  # of this module's own class
+    return statement

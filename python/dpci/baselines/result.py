@@ -12,7 +12,8 @@ from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.released.facts import ReleaseFacts
 from dpci.released.model import Released
-from dpci.released.result import Result
+from dpci.released.result import Result, refused
+from dpci.report.commands import ShownModel
 from dpci.shown.document import NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table, seeded
 from dpci.shown.text import as_text
 
@@ -30,6 +31,16 @@ _NO_INTERVALS = {
 }
 
 
+class ShownBaseline(ShownModel):
+    """A baseline as commands show it."""
+
+    result: "BaselineFit"
+
+    def page(self, view: object, title: str | None) -> str:  # noqa: ARG002  # as for other kinds
+        """Raise ``InvalidInput``: a baseline has no page."""
+        raise refused("a model with a page", self.result)
+
+
 class BaselineFit(
     Released[BaselineRecord, Budget | None], ReleaseFacts[BaselineRecord, Budget | None], Result[BaselineRecord]
 ):
@@ -40,16 +51,21 @@ class BaselineFit(
 
     __slots__ = ()
 
-    _RECORD = BaselineRecord
+    _RECORD, _SHOWN = BaselineRecord, ShownBaseline
 
     @property
     def method(self) -> str:
         """The function that made it: "functional_mechanism", "projected_histogram" or "non_private"."""
         return self._record.method
 
+    @property
+    def interval_refusal(self) -> str:
+        """Why there are no intervals, standard errors and p-values."""
+        return f"{self.method} has no confidence intervals: {_NO_INTERVALS[self.method]}"
+
     def conf_int(self, **_keywords: object) -> NoReturn:
         """Raise ``InvalidInput``: no baseline has valid intervals; the message says why."""
-        raise InvalidInput(f"{self.method} has no confidence intervals: {_NO_INTERVALS[self.method]}")
+        raise InvalidInput(self.interval_refusal)
 
     def summary(self) -> str:
         """Table of the parameters, and the facts that a reader needs to judge them."""

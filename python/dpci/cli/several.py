@@ -2,16 +2,15 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
 from dpci.cli.parsing import numbers, parse_budget
-from dpci.cli.saved import Saved
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.model.plan import Plan
-from dpci.multinomial.result import MultinomialFit
+from dpci.released.result import Result
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 
@@ -99,7 +98,7 @@ def plan_several(
     n_features: int | None,
     schema: Schema | None,
     classes: str | None,
-    like: Saved | None,
+    like: Result[Any] | None,
 ) -> Plan:
     """Plan a fit of several classes; the rows do not decide what becomes of longer ones.
 
@@ -108,11 +107,13 @@ def plan_several(
     InvalidInput
         For an earlier model of another kind.
     """
-    if like is not None and not isinstance(like, MultinomialFit):
-        msg = f"--like must be a model of --loss {SEVERAL} for a plan with it, got another one"
-        raise InvalidInput(msg)
     labels = None if classes is None or schema is not None else labels_of(classes)
     keywords.pop("on_violation", None)
     return multinomial.plan(
-        n_samples=n_samples, n_features=n_features, schema=schema, classes=labels, like=like, **keywords
+        n_samples=n_samples,
+        n_features=n_features,
+        schema=schema,
+        classes=labels,
+        like=cast("Any", like),
+        **keywords,
     )

@@ -30,7 +30,7 @@ from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
-from dpci.rows import Ball, RowDomain, same_blocks
+from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.table import Schema
 from dpci.shown.document import Document, Facts, Table
 from dpci.shown.text import as_text
@@ -158,6 +158,29 @@ class Plan:
         ]
         table = Table(["step", "noise", unit, "sensitivity", "scale"], rows)
         return as_text(Document(title=self.title, parts=[table, Facts(facts)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cost by step and the numbers that decide how precise a fit can be, as JSON can hold them."""
+        return {
+            "title": self.title,
+            "unit": "row" if self.persons is None else "person",
+            "persons": None if self.persons is None else self.persons.to_dict(),
+            "weights": None if self.weights is None else self.weights.to_dict(),
+            "n_params": self.n_params,
+            "row_norm": self.row_norm,
+            "blocks": self.rows.to_dict() if isinstance(self.rows, Blocks) else None,
+            "cost_unit": self.cost_unit,
+            "steps": [step.to_dict() for step in self.steps],
+            "seals": [seal.to_dict() for seal in self.seals],
+            "least_l2_strength": self.least_l2_strength,
+            "recommended_l2_strength": self.recommended_l2_strength,
+            "noise_spectral_radius": self.noise_spectral_radius,
+            "noise_ratio": self.noise_ratio,
+            "projection": self.projection,
+            "privacy_length": list(self.privacy_length) if len(self.steps) > 1 else None,
+            "interval_length": self.interval_length,
+            "tolerance": self.tolerance,
+        }
 
     def __repr__(self) -> str:
         return self.summary()

@@ -11,6 +11,7 @@ from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
 from dpci.released.saved import check_consistent
+from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of
 from dpci.report.summary import summary_of
@@ -33,7 +34,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
 
     __slots__ = ()
 
-    _RECORD = FitRecord
+    _RECORD, _SHOWN = FitRecord, ShownFit
 
     def summary(
         self,

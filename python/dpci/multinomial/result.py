@@ -24,6 +24,8 @@ from dpci.multinomial.record import MultinomialRecord
 from dpci.released.facts import ReleaseFacts
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import features_of
+from dpci.released.result import Shown
+from dpci.report.commands import ShownFit
 from dpci.report.plot import Order
 from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
@@ -37,6 +39,26 @@ if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
 
+class ShownClasses(Shown):
+    """A model of several classes as commands show it."""
+
+    result: "MultinomialFit"
+
+    def model(self) -> Shown:
+        """Return the model itself."""
+        return self
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read: those of the fit of all parameters."""
+        result = self.result
+        return {**ShownFit(fit_of(result)).numbers(view), "classes": result.classes, "privacy": result.privacy}
+
+    @property
+    def probabilities(self) -> tuple[str, ...]:
+        """The names of the columns of probabilities, one for each class."""
+        return tuple(f"probability:{label}" for label in self.result.classes)
+
+
 class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialRecord]):
     """A released multinomial model, made by ``fit``. Contains only released and public values.
 
@@ -47,7 +69,7 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
 
     __slots__ = ("_fit", "_record")
 
-    _RECORD = MultinomialRecord
+    _RECORD, _SHOWN = MultinomialRecord, ShownClasses
 
     def __init__(self, record: MultinomialRecord) -> None:
         self._record = record

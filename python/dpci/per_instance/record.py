@@ -16,6 +16,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import Loss
 from dpci.released.facts import ReleaseFacts
 from dpci.released.fit_record import FitRecord
+from dpci.released.result import Shown, refused
 from dpci.released.saved import SavedFit
 from dpci.rows import core_rows
 from dpci.unit import core_unit
@@ -165,12 +166,20 @@ class ReportRecord(Saved):
             )
 
 
+class ShownReport(Shown):
+    """A report as commands show it: it is approved and verified, and shown in Python, with the loss that it needs."""
+
+    def whole(self) -> Shown:
+        """Raise ``InvalidInput``: no command shows a report."""
+        raise refused("a result that a command shows", self.result)
+
+
 class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
     """A report as it is saved, and as it is approved."""
 
     __slots__ = ("_record",)
 
-    _RECORD = ReportRecord
+    _RECORD, _SHOWN = ReportRecord, ShownReport
 
     def __init__(self, record: ReportRecord) -> None:
         self._record = record

@@ -18,12 +18,37 @@ from dpci.regression.equations import check_covariance, default_covariance, solv
 from dpci.regression.record import MatrixFacts, MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord, record_of
 from dpci.regression.shown.show import summary_of_release
+from dpci.released.result import Shown, shown_of
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
 __all__ = ["MomentMatrix"]
+
+
+class ShownMatrix(Shown):
+    """A moment matrix as commands show it: by the regression of its target on all columns."""
+
+    result: "MomentMatrix"
+
+    def whole(self) -> Shown:
+        """Return the regression of the only target on all columns."""
+        targets = self.result.targets
+        if len(targets) > 1:
+            raise InvalidInput(
+                f"the command line shows moment matrices of one target, got {', '.join(targets)} "
+                "(in Python: dpci.regression.MomentMatrix.from_json(text).fit(target))"
+            )
+        return shown_of(whole_regression(self.result, fit_intercept=True, l2_strength=0.0))
+
+    def model(self) -> Shown:
+        """Return the regression of the only target on all columns."""
+        return self.whole()
+
+    def earlier(self) -> "MomentMatrix":
+        """Return the matrix itself."""
+        return self.result
 
 
 class MomentMatrix(MatrixFacts, Approvable[MomentRecord]):
@@ -34,7 +59,7 @@ class MomentMatrix(MatrixFacts, Approvable[MomentRecord]):
 
     __slots__ = ("_record",)
 
-    _RECORD = MomentRecord
+    _RECORD, _SHOWN = MomentRecord, ShownMatrix
 
     def __init__(self, record: MomentRecord) -> None:
         self._record = record

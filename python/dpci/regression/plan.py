@@ -4,7 +4,8 @@ The standard errors are those of a regression with the assumed moments, computed
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from dpci.regression.mechanism import record_of_release
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.show import has_units, unit_estimates
+from dpci.released.record import saved_budget
+from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
 from dpci.shown.document import Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
@@ -167,6 +170,33 @@ class MomentPlan:
             ("assumed", self._assumed()),
         ]
         return as_text(Document(title=self.title, parts=[self._precision(), Facts(facts)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cost by step and the predicted precision, as JSON can hold them."""
+        columns: dict[str, Sequence[Any]] = {"name": self.names, "unit": self.units}
+        if self.std_errors is not None and self.half_widths is not None and self.noise_shares is not None:
+            columns |= {
+                "std_error": self.std_errors.tolist(),
+                "half_width": self.half_widths.tolist(),
+                "noise_share": self.noise_shares.tolist(),
+            }
+        return {
+            "title": self.title,
+            "n_samples": self.n_samples,
+            "cost_unit": self.cost_unit,
+            "steps": [step.to_dict() for step in self.steps],
+            "seals": [seal.to_dict() for seal in self.seals],
+            "noise_std_dev": self.noise_std_dev,
+            "noise_std_devs": self.noise_std_devs.tolist(),
+            "greatest_variation": self.greatest_variation,
+            "expected_variation": self.expected_variation,
+            "needed_variation": self.needed_variation,
+            "assumptions": None if self.assumptions is None else asdict(self.assumptions),
+            "coefficients": table_rows(columns),
+            "refusal": self.refusal,
+            "least_n_samples": self.least_n_samples,
+            "least_budget": None if self.least_budget is None else saved_budget(self.least_budget),
+        }
 
     def __repr__(self) -> str:
         return self.summary()

@@ -31,8 +31,11 @@ from dpci.regression.shown.show import (
     units_of,
 )
 from dpci.released.model import encoded_table
+from dpci.released.result import Shown, refused
+from dpci.report.commands import interval_rows, numbers_of
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
+from dpci.report.view import View
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.shown.text import as_text
@@ -67,6 +70,51 @@ class RegressionRecord(Saved):
         check_covariance(self.release, model)
 
 
+class ShownRegression(Shown):
+    """A linear regression as commands show it."""
+
+    result: "LinearFit"
+
+    @property
+    def hidden(self) -> str | None:
+        """The reason if noise hides the regression; otherwise None."""
+        return self.result.interval_refusal
+
+    def model(self) -> Shown:
+        """Return the regression itself."""
+        return self
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read."""
+        result, level = self.result, view.level
+        if self.hidden is not None:
+            return numbers_of(result, view, parameters=[])
+        parameters = interval_rows(result.conf_int(level=level), result.std_errors, result.pvalues)
+        if result.schema is None:
+            return numbers_of(result, view, parameters=parameters)
+        found = result.in_units()
+        rows = interval_rows(found.conf_int(level=level), found.std_errors, found.pvalues, units=found.units)
+        return numbers_of(result, view, parameters=parameters, in_units=rows)
+
+    def encoding(self, given: Schema | None) -> Schema:
+        """Return the schema of the regression, which must explain the target of that schema."""
+        fitted = self.result
+        if fitted.schema is None or fitted.target != record_of(fitted).target:
+            got = "without a schema" if fitted.schema is None else f"of {fitted.target}"
+            raise InvalidInput(
+                "predictions for a table require a regression of the target of its schema, got a regression "
+                f"{got} (LinearFit.predict in Python takes the regressors)"
+            )
+        if self.hidden is not None:
+            raise InvalidInput(self.hidden)
+        return super().encoding(given)
+
+    @property
+    def probabilities(self) -> tuple[str, ...]:
+        """Raise ``InvalidInput``: a regression predicts no probabilities."""
+        raise refused("a model of classes, as a regression predicts no probabilities", self.result)
+
+
 class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
     """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
@@ -75,7 +123,7 @@ class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
 
     __slots__ = ("_record", "_solution")
 
-    _RECORD = RegressionRecord
+    _RECORD, _SHOWN = RegressionRecord, ShownRegression
 
     def __init__(self, record: RegressionRecord, solution: Solution | None = None) -> None:
         self._record = record

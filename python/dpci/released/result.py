@@ -1,10 +1,15 @@
-"""``Result``: what every kind of released result does with its record."""
+"""``Result``: what every kind of released result does with its record, and ``Shown``, what commands do with it."""
 
+import inspect
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from dpci.base.codec import Saved
 from dpci.budgets import GaussianBudget
+from dpci.data.arrays import NamedRows
+from dpci.errors import InvalidInput
+from dpci.schema.table import Schema
 from dpci.shown.document import short_form
 
 SavedRecord = TypeVar("SavedRecord", bound=Saved)
@@ -13,13 +18,15 @@ SavedRecord = TypeVar("SavedRecord", bound=Saved)
 class Result(Generic[SavedRecord]):
     """A released result: a record of released and public values, which is saved, read, pickled and shown.
 
-    A kind names the class of its record, and adds its own facts and methods.
+    A kind names the class of its record, says how commands show it, and adds its own facts and methods.
     """
 
     __slots__ = ()
 
     _RECORD: ClassVar[type[Saved]]
     """Class of the record, whose ``KIND`` is the name of the kind in a saved file."""
+    _SHOWN: ClassVar[type["Shown"]]
+    """Class of a result as commands show it."""
     _record: SavedRecord
 
     @property
@@ -31,6 +38,14 @@ class Result(Generic[SavedRecord]):
     @abstractmethod
     def spent(self) -> GaussianBudget | None:
         """Budget that was spent; None for a model that is not private."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """Return a text that states the result and its cost."""
+
+    def _statement(self) -> Any:  # noqa: ANN401  # of a room that is built on this one
+        """Return what an approver must know of it."""
+        raise refused("a release that can be approved", self)
 
     @abstractmethod
     def _short(self) -> tuple[str, ...]:
@@ -66,3 +81,100 @@ class Result(Generic[SavedRecord]):
 
     def __repr__(self) -> str:
         return short_form(self, *self._short(), private=self.private or self.spent is None)
+
+
+class Shown:
+    """A released result as commands show it; a kind says what it has besides a summary, a page and a plot."""
+
+    result: Any
+
+    def __init__(self, result: Any) -> None:  # noqa: ANN401  # of the kind
+        self.result = result
+
+    @property
+    def what(self) -> str:
+        """The kind, in words."""
+        return what_of(self.result)
+
+    @property
+    def options(self) -> set[str]:
+        """The names of what a summary may be given, such as a level; the same hold for a page and a plot."""
+        return set(inspect.signature(self.result.summary).parameters)
+
+    @property
+    def hidden(self) -> str | None:
+        """The reason if noise hides all estimates, so that there are no plot and no page; otherwise None."""
+        return None
+
+    def keywords(self, view: Any) -> dict[str, Any]:  # noqa: ANN401  # a View, of a room that is built on this one
+        """Return the parts of a view that the kind has."""
+        return {name: value for name, value in vars(view).items() if name in self.options}
+
+    def text(self, view: Any) -> str:  # noqa: ANN401  # as above
+        """Return the summary."""
+        return str(self.result.summary(**self.keywords(view)))
+
+    def page(self, view: Any, title: str | None) -> str:  # noqa: ANN401  # as above
+        """Return the page."""
+        return str(self.result.to_html(**self.keywords(view), title=title))
+
+    def numbers(self, view: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002  # as above
+        """Return the facts of the summary for programs to read."""
+        raise refused("estimates", self.result)
+
+    def whole(self) -> "Shown":
+        """Return what is shown of a file."""
+        return self
+
+    def model(self) -> "Shown":
+        """Return the model in a file, which predicts and is compared."""
+        raise refused("a model that predicts", self.result)
+
+    def earlier(self) -> "Result[Any]":
+        """Return the release whose matrices a plan may be made with."""
+        return cast("Result[Any]", self.model().result)
+
+    def encoding(self, given: Schema | None) -> Schema:
+        """Return the schema that encodes tables for the model; ``given`` is that of the caller for encoded rows.
+
+        Raises
+        ------
+        InvalidInput
+            For a model that predicts nothing for a table.
+        """
+        if (known := self.result.schema or given) is None:
+            raise InvalidInput("--schema must be given for a model that holds no schema, got none")
+        return cast("Schema", known)
+
+    @property
+    def probabilities(self) -> tuple[str, ...]:
+        """The names of the columns of probabilities."""
+        return ("probability",)
+
+    def predicted(self, rows: NamedRows, schema: Schema) -> list[Any]:  # noqa: ARG002  # of models of encoded rows
+        """Return predictions as the table has its target: as labels, and in its units."""
+        return list(self.result.predict(rows).tolist())
+
+    def probable(self, rows: NamedRows) -> Sequence[list[float]]:
+        """Return the columns of probabilities."""
+        return cast("list[list[float]]", self.result.predict_proba(rows).T.tolist())
+
+
+def what_of(result: "Result[Any] | type[Result[Any]]") -> str:
+    """Return the kind of a result, in words."""
+    return result._RECORD.WHAT  # noqa: SLF001  # of this module's own class
+
+
+def name_of(kind: "type[Result[Any]]") -> str:
+    """Return the name of a kind in a saved file."""
+    return kind._RECORD.KIND  # noqa: SLF001  # as above
+
+
+def shown_of(result: "Result[Any]") -> Shown:
+    """Return a result as commands show it."""
+    return result._SHOWN(result)  # noqa: SLF001  # as above
+
+
+def refused(wanted: str, result: "Result[Any]") -> InvalidInput:
+    """Return the error of a file that holds another kind than a command takes."""
+    return InvalidInput(f"the file must hold {wanted}, got {what_of(result)}")

@@ -21,10 +21,12 @@ from dpci.inference.targets.units import estimates_as_text, row_of_text
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
+from dpci.released.result import Shown, shown_of
 from dpci.released.whole import counted_strata
 from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, scale_of, symbols
+from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded
 from dpci.shown.text import as_text
 from dpci.strata.counts import CountNoise
@@ -40,12 +42,29 @@ __all__ = ["StrataFit"]
 _HEADER = ["estimate", "lower", "upper", "std error", "p-value"]
 
 
+class ShownStrata(Shown):
+    """The models of all strata as commands show them."""
+
+    result: "StrataFit"
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read: those of each model."""
+        result = self.result
+        return {
+            "private": result.private,
+            "by": result.by,
+            "neighbors": result.neighbors,
+            "charged": result.charged.parameters(),
+            "strata": {name: shown_of(fit).numbers(view) for name, fit in result.items()},
+        }
+
+
 class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     """The models of all strata, by the name of the category. Contains only released and public values."""
 
     __slots__ = ("_counted", "_fits", "_record")
 
-    _RECORD = StrataRecord
+    _RECORD, _SHOWN = StrataRecord, ShownStrata
 
     def __init__(self, record: StrataRecord) -> None:
         self._record = record

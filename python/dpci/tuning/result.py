@@ -20,12 +20,14 @@ from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import Released, record_of
+from dpci.released.result import Shown, shown_of
 from dpci.released.saved import read_record
+from dpci.report.commands import numbers_of, parameters_of
 from dpci.report.summary import summary_of
 from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
 from dpci.shown.text import as_text
-from dpci.tuning.candidates import params_text
+from dpci.tuning.candidates import params_text, plain_params
 from dpci.tuning.record import TuneRecord
 from dpci.tuning.selection import Method, Selection
 
@@ -85,6 +87,31 @@ class SelectedFit(Released[FitRecord, Budget]):
         return short_form(self, *facts, private=self.private)
 
 
+class ShownTuning(Shown):
+    """A tuning as commands show it."""
+
+    result: "TuneResult"
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read: those of the fit, and what was chosen at what cost."""
+        tuned = self.result
+        fit = tuned.result
+        if isinstance(fit, SelectedFit):
+            found = numbers_of(fit, view, parameters=parameters_of(fit), classes=fit.classes)
+        else:
+            found = shown_of(fit).numbers(view)
+        # What the whole tuning spent stands in the place of what its fit did.
+        chosen = {"chosen": plain_params(tuned.params), "method": tuned.method}
+        return {**found, **chosen, "privacy": tuned.privacy}
+
+    def model(self) -> Shown:
+        """Return the fit with the choice."""
+        fit = self.result.result
+        if isinstance(fit, SelectedFit):
+            raise InvalidInput("the file must hold a model that predicts, got one that was selected by its own score")
+        return shown_of(fit)
+
+
 class TuneResult(Approvable[TuneRecord]):
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
@@ -93,7 +120,7 @@ class TuneResult(Approvable[TuneRecord]):
 
     __slots__ = ("_params", "_record", "_result")
 
-    _RECORD = TuneRecord
+    _RECORD, _SHOWN = TuneRecord, ShownTuning
 
     def __init__(self, record: TuneRecord, params: Mapping[str, Any] | None = None) -> None:
         self._record = record

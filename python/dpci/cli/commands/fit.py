@@ -25,6 +25,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model.row_shape import default_rows
+from dpci.released.result import shown_of
 from dpci.report.plot import check_plot_file
 from dpci.sources.files import STDIN, is_stream
 
@@ -257,8 +258,9 @@ def demo(
     schema = load_schema("adult_demo")
     result = fitting.fit(rows, sample.y, schema=schema, budget=DEMO_BUDGET, l2_strength=DEMO_L2_STRENGTH)
     typer.echo(DEMO_NOTES)
-    show(result)
-    draw(result, output / "adult_intervals.png", force=True)
+    shown = shown_of(result)
+    show(shown)
+    draw(shown, output / "adult_intervals.png", force=True)
 
 
 def payer(ledger: Path | None, label: str | None) -> Ledger | None:

@@ -15,25 +15,19 @@ import typer
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
-from dpci.cli.documents import comparison_document
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
 from dpci.cli.rows import TableRows, find_tables, progress_bar
-from dpci.cli.saved import read_model_or_regression, read_predictor, read_saved_result
+from dpci.cli.saved import read_model, read_saved_result, read_whole
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference import comparison
-from dpci.model.result import PrivateFit
-from dpci.multinomial.result import MultinomialFit
-from dpci.regression.matrix import MomentMatrix
-from dpci.regression.result import LinearFit
+from dpci.inference.comparison import Comparison
+from dpci.released.result import Shown
+from dpci.report.commands import interval_rows, or_null
 from dpci.report.view import View
-from dpci.rows import Blocks
-from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
-from dpci.strata.result import StrataFit
-from dpci.tuning.result import TuneResult
 
 _PREDICT_EXAMPLES = """\
 dpci predict model.json people.csv --schema people.toml --output predicted.csv
@@ -106,14 +100,14 @@ def predict(
     in chunks, so memory does not grow with the table.
     """
     kept = tuple(keep or ())
-    fitted = read_predictor(model)
+    fitted = read_model(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)
     check_text("--output", output)
     check_new(
         "--output", output, force=force, sources=[model, *([] if schema is None else schema_files(schema)), *tables]
     )
-    probabilities = () if not proba else _probability_names(fitted)
+    probabilities = fitted.probabilities if proba else ()
     if overlap := {"prediction", "probability", *probabilities} & set(kept):
         msg = f"--keep must not name a column that the output has already, got --keep {min(overlap)}"
         raise InvalidInput(msg)
@@ -189,7 +183,6 @@ def report(
     target = options.target_of(without_ridge)
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
-    found = read_saved_result(model)
     _check_for_officer(
         officer,
         shown=title is not None or json or view != View(level=level),
@@ -197,27 +190,17 @@ def report(
     )
     if officer:
         agreed = options.agreed_schema(schema, formula)
-        write_officer_report(found, output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
+        write_officer_report(read_saved_result(model), output, ledger=ledger, schema=agreed, force=force, quiet=quiet)
         return
     if output is None and title is not None:
         msg = f"--title requires --output, because it is the heading of the page, got --title {title!r}"
         raise InvalidInput(msg)
-    if isinstance(found, TuneResult) and output is None:
-        show(found, view, json=json)
-        return
-    with_own = StrataFit | MultinomialFit | TuneResult
-    fitted = found if isinstance(found, with_own) else read_model_or_regression(model)
-    if isinstance(fitted, MultinomialFit) and without_ridge:
-        msg = "--without-ridge must not be given for a multinomial fit, got --without-ridge"
-        raise InvalidInput(msg)
-    if not isinstance(fitted, PrivateFit | MultinomialFit) and view != View(level=level):
-        what = {StrataFit: "strata", TuneResult: "the page of a tuning"}.get(type(fitted), "a regression")
-        msg = f"--simultaneous, --without-ridge and --units must keep their defaults for {what}, got a different value"
-        raise InvalidInput(msg)
+    shown = read_whole(model)
+    _check_view(shown, view)
     if output is not None:
-        write_page(fitted, output, view, title=title, option="--output", force=force, quiet=quiet)
+        write_page(shown, output, view, title=title, option="--output", force=force, quiet=quiet)
     if json or output is None:
-        show(fitted, view, json=json)
+        show(shown, view, json=json)
 
 
 @app.command(cls=Command, epilog=_COMPARE_EXAMPLES)
@@ -246,7 +229,7 @@ def compare(
     Prints the differences of their coefficients with intervals and p-values. Costs nothing and reads no data. Without
     --shared-data, the two models must come from different people, which no file can show.
     """
-    first, second = (read_model_or_regression(path) for path in (model, other))
+    first, second = (read_model(path).result for path in (model, other))
     found = comparison.compare(
         first,
         second,
@@ -256,7 +239,7 @@ def compare(
         target=options.target_of(without_ridge),
     )
     if json:
-        show_json(comparison_document(found))
+        show_json(_comparison_numbers(found))
     else:
         typer.echo(found.summary())
 
@@ -271,42 +254,25 @@ def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # no
         raise InvalidInput(msg)
 
 
-def _probability_names(fitted: PrivateFit | LinearFit | MultinomialFit) -> tuple[str, ...]:
-    """Return the columns of probabilities: that of the positive class, or one for each of several."""
-    if isinstance(fitted, MultinomialFit):
-        return tuple(f"probability:{label}" for label in fitted.classes)
-    return ("probability",)
+def _check_view(shown: Shown, view: View) -> None:
+    """Refuse options that a result of this kind does not have."""
+    options_of = {"target": "--without-ridge"}
+    for name, value in vars(view).items():
+        if name not in shown.options and value != getattr(View(), name):
+            option = options_of.get(name, f"--{name}")
+            msg = f"{option} must not be given for {shown.what}, got {value}"
+            raise InvalidInput(msg)
 
 
-def _schema_of(fitted: PrivateFit | LinearFit | MultinomialFit, schema: str | None) -> Schema:
+def _schema_of(fitted: Shown, schema: str | None) -> Schema:
     """Return the schema of a model, or the one that is given for a model of encoded rows."""
     given = None if schema is None else find_schema(schema, None)
-    if isinstance(fitted, LinearFit):
-        _check_predicts(fitted)
-    elif given is not None and fitted.schema is None:
-        return given if isinstance(fitted, MultinomialFit) else _encoded_as(fitted, given)
-    known = fitted.schema
-    if known is None:
-        msg = "--schema must be given for a model that holds no schema, got none"
-        raise InvalidInput(msg)
+    found, known = fitted.encoding(given), fitted.result.schema
     # The target may have another name: it need not be there.
-    if given is not None and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
+    if given is not None and known and not same_columns(known, dataclasses.replace(given, encoding=known.encoding)):
         msg = f"--schema must have the columns of the schema in the model, got others: {schema}"
         raise InvalidInput(msg)
-    return known
-
-
-def _check_predicts(fitted: LinearFit) -> None:
-    """Refuse regressions that say nothing about the target of a table."""
-    if fitted.schema is None or fitted.target != MomentMatrix.of(fitted).target:
-        msg = (
-            "predictions for a table require a regression of the target of its schema, got a regression "
-            f"{'without a schema' if fitted.schema is None else f'of {fitted.target}'} (LinearFit.predict in Python "
-            "takes the regressors)"
-        )
-        raise InvalidInput(msg)
-    if fitted.interval_refusal is not None:
-        raise InvalidInput(fitted.interval_refusal)
+    return found
 
 
 def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[Any]]]:
@@ -316,53 +282,16 @@ def _started(columns: Iterator[list[Sequence[Any]]]) -> Iterator[list[Sequence[A
 
 
 def _predicted(
-    fitted: PrivateFit | LinearFit | MultinomialFit,
-    schema: Schema,
-    rows: TableRows,
-    kept: Sequence[str],
-    *,
-    proba: bool,
+    fitted: Shown, schema: Schema, rows: TableRows, kept: Sequence[str], *, proba: bool
 ) -> Iterator[list[Sequence[Any]]]:
     """Yield the columns of the output, chunk by chunk."""
     for table, values in rows.features(kept):
         named = NamedRows(values, schema.names)
         columns: list[Sequence[Any]] = [table[name] for name in kept]
-        columns.append(_in_table_terms(fitted, schema, named))
+        columns.append(fitted.predicted(named, schema))
         if proba:
-            if isinstance(fitted, LinearFit):
-                msg = "--proba must not be given for a linear regression, which predicts no probabilities"
-                raise InvalidInput(msg)
-            found = fitted.predict_proba(named)
-            columns += (found if isinstance(fitted, MultinomialFit) else found[:, 1:]).T.tolist()
+            columns += fitted.probable(named)
         yield columns
-
-
-def _in_table_terms(fitted: PrivateFit | LinearFit | MultinomialFit, schema: Schema, rows: NamedRows) -> list[Any]:
-    """Return predictions as the table has its target: labels in place of -1 and 1, and units in place of [-1, 1]."""
-    target = schema.target
-    if isinstance(fitted, LinearFit | MultinomialFit):
-        return list(fitted.predict(rows).tolist())
-    if not isinstance(target, NumericTarget):
-        predicted = fitted.predict(rows).tolist()
-        if fitted.classes != (-1, 1):
-            return list(predicted)
-        # A model of Python, of encoded targets.
-        labels = class_labels(target) or fitted.classes
-        return [labels[sign > 0] for sign in predicted]
-    soft = fitted.loss["name"] == "soft_logistic"
-    scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
-    return list(target.decode(scaled).tolist())
-
-
-def _encoded_as(fitted: PrivateFit, schema: Schema) -> Schema:
-    """Return the schema in the encoding of a fit: rows in blocks come from the one that is not divided."""
-    whole = dataclasses.replace(schema, encoding="full_range")
-    if fitted.rows in (whole.rows, schema.rows):
-        return whole if fitted.rows == whole.rows else schema
-    if isinstance(fitted.rows, Blocks):
-        msg = f"--schema must bound the rows like the schema of the fit, {fitted.rows!r}, got {whole.rows!r}"
-        raise InvalidInput(msg)
-    return schema
 
 
 @contextmanager
@@ -392,3 +321,18 @@ def _json_lines(file: TextIO, names: Sequence[str]) -> Callable[[Iterable[Sequen
                 raise InvalidInput(msg) from error
 
     return write
+
+
+def _comparison_numbers(found: Comparison) -> dict[str, Any]:
+    """Return the differences of two models with their intervals, null where one is not given, and why."""
+    rows = interval_rows(found.intervals, found.std_errors, found.pvalues)
+    pairs = zip(rows, or_null(found.estimate_a), or_null(found.estimate_b), strict=True)
+    return {
+        "private": found.private,
+        "differences": [{"a": a, "b": b, **row} for row, a, b in pairs],
+        "level": found.intervals.level,
+        "target": found.target,
+        "in_units": found.in_units,
+        "shared_data": found.shared_data,
+        "private_n_samples": found.private_n_samples,
+    }

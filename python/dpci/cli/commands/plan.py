@@ -7,15 +7,15 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
-from dpci.cli.documents import plan_document
 from dpci.cli.options import find_schema, in_rows
 from dpci.cli.rows import UnitOptions
-from dpci.cli.saved import read_earlier, read_saved_result
+from dpci.cli.saved import read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.model import plan as planning
 from dpci.model.plan import Plan
 from dpci.regression.plan import MomentPlan
+from dpci.released.result import shown_of
 from dpci.rows import Ball, RowDomain
 from dpci.schema.table import Schema
 
@@ -101,6 +101,7 @@ def plan(
     options.check_formula(schema, formula)
     unit = UnitOptions(persons, max_rows, bound=weight_bound, total=weight_total)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
+    earlier: Any = None if like is None else shown_of(read_saved_result(like)).earlier()
     if asks_several(model, classes):
         unused = {
             "mu": model.mu,
@@ -119,7 +120,7 @@ def plan(
             n_features=n_features,
             schema=described,
             classes=classes,
-            like=None if like is None else read_saved_result(like),
+            like=earlier,
         )
         _show_plan(several, json=json)
         return
@@ -137,7 +138,11 @@ def plan(
     if description is not None:
         keywords.pop("classes", None)
     counted = unit.planned(description)
-    earlier: Any = None if like is None else read_earlier(like)
+    if assumed and not (model.loss == "squared" and model.radius is None and like is None):
+        name, value = next(iter(assumed.items()))
+        option = "--" + name.replace("_", "-")
+        msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
+        raise InvalidInput(msg)
     found: Plan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,
@@ -148,17 +153,12 @@ def plan(
         **counted,
     )
     if assumed:
-        if not isinstance(found, MomentPlan) or found.assumptions is None:
-            name, value = next(iter(assumed.items()))
-            option = "--" + name.replace("_", "-")
-            msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
-            raise InvalidInput(msg)
-        found = found.assuming(**assumed)
+        found = cast("MomentPlan", found).assuming(**assumed)
     _show_plan(found, json=json)
 
 
 def _show_plan(found: Plan | MomentPlan, *, json: bool) -> None:
     if json:
-        show_json(plan_document(found))
+        show_json(found.to_dict())
     else:
         typer.echo(found.summary())

@@ -1,0 +1,155 @@
+"""Models as commands show them: their numbers for programs to read, and their predictions for tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.data.arrays import NamedRows
+from dpci.errors import InvalidInput
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import Inference
+from dpci.inference.targets.coefficients import parameter_estimates
+from dpci.released.model import Released, record_of
+from dpci.released.result import Shown
+from dpci.report.view import View
+from dpci.rows import Blocks
+from dpci.schema.columns import NumericTarget, class_labels
+from dpci.schema.table import Schema
+
+
+class ShownModel(Shown):
+    """A linear model as commands show it."""
+
+    result: Released[Any, Any]
+
+    def model(self) -> Shown:
+        """Return the model itself."""
+        return self
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read."""
+        return numbers_of(self.result, view, parameters=parameters_of(self.result), classes=self.result.classes)
+
+    def encoding(self, given: Schema | None) -> Schema:
+        """Return the schema that encodes tables for the model: rows in blocks come from the one that is not divided."""
+        schema = super().encoding(given)
+        if self.result.schema is not None:
+            return schema
+        whole, rows = replace(schema, encoding="full_range"), record_of(self.result).rows
+        if rows in (whole.rows, schema.rows):
+            return whole if rows == whole.rows else schema
+        if isinstance(rows, Blocks):
+            raise InvalidInput(f"--schema must bound the rows like the schema of the fit, {rows!r}, got {whole.rows!r}")
+        return schema
+
+    def predicted(self, rows: NamedRows, schema: Schema) -> list[Any]:
+        """Return predictions as the table has its target: labels instead of -1 and 1, and units instead of [-1, 1]."""
+        fitted, target = self.result, schema.target
+        if not isinstance(target, NumericTarget):
+            predicted = super().predicted(rows, schema)
+            if fitted.classes != (-1, 1):
+                return predicted
+            # A model of Python, of encoded targets.
+            labels = class_labels(target) or fitted.classes
+            return [labels[sign > 0] for sign in predicted]
+        soft = fitted.loss["name"] == "soft_logistic"
+        scaled = fitted.predict_proba(rows)[:, 1] if soft else fitted.decision_function(rows)
+        return list(target.decode(scaled).tolist())
+
+    def probable(self, rows: NamedRows) -> Sequence[list[float]]:
+        """Return the probability of the positive class."""
+        return super().probable(rows)[1:]
+
+
+class ShownFit(ShownModel):
+    """A fit with intervals as commands show it."""
+
+    result: Inference
+
+    def numbers(self, view: View) -> dict[str, Any]:
+        """Return the facts of the summary for programs to read."""
+        result = self.result
+        parameters = parameters_of(result)
+        if result.interval_refusal is None:
+            estimates = parameter_estimates(result, view.target)
+            intervals = estimates.conf_int(result.names, level=view.level, simultaneous=view.simultaneous)
+            parameters = interval_rows(intervals, estimates.std_errors(), estimates.pvalues())
+        in_units = self._in_units(view)
+        return numbers_of(result, view, parameters=parameters, in_units=in_units, classes=result.classes)
+
+    def _in_units(self, view: View) -> list[dict[str, Any]] | None:
+        """Return the coefficients in the units of the table, where there are some."""
+        result = self.result
+        if result.schema is None:
+            return None
+        if result.interval_refusal is not None:
+            bare = result.in_units()
+            return table_rows({"name": bare.names, "unit": bare.units, "estimate": bare.params.tolist()})
+        found = result.in_units(target=view.target)
+        intervals = found.conf_int(level=view.level, simultaneous=view.simultaneous)
+        return interval_rows(intervals, found.std_errors, found.pvalues, units=found.units)
+
+
+def numbers_of(
+    result: Any,  # noqa: ANN401  # of any kind with estimates
+    view: View,
+    *,
+    parameters: list[dict[str, Any]],
+    in_units: list[dict[str, Any]] | None = None,
+    classes: object = None,
+) -> dict[str, Any]:
+    """Return estimates with their intervals, or why there are none, and the record of the guarantee."""
+    return {
+        "private": result.private,
+        "parameters": parameters,
+        "in_units": in_units,
+        "level": view.level,
+        "target": view.target,
+        "simultaneous": view.simultaneous,
+        "interval_refusal": result.interval_refusal,
+        "n_samples": result.n_samples,
+        "classes": classes,
+        # The winner of a selection has none: that of the tuning stands there.
+        "privacy": getattr(result, "privacy", None),
+    }
+
+
+def parameters_of(result: Released[Any, Any]) -> list[dict[str, Any]]:
+    """Return the parameters without intervals."""
+    return table_rows({"name": result.names, "estimate": result.params.tolist()})
+
+
+def interval_rows(
+    intervals: ConfidenceIntervals,
+    errors: NDArray[np.float64],
+    pvalues: NDArray[np.float64],
+    *,
+    units: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Return one row for each interval; null and the reason where one is not given."""
+    rows = table_rows(
+        {
+            "name": intervals.names,
+            **({} if units is None else {"unit": units}),
+            "estimate": or_null(intervals.estimate),
+            "std_error": or_null(errors),
+            "p_value": or_null(pvalues),
+            "lower": or_null(intervals.lower),
+            "upper": or_null(intervals.upper),
+        }
+    )
+    reasons = zip(rows, intervals.refusals, strict=True)
+    return [row if reason is None else {**row, "refusal": reason} for row, reason in reasons]
+
+
+def or_null(values: NDArray[np.float64]) -> list[float | None]:
+    """Return numbers, and None in the place of NaN."""
+    return [None if np.isnan(value) else value for value in values.tolist()]
+
+
+def table_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
