@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import Seal, seal_cost
@@ -14,6 +14,7 @@ from dpci.approval.ledger import against_ledger
 from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import GaussianBudget
 from dpci.ledger.ledger import Ledger
+from dpci.released.record import Record
 from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
@@ -26,39 +27,11 @@ Numbers: TypeAlias = Literal["exact", "stand_in", "released"]
 """Kind of a number of records in a result: the true one, a public one in its place, or a count with noise."""
 
 
-class ReleaseRecord(Protocol):
-    """Facts that the record of every kind of release has."""
-
-    @property
-    def version(self) -> str:
-        """The version of dpci that made the release."""
-
-    @property
-    def private(self) -> bool:
-        """Whether noise from the operating system protects the data."""
-
-    @property
-    def persons(self) -> Persons | None:
-        """How much the rows of a person count; None where records are protected."""
-
-    @property
-    def weights(self) -> Weights | None:
-        """The public facts of weights; None without them."""
-
-    @property
-    def on_violation(self) -> str:
-        """The rule for what is beyond the bounds."""
-
-    @property
-    def table(self) -> Schema | None:
-        """The public schema; None if the caller passed encoded rows."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """Facts of a kind of release for whoever approves it, besides its record."""
 
-    record: ReleaseRecord
+    record: Record
     claim: Claim
     contents: tuple[tuple[str, Words], ...]
     """Names and values of what was released."""

@@ -11,7 +11,7 @@ from dpci.baselines.result import BaselineFit
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
-from dpci.per_instance.record import SavedReport
+from dpci.per_instance.saved import SavedReport
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.result import LinearFit
 from dpci.released.result import Result, Shown, name_of, shown_of

@@ -152,9 +152,8 @@ class PrivateFit(Inference, Approvable[FitRecord]):
             If the file cannot be written.
         """
         from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
+        from dpci.shown.html import write_html  # noqa: PLC0415
 
-        check_title(title)
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         return write_html(page_of(self, view, title=title), path)
 

@@ -269,9 +269,8 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
         title : str, optional
             Heading of the page; None: the classes, and which is the reference.
         """
-        from dpci.shown.html import check_title, write_html  # noqa: PLC0415  # most programs write no page
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
-        check_title(title)
         view = View(level=level, simultaneous=simultaneous, units=units)
         return write_html(page_of_classes(self, view, title=title), path)
 

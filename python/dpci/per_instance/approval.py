@@ -1,36 +1,23 @@
 """Approval of a model with bounds on the privacy loss of each record."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import starmap
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpci import _core
 from dpci.approval.approvable import statement_of
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.statement import Statement
 from dpci.model.result import PrivateFit
+from dpci.per_instance.record import ReportRecord
 from dpci.released.calibration import differences_of_steps, fit_spec
-from dpci.released.fit_record import FitRecord
 from dpci.released.lattice import Sealed, sealed_of_fit
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 
 
-def approval_of_report(
-    fit: FitRecord,
-    digest: str,
-    *,
-    derivatives: tuple[NDArray[np.float64], ...],
-    calibrated: Callable[[_core.Spec], _core.ReportSpec],
-) -> Statement:
-    """Return what an approver must know of a report; ``digest`` is the hash of its file.
-
-    ``derivatives`` are the released gradient and Hessian, if there are. ``calibrated`` makes the specification of the
-    report from that of its fit.
-    """
+def approval_of_report(record: ReportRecord) -> Statement:
+    """Return what an approver must know of a report."""
+    fit, digest = record.fit, record.digest
+    derivatives = [array for array in (record.gradient, record.hessian) if array is not None]
     one = statement_of(PrivateFit(fit))
     more = ", and a gradient and a Hessian, from which the bounds are computed" * bool(derivatives)
     return replace(
@@ -46,18 +33,18 @@ def approval_of_report(
         unchecked=(_VALUES,),
         has_page=False,
         findings=(
-            finding_of_noise(fit.version, lambda: _other_noise(fit, calibrated)),
+            finding_of_noise(fit.version, lambda: _other_noise(record)),
             finding_of_lattice([*sealed_of_fit(fit), *starmap(Sealed, zip(fit.seals[1:], derivatives, strict=True))]),
         ),
     )
 
 
-def _other_noise(fit: FitRecord, calibrated: Callable[[_core.Spec], _core.ReportSpec]) -> str | None:
+def _other_noise(record: ReportRecord) -> str | None:
     """Return the first number in which the noise of a report is not that of its public choices, in words."""
-    spec = fit_spec(fit)
+    fit, spec = record.fit, fit_spec(record.fit)
     row_norm = spec.plan()["row_norm"]
     # Of the sums over the records, to which one adds at most this.
     sensitivities = (spec.slope_bound * row_norm, spec.slope_bound * row_norm, spec.curvature_bound * row_norm**2)
-    numbers = zip(fit.steps, calibrated(spec).noise_scales(), sensitivities, strict=False)
+    numbers = zip(fit.steps, record.calibrated(spec).noise_scales(), sensitivities, strict=False)
     expected = [replace(step, scale=scale, sensitivity=sensitivity) for step, scale, sensitivity in numbers]
     return next(differences_of_steps(fit.steps, expected), None)

@@ -1,28 +1,20 @@
 """Record of one per-instance report: a fit, two more releases and public choices, and their JSON form."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.steps import Step
-from dpci.approval.approvable import Approvable
 from dpci.base.codec import NotNegative, Saved
-from dpci.base.validation import check_choice, check_finite, check_flag, check_not_negative, check_reals
-from dpci.budgets import Budget
+from dpci.base.validation import check_choice, check_reals
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
-from dpci.released.facts import ReleaseFacts
-from dpci.released.fit_record import FitRecord
-from dpci.released.result import Shown, refused
 from dpci.released.saved import SavedFit
 from dpci.rows import core_rows
 from dpci.unit import core_unit
-
-if TYPE_CHECKING:
-    from dpci.approval.statement import Statement
 
 Kind: TypeAlias = Literal["data_dependent", "data_independent"]
 Bound: TypeAlias = Literal["interpolated", "paper"]
@@ -68,19 +60,13 @@ class ReportRecord(Saved):
     """Released Hessian of the sum objective, shape (k, k); None for a data-independent report."""
 
     def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        put("kind", check_choice("kind", self.kind, KINDS))
-        put("bound", check_choice("bound", self.bound, BOUNDS))
-        put("simultaneous", check_flag("simultaneous", self.simultaneous))
-        # Its range is checked where the bounds are made.
-        put("failure_probability", check_not_negative("failure_probability", self.failure_probability))
-        self._check_presence("shares")
-        put("shares", None if self.shares is None else check_shares(self.shares))
+        super().__post_init__()
         k = len(self.fit.names)
-        for name, shape in (("gradient", (k,)), ("hessian", (k, k))):
-            put(name, self._checked_array(name, shape))
+        for name, shape in (("shares", (3,)), ("gradient", (k,)), ("hessian", (k, k))):
+            if ((found := getattr(self, name)) is None) == self.data_dependent:
+                raise InvalidInput(f"{name} must be given if and only if kind='data_dependent', got kind={self.kind!r}")
+            if found is not None and np.shape(found) != shape:
+                raise InvalidInput(f"{name} must have shape {shape}, got {np.shape(found)}")
         self._check_symmetric()
         for name, expected in _FIT.items():
             check_choice(f"{name} of the fit of a report", getattr(self.fit, name), (expected,))
@@ -129,22 +115,6 @@ class ReportRecord(Saved):
             bound=self.bound,
         )
 
-    def _check_presence(self, name: str) -> None:
-        if (getattr(self, name) is None) == self.data_dependent:
-            raise InvalidInput(f"{name} must be given if and only if kind='data_dependent', got kind={self.kind!r}")
-
-    def _checked_array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
-        self._check_presence(name)
-        values = getattr(self, name)
-        if values is None:
-            return None
-        array = np.array(values, dtype=np.float64)
-        if array.shape != shape:
-            raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
-        check_finite(name, array)
-        array.flags.writeable = False
-        return array
-
     def _check_symmetric(self) -> None:
         if self.hessian is None:
             return
@@ -164,41 +134,3 @@ class ReportRecord(Saved):
             raise InvalidInput(
                 f"noise_scale must be the scale of the step 'coefficients', {scale}, got noise_scale={noise_scale}"
             )
-
-
-class ShownReport(Shown):
-    """A report as commands show it: it is approved and verified, and shown in Python, with the loss that it needs."""
-
-    def whole(self) -> Shown:
-        """Raise ``InvalidInput``: no command shows a report."""
-        raise refused("a result that a command shows", self.result)
-
-
-class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
-    """A report as it is saved, and as it is approved."""
-
-    __slots__ = ("_record",)
-
-    _RECORD, _SHOWN = ReportRecord, ShownReport
-
-    def __init__(self, record: ReportRecord) -> None:
-        self._record = record
-
-    @property
-    def _release(self) -> FitRecord:
-        return self._record.fit
-
-    @property
-    def kind(self) -> str:
-        """One of "data_dependent" and "data_independent"."""
-        return self._record.kind
-
-    def _short(self) -> tuple[str, ...]:
-        return self.kind, f"{len(self._release.names)} parameters", str(self.budget)
-
-    def _statement(self) -> "Statement":
-        from dpci.per_instance.approval import approval_of_report  # noqa: PLC0415  # most programs write no document
-
-        record = self._record
-        derivatives = tuple(array for array in (record.gradient, record.hessian) if array is not None)
-        return approval_of_report(record.fit, self.digest, derivatives=derivatives, calibrated=record.calibrated)

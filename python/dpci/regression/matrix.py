@@ -286,7 +286,7 @@ class MomentMatrix(MatrixFacts, Approvable[MomentRecord]):
     def _statement(self) -> "Statement":
         from dpci.regression.shown.approval import approval_of_matrix  # noqa: PLC0415  # most programs write no document
 
-        return approval_of_matrix(self, self._record, self.digest)
+        return approval_of_matrix(self._record, self.digest)
 
     def _short(self) -> tuple[str, ...]:
         return f"{len(self.columns)} columns and {printable(', '.join(self.targets))}", str(self.spent)

@@ -330,10 +330,9 @@ class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
         self, path: "str | PathLike[str] | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> str:
         """Return the result as one self-contained HTML page, as :meth:`dpci.PrivateFit.to_html` does."""
-        from dpci.shown.html import check_title, write_html  # noqa: PLC0415  # most programs write no page
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
-        check_title(title)
-        page = page_of_regression(self, *self._parts(), level=level, title=title, digest=self.digest)
+        page = page_of_regression(*self._parts(), level=level, title=title, digest=self.digest)
         return write_html(page, path)
 
     def summary(self, *, level: float = 0.95) -> str:
@@ -361,7 +360,7 @@ class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
         ridge = refusal is None and self.l2_strength > 0.0
         refined = isinstance(self._solution, Solution) and self._solution.gradient is not None
         of, model = self._release, self._model
-        return approval_of_regression(self, of, model, self.digest, refusal=refusal, ridge=ridge, refined=refined)
+        return approval_of_regression(of, model, self.digest, refusal=refusal, ridge=ridge, refined=refined)
 
     @property
     def digest(self) -> str:

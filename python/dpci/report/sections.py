@@ -1,11 +1,10 @@
 """Sections that pages of several kinds of release have in common."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.released.facts import CHOSEN
-from dpci.released.record import CHOSEN_WITHOUT_DATA
+from dpci.released.record import CHOSEN_WITHOUT_DATA, Record
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Bullets, Facts, Forest, Paragraph, Section
@@ -15,22 +14,6 @@ SHARED = (
     "page may be shared as it is. You may compute anything from it; no further budget is needed."
 )
 """The last sentences of the first paragraph of every page of a private result."""
-
-
-class Origin(Protocol):
-    """Facts of a record about where it comes from."""
-
-    @property
-    def table(self) -> Schema | None:
-        """The public schema; None if the caller passed encoded rows."""
-
-    @property
-    def paid(self) -> dict[str, Any] | None:
-        """The ledger's id, the number and the time of the entry that paid; None without a ledger."""
-
-    @property
-    def version(self) -> str:
-        """The version of dpci that made the release."""
 
 
 def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:
@@ -46,7 +29,7 @@ def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) ->
     return Section("conditions", "Assumptions of the guarantee", [rests])
 
 
-def provenance(record: Origin, digest: str) -> Section:
+def provenance(record: Record, digest: str) -> Section:
     """Return what ties the page to a file, a ledger and a schema."""
     paid = record.paid
     facts = [

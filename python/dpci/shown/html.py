@@ -35,23 +35,19 @@ _WARNINGS = {
 
 
 def write_html(document: Document, path: "str | PathLike[str] | None") -> str:
-    """Return a document as a page, and write it to a file if one is named."""
-    page = as_html(document)
-    if path is not None:
-        Path(path).write_text(page, encoding="utf-8")
-    return page
-
-
-def check_title(title: object) -> None:
-    """Refuse a heading that is no text.
+    """Return a document as a page, and write it to a file if one is named.
 
     Raises
     ------
     InvalidInput
-        For anything but a string or None.
+        For a title that is no text.
     """
-    if title is not None and not isinstance(title, str):
-        raise broken("title", "a string or None", title)
+    if not isinstance(document.title, str):
+        raise broken("title", "a string or None", document.title)
+    page = as_html(document)
+    if path is not None:
+        Path(path).write_text(page, encoding="utf-8")
+    return page
 
 
 def as_html(document: Document) -> str:

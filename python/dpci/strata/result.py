@@ -227,9 +227,8 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         """
         from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
         from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415
-        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
+        from dpci.shown.html import write_html  # noqa: PLC0415
 
-        check_title(title)
         record = record_of(self._first)
         scale = scale_of(record.loss["name"])
         parameters = []
@@ -256,15 +255,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     def _statement(self) -> "Statement":
         from dpci.strata.approval import approval_of_strata  # noqa: PLC0415  # most programs write no document
 
-        return approval_of_strata(
-            self,
-            self.digest,
-            by=self.by,
-            neighbors=self.neighbors,
-            charged=self.charged,
-            counted=self.counted,
-            refusal=self.interval_refusal,
-        )
+        return approval_of_strata(self._record, refusal=self.interval_refusal)
 
     def _short(self) -> tuple[str, ...]:
         return f"{counted_strata(len(self))} of {self.by!r}", f"{self.charged} in total"

@@ -1,8 +1,7 @@
 """Approval of a tuning: the choice and the fit together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from dpci.accounting.guarantee import Guarantee
 from dpci.accounting.seals import seals_from
@@ -10,12 +9,13 @@ from dpci.accounting.steps import steps_from
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.approval.statement import Statement, steps_text
-from dpci.budgets import Budget, budget_from_parameters
+from dpci.budgets import budget_from_parameters
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.shown.document import Code, names
 from dpci.tuning.candidates import params_text
+from dpci.tuning.record import TuneRecord
 from dpci.tuning.selection import Selection
 
 _HOW = {
@@ -28,22 +28,14 @@ _MADE = "that the choice was made as the file says"
 
 
 def approval_of_tuning(
-    record: FitRecord,
-    digest: str,
-    *,
-    params: Mapping[str, Any],
-    budget: Budget,
-    choice: Selection | None,
-    refusal: str | None,
-    guarantee: Guarantee | None,
-    conditions: Sequence[str],
-    again: bool,
+    made: TuneRecord, *, refusal: str | None, guarantee: Guarantee | None, conditions: Sequence[str]
 ) -> Statement:
     """Return what an approver must know of the choice and the fit together.
 
-    ``record`` is that of the fit, ``guarantee`` that of a fit which alone cost something, and ``again`` whether it was
-    fitted again after the choice.
+    ``guarantee`` is that of a fit which alone cost something.
     """
+    record, digest, budget = made.of_model, made.digest, made.budget
+    params, choice, again = made.params, made.selection, made.fit is not None
     one = approval_of_record(record, refusal=refusal, guarantee=guarantee)
     found = replace(
         one,

@@ -115,7 +115,8 @@ class ShownTuning(Shown):
 class TuneResult(Approvable[TuneRecord]):
     """A tuned model: which candidate was chosen, its fit, and what both spent. Made by :func:`dpci.tuning.tune`.
 
-    Print :meth:`summary`: the summary of ``result`` covers the fit alone.
+    Print :meth:`summary`: the summary of ``result`` covers the fit alone. In a file :attr:`params` have descriptions of
+    losses and mechanisms.
     """
 
     __slots__ = ("_params", "_record", "_result")
@@ -240,9 +241,8 @@ class TuneResult(Approvable[TuneRecord]):
             If the file cannot be written.
         """
         from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-        from dpci.shown.html import check_title, write_html  # noqa: PLC0415
+        from dpci.shown.html import write_html  # noqa: PLC0415
 
-        check_title(title)
         if isinstance(self.result, SelectedFit):
             raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
         facts = self._facts()
@@ -262,24 +262,12 @@ class TuneResult(Approvable[TuneRecord]):
 
         fit, alone = self.result, self.selection is None and self.private
         found = approval_of_tuning(
-            self._record.of_model,
-            self.digest,
-            params=self._record.params,
-            budget=self.budget,
-            choice=self.selection,
+            self._record,
             refusal=fit.interval_refusal,
             guarantee=fit.guarantee if alone and isinstance(fit, PrivateFit) else None,
             conditions=self.privacy["conditions"],
-            again=not isinstance(fit, SelectedFit),
         )
         return with_classes(found, fit.classes) if isinstance(fit, MultinomialFit) else found
-
-    def to_json(self) -> str:
-        """Return the whole result as JSON: released and public values only, floats exactly.
-
-        Losses and mechanisms among ``params`` are saved as their descriptions.
-        """
-        return super().to_json()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (*super().__reduce__(), dict(self._params))

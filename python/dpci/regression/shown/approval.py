@@ -12,7 +12,7 @@ from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
-from dpci.regression.record import MatrixFacts, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.regression.shown.noise import other_noise
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.lattice import Sealed
@@ -22,11 +22,11 @@ from dpci.shown.document import Code, Words, names
 _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 
 
-def approval_of_matrix(release: MatrixFacts, record: MomentRecord, digest: str) -> Statement:
+def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     columns = (*record.features, *record.targets)
     budget, planned = record.budget, _planned(record)
-    spent = steps_text(record.steps, release.privacy["cost_unit"], record.seals)
+    spent = steps_text(record.steps, str(record.cost_unit), record.seals)
     clips = record.on_violation == "clip"
     return Statement(
         record=record,
@@ -64,7 +64,7 @@ def approval_of_matrix(release: MatrixFacts, record: MomentRecord, digest: str) 
         budget=budget,
         own=budget,
         whole=None,
-        guarantee=release.guarantee if record.private else None,
+        guarantee=record.guarantee() if record.private else None,
         composition=(spent, *([] if record.charge == budget else [f"a ledger counts it as {record.charge}"])),
         sealed="one matrix" if len(record.seals) == 1 else "a matrix and what refines its regressions",
         numbers=(("", record.n_samples),),
@@ -99,7 +99,6 @@ def approval_of_matrix(release: MatrixFacts, record: MomentRecord, digest: str) 
 
 
 def approval_of_regression(
-    release: MatrixFacts,
     record: MomentRecord,
     model: Model,
     digest: str,
@@ -109,7 +108,7 @@ def approval_of_regression(
     refined: bool,
 ) -> Statement:
     """Return what an approver must know of a regression; ``refusal`` is why it has no coefficients."""
-    found = approval_of_matrix(release, record, digest)
+    found = approval_of_matrix(record, digest)
     shown: Words = (Code(model.target), " on ", names(model.names))
     kind = f"the coefficients of {'a ridge regression' if ridge else 'ordinary least squares'} in the population"
     if refusal is not None:

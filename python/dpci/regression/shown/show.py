@@ -15,7 +15,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
-from dpci.regression.record import MatrixFacts, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.report.attacker import attacker_section
 from dpci.report.sections import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
@@ -234,14 +234,7 @@ def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Docu
 
 
 def page_of_regression(
-    facts: MatrixFacts,
-    record: MomentRecord,
-    model: Model,
-    solution: Solution,
-    *,
-    level: float,
-    title: str | None,
-    digest: str,
+    record: MomentRecord, model: Model, solution: Solution, *, level: float, title: str | None, digest: str
 ) -> Document:
     """Return the page of a regression; see :meth:`LinearFit.to_html`.
 
@@ -273,12 +266,12 @@ def page_of_regression(
     ]
     caption = f"Coefficients{' in the units of the table' * in_units}, {percent} intervals"
     table = replace(coefficient_table(record, model, solution, level), caption=caption)
-    lead = f"Regression of {explained} from one released moment matrix, {facts.spent}."
+    lead = f"Regression of {explained} from one released moment matrix, {record.spent}."
     parts = [
         Paragraph(f"{lead} {SHARED}" if record.private else lead, "lead"),
         Section("numbers", "Coefficients", [table, *figure]),
         budget_section([(name.replace("_", " "), value) for name, value in lines]),
-        *([attacker_section(record, facts.guarantee)] if record.private else []),
+        *([attacker_section(record, record.guarantee())] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),
         assumptions_section(record.conditions, CHOSEN_OF_MATRIX),
         provenance(record, digest),
