@@ -11,8 +11,8 @@ from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
 from dpci.inference.targets.coefficients import parameter_estimates
+from dpci.released.fit_record import check_consistent
 from dpci.released.model import record_of
-from dpci.released.saved import check_consistent
 from dpci.rows import Blocks
 from support.blocks import gauge
 

@@ -10,8 +10,8 @@ from scipy.special import expit
 
 import dpci
 from dpci.errors import InvalidInput
+from dpci.released.fit_record import check_consistent
 from dpci.released.model import record_of
-from dpci.released.saved import check_consistent
 from dpci.unit import Weights
 
 N, BOUND, STRENGTH, SPLIT = 600, 4.0, 0.05, (0.8, 0.1, 0.1)

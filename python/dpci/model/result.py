@@ -9,8 +9,7 @@ from dpci.inference.methods import Inference
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
-from dpci.released.fit_record import FitRecord
-from dpci.released.saved import check_consistent
+from dpci.released.fit_record import FitRecord, check_consistent
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of

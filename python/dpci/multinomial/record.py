@@ -9,8 +9,7 @@ from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.multinomial.loss import check_declared
-from dpci.released.fit_record import FitRecord
-from dpci.released.saved import read_fit
+from dpci.released.fit_record import FitRecord, read_fit
 
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dpci.base.codec import NotNegative, Saved
 from dpci.base.validation import check_choice, check_reals
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
-from dpci.released.saved import SavedFit
+from dpci.released.fit_record import SavedFit
 from dpci.rows import core_rows
 from dpci.unit import core_unit
 

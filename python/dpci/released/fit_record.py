@@ -1,16 +1,19 @@
-"""``FitRecord``: released and public values of one fit, and how a saved one is read."""
+"""``FitRecord``: released and public values of one fit, and the rules by which they go together in a saved one."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.accounting.seals import seal_cost
-from dpci.base.codec import NotNegative, Positive
+from dpci.accounting.seals import has_needless_seal, seal_cost
+from dpci.accounting.spending import spending_contradictions
+from dpci.base.codec import Form, NotNegative, Positive, Rule
 from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
@@ -19,8 +22,10 @@ from dpci.losses import SEVERAL
 from dpci.released.model_record import ModelRecord
 from dpci.released.record import SavedBudget, SavedRows
 from dpci.released.whole import Whole
+from dpci.rows import Blocks, same_blocks
+from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
 
-# Steps add up to the budget except for rounding.
+# Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
 
 
@@ -141,3 +146,210 @@ class FitRecord(ModelRecord):
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
+
+
+def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
+    """Rebuild a record from :meth:`FitRecord.to_json`: every field by its rule, then all of them together.
+
+    ``selected``: that of a model that won a selection.
+
+    Raises
+    ------
+    InvalidInput
+        If the text is not such a record, or of another schema version.
+    """
+    record = FitRecord.from_json(text)
+    check_consistent(record, selected=selected)
+    return record
+
+
+def read_fit(values: object, rules: Mapping[str, Rule] | None = None, *, selected: bool = False) -> FitRecord:
+    """Rebuild a record from :meth:`FitRecord.to_dict`, as :func:`read_record` does.
+
+    ``rules``: those of fields that differ from the rules of a fit.
+    """
+    record = FitRecord.from_dict(values, rules=rules)
+    check_consistent(record, selected=selected)
+    return record
+
+
+SavedFit: TypeAlias = Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values))]
+"""A fit as a part of another saved object."""
+
+
+def check_consistent(record: FitRecord, *, selected: bool) -> None:
+    """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
+
+    ``selected``: the model won a selection, whose runs may be of another notion than the budget and have its noise.
+
+    Raises
+    ------
+    InvalidInput
+        For the first contradiction.
+    """
+    rules = _contradictions(record, selected=selected), _table_contradictions(record), _part_contradictions(record)
+    for broken, rule, value in chain.from_iterable(rules):
+        if broken:
+            raise InvalidInput(f"{rule}, got {value}")
+    for name in ("hessian", "gradient_cov"):
+        matrix = getattr(record, name)
+        if matrix is not None:
+            # Matrices that keep their noise can have any eigenvalues.
+            _check_matrix(name, matrix, projected=record.projection != "noise_aware")
+
+
+def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield, for each rule, whether it is broken, the rule and the value."""
+    loss, mechanism = record.loss["name"], record.mechanism
+    hinge = loss == "hinge"
+    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    law = "gaussian" if gaussian else "spherical_laplace"
+    in_shape = "shaped_gaussian" if gaussian and not selected else "shaped_laplace"
+    shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
+    if shaped and record.calibration == "tight":
+        law = in_shape
+    what = f"{mechanism} perturbation with notion={record.notion!r}"
+    two_classes = record.loss["target_bounds"] is None
+    other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")
+    yield other_law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
+    yield hinge and mechanism != "output", "mechanism must be 'output' for the hinge loss", f"mechanism={mechanism!r}"
+    yield hinge and record.moments != "none", "moments must be 'none' for the hinge loss", f"moments={record.moments!r}"
+    yield (
+        hinge != (record.curvature_bound is None),
+        "curvature_bound must be None for the hinge loss, and for no other",
+        f"curvature_bound={record.curvature_bound} with loss={loss!r}",
+    )
+    yield (
+        record.project and (mechanism != "output" or record.radius is None),
+        "project must be False without output perturbation and a radius",
+        f"project=True with mechanism={mechanism!r} and radius={record.radius}",
+    )
+    yield (
+        record.variant == "cms11" and (mechanism != "objective" or record.noise_law in {"gaussian", "shaped_gaussian"}),
+        "variant='cms11' must go with objective perturbation and spherical Laplace noise",
+        f"{what}",
+    )
+    yield (
+        record.loss["slope_bound"] is None and record.radius is None,
+        f"radius must be given for the {loss} loss, because its slope is bounded only on a ball",
+        "radius=None",
+    )
+    yield (
+        (record.classes is None) == two_classes,
+        f"classes must be {'given for a loss of two classes' if two_classes else 'None for a loss with real targets'}",
+        f"classes={record.classes!r} with loss={loss!r}",
+    )
+    yield (
+        record.classes_inferred and record.classes is None and loss != SEVERAL,
+        "classes_inferred must be False for real targets",
+        "classes_inferred=True with classes=None",
+    )
+    for what, given in (("persons", record.persons), ("weights", record.weights)):
+        if given is None:
+            continue
+        yield record.calibration != "tight", f"calibration must be 'tight' with {what}", f"{record.calibration!r}"
+        yield record.variant != "standard", f"variant must be 'standard' with {what}", f"{record.variant!r}"
+        yield hinge, f"the loss must have a second derivative with {what}", f"loss={loss!r}"
+        strong = record.loss["strong_convexity"] > 0.0
+        yield strong, f"strong_convexity must be 0 with {what}", f"{record.loss['strong_convexity']}"
+    if record.weights is not None:
+        small = not 1.0 <= record.divisor < math.inf
+        yield small, "the total of the weights must be at least their bound", f"{record.weights}"
+    if record.blocks is not None:
+        n_columns = len(record.columns)
+        yield record.blocks.n_columns != n_columns, f"blocks must bound {n_columns} columns", f"{record.blocks}"
+    yield from _seal_contradictions(record, selected=selected)
+
+
+def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of the schema, as :func:`_contradictions` does."""
+    table = record.table
+    if table is None:
+        return
+    yield (
+        table.names != record.columns,
+        "the columns must be those of the schema",
+        f"{record.columns} with a schema of {table.names}",
+    )
+    yield (
+        bool(table.persons) and record.persons is None,
+        f"persons must be given where the schema names a column of them, {table.persons!r}",
+        "persons=None",
+    )
+    expected = (class_labels(table.target) or (-1, 1)) if isinstance(table.target, ClassTarget) else None
+    yield (
+        expected is not None and record.classes is not None and tuple(record.classes) != expected,
+        f"classes must be those of the schema, {expected!r}",
+        f"classes={record.classes!r}",
+    )
+    domain = table.rows if isinstance(record.rows, Blocks) else table.domain
+    same = math.isclose(record.rows.norm, domain.norm, rel_tol=_ROUNDING) and same_blocks(record.rows, domain)
+    yield not same, f"rows must be those of the schema, {domain}", f"{record.rows}"
+    kind: tuple[type, str] = (NumericTarget, "a number")
+    if record.classes is not None:
+        kind = (ClassTarget, "of two classes")
+    elif record.loss["name"] == SEVERAL:
+        kind = (CategoricalTarget, "of several classes")
+    yield (
+        not isinstance(table.target, kind[0]),
+        f"the target of the schema must be {kind[1]}",
+        f"{table.target!r} with classes={record.classes!r}",
+    )
+
+
+def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of a part of a release, as :func:`_contradictions` does."""
+    whole = record.whole
+    if whole is None:
+        return
+    least, together = whole.cost_of(record.budget).parameters(), whole.budget.parameters()
+    # Where a ledger paid, the budget of a fit was rounded down to decimals.
+    same = set(least) == set(together) and all(
+        math.isclose(together[name], least[name], rel_tol=_ROUNDING) for name in least
+    )
+    yield not same, f"the budget of {whole} must be what fits like this one cost with it, {least}", str(whole.budget)
+    # A record that is replaced may leave one stratum and enter another; each fit is for one that comes or goes.
+    relation = "add_remove" if whole.of_strata else whole.neighbors
+    yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors
+
+
+def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of the seals, as :func:`_contradictions` does."""
+    expected: tuple[str, ...]
+    if any(step.step == "report_gradient" for step in record.steps):
+        expected, what = ("params", "gradient", "hessian"), "a report"
+    elif record.moments == "none":
+        expected, what = ("params",), "moments='none'"
+    else:
+        hessian = () if has_needless_seal(record.steps) else ("hessian",)
+        expected = ("params", *hessian, "gradient_cov")
+        what = f"moments={record.moments!r}"
+    found = tuple(seal.release for seal in record.seals)
+    yield found != expected, f"the seals with {what} must be those of {expected}", str(found)
+    # A selection's runs may be of another notion than its budget.
+    if not selected:
+        steps, seals = record.steps, record.seals
+        yield from spending_contradictions(record.budget, steps, seals, record.guarantee)
+    for seal in record.seals:
+        law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
+        rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"
+        yield seal.noise != law, rule, f"noise={seal.noise!r}"
+
+
+def _check_matrix(name: str, matrix: NDArray[np.float64], *, projected: bool) -> None:
+    greatest = float(np.abs(matrix).max())
+    scaled = matrix / greatest if greatest > 0.0 else matrix
+    # Noise is drawn once for both halves, and only a projection rounds them apart.
+    apart = np.abs(scaled - scaled.T) > _ROUNDING if projected else matrix != matrix.T
+    if apart.any():
+        i, j = np.argwhere(apart)[0].tolist()
+        pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
+        raise InvalidInput(f"{name} must be symmetric, got {pair}")
+    if not projected:
+        return
+    kind, room = ("positive definite", 0.0) if name == "hessian" else ("positive semidefinite", _ROUNDING)
+    try:
+        np.linalg.cholesky(scaled + room * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        least = greatest * float(np.linalg.eigvalsh(scaled)[0])
+        raise InvalidInput(f"{name} must be {kind}, got a least eigenvalue of {least:.4g}") from None

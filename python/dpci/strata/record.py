@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar, Self
 from dpci.base.codec import Form, Rule, Saved, check_text
 from dpci.budgets import ApproxDP, Neighbors
 from dpci.errors import InvalidInput
-from dpci.released.fit_record import FitRecord
+from dpci.released.fit_record import FitRecord, read_fit
 from dpci.released.record import SavedBudget
-from dpci.released.saved import read_fit
 from dpci.released.whole import cost_of_strata
 from dpci.strata.counts import CountNoise, count_noise, is_rest, whole_of
 

@@ -11,9 +11,8 @@ from dpci.base.validation import broken
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.multinomial.record import MultinomialRecord
-from dpci.released.fit_record import FitRecord
+from dpci.released.fit_record import FitRecord, read_fit
 from dpci.released.record import SavedBudget
-from dpci.released.saved import read_fit
 from dpci.tuning.candidates import FREE
 from dpci.tuning.selection import Selection
 

@@ -18,10 +18,9 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
-from dpci.released.fit_record import FitRecord
+from dpci.released.fit_record import FitRecord, read_record
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown, shown_of
-from dpci.released.saved import read_record
 from dpci.report.commands import numbers_of, parameters_of
 from dpci.report.summary import summary_of
 from dpci.report.view import View
