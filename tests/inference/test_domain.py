@@ -11,7 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.validity import FALSE_RATE, greatest_variance, least_curvature, refusal, shorter_probability
 from dpci.losses import Squared
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
-from dpci.released.fit_record import read_record
+from dpci.released.fit_record import FitRecord
 from support.saved import rewritten
 from support.seal import left_of
 
@@ -47,7 +47,7 @@ def test_probability_of_a_shorter_sum(rows, budget, norm):
     """Against the noncentral chi-square law, or against the mean of it over draws of the noise's radius and angle."""
     record = fit(rows, 1.0, budget=budget)._record
     length, scale = 1.0, record.noise_scale * 20.0
-    record = read_record(rewritten({**json.loads(record.to_json()), "noise_scale": scale}))
+    record = FitRecord.from_json(rewritten({**json.loads(record.to_json()), "noise_scale": scale}))
     got = shorter_probability(record, norm, length)
     if record.noise_law == "gaussian":
         expected, error = stats.ncx2(DIM, (length / scale) ** 2).cdf((norm / scale) ** 2), 1e-12

@@ -11,7 +11,6 @@ from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
 from dpci.inference.targets.coefficients import parameter_estimates
-from dpci.released.fit_record import check_consistent
 from dpci.released.model import record_of
 from dpci.rows import Blocks
 from support.blocks import gauge
@@ -154,7 +153,7 @@ def test_contradictions_of_saved_fits_are_found(result):
         {"budget": dpci.ApproxDP(1.0, 1e-6)},
     ):
         with pytest.raises(dpci.InvalidInput):
-            check_consistent(dataclasses.replace(record, **change), selected=False)
+            dataclasses.replace(record, **change).check()
 
 
 def test_gaussian_noise_is_in_the_metric_of_the_rows():
@@ -170,7 +169,7 @@ def test_gaussian_noise_is_in_the_metric_of_the_rows():
     again = dpci.PrivateFit.from_json(result.to_json())
     np.testing.assert_array_equal(again.conf_int().lower, result.conf_int().lower)
     with pytest.raises(dpci.errors.InvalidInput, match="noise_law"):
-        check_consistent(dataclasses.replace(record, rows=dpci.rows.Ball(ROWS.norm)), selected=False)
+        dataclasses.replace(record, rows=dpci.rows.Ball(ROWS.norm)).check()
     # What was claimed is what the noise gives; with the noise of a ball of norm R it would be much less.
     assert 0.99 * budget.delta < result.guarantee.delta(1.0) <= budget.delta
     # The joint test and the intervals know one law.

@@ -10,7 +10,6 @@ from scipy.special import expit
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.released.fit_record import check_consistent
 from dpci.released.model import record_of
 from dpci.unit import Weights
 
@@ -262,4 +261,4 @@ def test_a_record_keeps_what_is_public_of_weights():
     record = record_of(again)
     object.__setattr__(record, "weights", Weights(bound=4.0, total=3.0))
     with pytest.raises(InvalidInput, match="at least their bound"):
-        check_consistent(record, selected=False)
+        record.check()

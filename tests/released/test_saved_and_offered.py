@@ -40,6 +40,7 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_b
     place, variant, project = mechanism
     core_loss = loss.to_core()
     record = SimpleNamespace(
+        SELECTED=False,
         loss=declaration(loss, core_loss),
         mechanism=place,
         variant=variant,
@@ -57,7 +58,7 @@ def is_readable(loss, notion, law, mechanism, radius, moments, persons, weight_b
         divisor=1000.0 / (weight_bound or 1.0),
         calibration="tight",
     )
-    return not any(broken for broken, _, _ in fit_record._contradictions(record, selected=False))
+    return not any(broken for broken, _, _ in fit_record._contradictions(record))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

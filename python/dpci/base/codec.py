@@ -273,7 +273,17 @@ class Saved:
         """Rebuild a record from :meth:`to_dict`, as :meth:`from_json` does."""
         contents = _contents(values, what=cls.WHAT, schema=cls.KIND, version=cls.VERSION)
         found: Self = from_fields(cls, cls.WHAT, contents, rules)
+        found.check()
         return found
+
+    def check(self) -> None:
+        """Refuse fields that are legal alone, and together are of no possible release: a file can hold them.
+
+        Raises
+        ------
+        InvalidInput
+            For the first contradiction.
+        """
 
     @property
     def digest(self) -> str:

@@ -1,7 +1,7 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
 from os import PathLike
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from dpci.approval.approvable import Approvable
 from dpci.inference.contrasts import Contrast
@@ -9,7 +9,7 @@ from dpci.inference.methods import Inference
 from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.targets.unregularised import Target
 from dpci.losses import describe
-from dpci.released.fit_record import FitRecord, check_consistent
+from dpci.released.fit_record import FitRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of
@@ -160,11 +160,6 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above
 
         return approval_of_fit(self)
-
-    @classmethod
-    def _of(cls, record: FitRecord) -> Self:
-        check_consistent(record, selected=False)
-        return cls(record)
 
     def _short(self) -> tuple[str, ...]:
         return f"{len(self.names)} parameters", f"{self.mechanism} perturbation", str(self.spent)

@@ -9,7 +9,7 @@ from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.multinomial.loss import check_declared
-from dpci.released.fit_record import FitRecord, read_fit
+from dpci.released.fit_record import FitRecord
 
 
 def _check_loss(name: str, value: object) -> dict[str, Any]:
@@ -25,7 +25,9 @@ class MultinomialRecord(Saved):
     KIND: ClassVar[str] = "dpci.MultinomialFit"
     WHAT: ClassVar[str] = "a saved multinomial fit"
 
-    fit: Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values, {"loss": _check_loss}))]
+    fit: Annotated[
+        FitRecord, Form(FitRecord.to_dict, lambda _, values: FitRecord.from_dict(values, rules={"loss": _check_loss}))
+    ]
     classes: Annotated[tuple[Label, ...], Form(list, lambda _, labels: check_several_classes(labels))]
     """The public classes, the reference first."""
 

@@ -12,7 +12,7 @@ from dpci.base.codec import NotNegative, Saved
 from dpci.base.validation import check_choice, check_reals
 from dpci.errors import InvalidInput
 from dpci.losses import Loss
-from dpci.released.fit_record import SavedFit
+from dpci.released.fit_record import FitRecord
 from dpci.rows import core_rows
 from dpci.unit import core_unit
 
@@ -47,7 +47,7 @@ class ReportRecord(Saved):
     KIND: ClassVar[str] = "dpci.PerInstanceReport"
     WHAT: ClassVar[str] = "a saved report"
 
-    fit: SavedFit
+    fit: FitRecord
     kind: Kind
     shares: Annotated[tuple[float, ...], lambda _, shares: check_shares(shares)] | None
     """Shares of (coefficients, gradient, Hessian); None for a data-independent report."""

@@ -1,10 +1,10 @@
 """``FitRecord``: released and public values of one fit, and the rules by which they go together in a saved one."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from dpci import _core
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import has_needless_seal, seal_cost
 from dpci.accounting.spending import spending_contradictions
-from dpci.base.codec import Form, NotNegative, Positive, Rule
+from dpci.base.codec import NotNegative, Positive
 from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
@@ -41,6 +41,9 @@ class FitRecord(ModelRecord):
     NOISES: ClassVar[frozenset[str]] = frozenset(
         ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none")
     )
+
+    SELECTED: ClassVar[bool] = False
+    """Whether the model won a selection."""
 
     hessian: NDArray[np.float64] | None
     gradient_cov: NDArray[np.float64] | None
@@ -138,6 +141,18 @@ class FitRecord(ModelRecord):
         if self.classes_inferred:
             yield CLASSES_READ_OFF
 
+    def check(self) -> None:
+        """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing."""
+        rules = _contradictions(self), _table_contradictions(self), _part_contradictions(self)
+        for broken, rule, value in chain.from_iterable(rules):
+            if broken:
+                raise InvalidInput(f"{rule}, got {value}")
+        for name in ("hessian", "gradient_cov"):
+            matrix = getattr(self, name)
+            if matrix is not None:
+                # Matrices that keep their noise can have any eigenvalues.
+                _check_matrix(name, matrix, projected=self.projection != "noise_aware")
+
     def _check_shapes(self) -> None:
         k = len(self.names)
         if (self.hessian is None) != (self.gradient_cov is None) or (self.hessian is None) != (self.moments == "none"):
@@ -148,69 +163,26 @@ class FitRecord(ModelRecord):
                 raise InvalidInput(f"{name} must have shape {shape}, got {array.shape}")
 
 
-def read_record(text: str | bytes, *, selected: bool = False) -> FitRecord:
-    """Rebuild a record from :meth:`FitRecord.to_json`: every field by its rule, then all of them together.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelectedRecord(FitRecord):
+    """Record of a model that won a selection, whose runs may be of another notion than the budget."""
 
-    ``selected``: that of a model that won a selection.
-
-    Raises
-    ------
-    InvalidInput
-        If the text is not such a record, or of another schema version.
-    """
-    record = FitRecord.from_json(text)
-    check_consistent(record, selected=selected)
-    return record
+    SELECTED: ClassVar[bool] = True
 
 
-def read_fit(values: object, rules: Mapping[str, Rule] | None = None, *, selected: bool = False) -> FitRecord:
-    """Rebuild a record from :meth:`FitRecord.to_dict`, as :func:`read_record` does.
-
-    ``rules``: those of fields that differ from the rules of a fit.
-    """
-    record = FitRecord.from_dict(values, rules=rules)
-    check_consistent(record, selected=selected)
-    return record
-
-
-SavedFit: TypeAlias = Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values))]
-"""A fit as a part of another saved object."""
-
-
-def check_consistent(record: FitRecord, *, selected: bool) -> None:
-    """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing.
-
-    ``selected``: the model won a selection, whose runs may be of another notion than the budget and have its noise.
-
-    Raises
-    ------
-    InvalidInput
-        For the first contradiction.
-    """
-    rules = _contradictions(record, selected=selected), _table_contradictions(record), _part_contradictions(record)
-    for broken, rule, value in chain.from_iterable(rules):
-        if broken:
-            raise InvalidInput(f"{rule}, got {value}")
-    for name in ("hessian", "gradient_cov"):
-        matrix = getattr(record, name)
-        if matrix is not None:
-            # Matrices that keep their noise can have any eigenvalues.
-            _check_matrix(name, matrix, projected=record.projection != "noise_aware")
-
-
-def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
     gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
     law = "gaussian" if gaussian else "spherical_laplace"
-    in_shape = "shaped_gaussian" if gaussian and not selected else "shaped_laplace"
+    in_shape = "shaped_gaussian" if gaussian and not record.SELECTED else "shaped_laplace"
     shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
     if shaped and record.calibration == "tight":
         law = in_shape
     what = f"{mechanism} perturbation with notion={record.notion!r}"
     two_classes = record.loss["target_bounds"] is None
-    other_law = record.noise_law != law and not (selected and record.noise_law == "spherical_laplace")
+    other_law = record.noise_law != law and not (record.SELECTED and record.noise_law == "spherical_laplace")
     yield other_law, f"noise_law of {what} must be {law!r}", f"noise_law={record.noise_law!r}"
     yield hinge and mechanism != "output", "mechanism must be 'output' for the hinge loss", f"mechanism={mechanism!r}"
     yield hinge and record.moments != "none", "moments must be 'none' for the hinge loss", f"moments={record.moments!r}"
@@ -258,7 +230,7 @@ def _contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool
     if record.blocks is not None:
         n_columns = len(record.columns)
         yield record.blocks.n_columns != n_columns, f"blocks must bound {n_columns} columns", f"{record.blocks}"
-    yield from _seal_contradictions(record, selected=selected)
+    yield from _seal_contradictions(record)
 
 
 def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
@@ -313,7 +285,7 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     yield record.neighbors != relation, f"neighbors of a part of {whole} must be {relation!r}", record.neighbors
 
 
-def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple[bool, str, str]]:
+def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
     expected: tuple[str, ...]
     if any(step.step == "report_gradient" for step in record.steps):
@@ -327,7 +299,7 @@ def _seal_contradictions(record: FitRecord, *, selected: bool) -> Iterator[tuple
     found = tuple(seal.release for seal in record.seals)
     yield found != expected, f"the seals with {what} must be those of {expected}", str(found)
     # A selection's runs may be of another notion than its budget.
-    if not selected:
+    if not record.SELECTED:
         steps, seals = record.steps, record.seals
         yield from spending_contradictions(record.budget, steps, seals, record.guarantee)
     for seal in record.seals:

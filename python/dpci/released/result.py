@@ -51,11 +51,6 @@ class Result(Generic[SavedRecord]):
     def _short(self) -> tuple[str, ...]:
         """Return the facts of the short form."""
 
-    @classmethod
-    def _of(cls, record: SavedRecord) -> Self:
-        """Return the result of a record that was read."""
-        return cls(record)  # type: ignore[call-arg]  # every kind is made of its record
-
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""
         return self._record.to_json()
@@ -69,7 +64,7 @@ class Result(Generic[SavedRecord]):
         InvalidInput
             If the text is not a saved result of this kind, of another schema version, or contradicts itself.
         """
-        return cls._of(cast("SavedRecord", cls._RECORD.from_json(text)))
+        return cls(cls._RECORD.from_json(text))  # type: ignore[call-arg]  # every kind is made of its record
 
     @property
     def digest(self) -> str:

@@ -1,13 +1,12 @@
 """``StrataRecord``: the records of the models of all strata, what they cost together, and their JSON form."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from dpci.base.codec import Form, Rule, Saved, check_text
+from dpci.base.codec import Form, Saved, check_text
 from dpci.budgets import ApproxDP, Neighbors
 from dpci.errors import InvalidInput
-from dpci.released.fit_record import FitRecord, read_fit
+from dpci.released.fit_record import FitRecord
 from dpci.released.record import SavedBudget
 from dpci.released.whole import cost_of_strata
 from dpci.strata.counts import CountNoise, count_noise, is_rest, whole_of
@@ -19,7 +18,7 @@ _OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "nois
 def _read_strata(name: str, values: object) -> dict[str, FitRecord]:
     if not isinstance(values, list) or not values or any(not isinstance(e, list) or len(e) != 2 for e in values):
         raise InvalidInput(f"{name} must be a list of at least one name and model, got {type(values).__name__}")
-    found = {check_text("a stratum", stratum): read_fit(model) for stratum, model in values}
+    found = {check_text("a stratum", stratum): FitRecord.from_dict(model) for stratum, model in values}
     if len(found) < len(values):
         raise InvalidInput(f"{name} must have different names, got {[stratum for stratum, _ in values]}")
     return found
@@ -52,33 +51,27 @@ class StrataRecord(Saved):
         """Cost of the counts, and the noise on each; None without."""
         return None if self.counted is None else count_noise(len(self.strata), self.counted)
 
-    @classmethod
-    def from_dict(cls, values: object, *, rules: Mapping[str, Rule] | None = None) -> Self:
-        """Rebuild a record from :meth:`to_dict`: every field by its rule, then all of them together."""
-        found = super().from_dict(values, rules=rules)
-        _check_strata(found)
-        return found
-
-
-def _check_strata(record: StrataRecord) -> None:
-    """Refuse models that are no strata of one table, and a charge that is not theirs."""
-    budget, counted = record.budget, record.counted
-    notion = "pure" if isinstance(budget, ApproxDP) else budget.notion
-    if counted is not None and counted.notion != notion:
-        raise InvalidInput(f"counts of strata at {budget} must have a budget of the notion {notion!r}, got {counted}")
-    common = _common(next(iter(record.strata.values())))
-    whole = whole_of(len(record.strata), record.neighbors, record.charged, record.count_noise)
-    for name, fit in record.strata.items():
-        own = _common(fit)
-        if differ := sorted(field for field in own | common if own.get(field) != common.get(field)):
-            raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
-        same = fit.neighbors == "add_remove" and fit.whole in (None, whole)
-        right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted)
-        if not (same and right):
-            raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
-    least = cost_of_strata(budget, record.neighbors)
-    if record.charged != least:
-        raise InvalidInput(f"charged must be what the strata cost together, {least}, got {record.charged}")
+    def check(self) -> None:
+        """Refuse models that are no strata of one table, and a charge that is not theirs."""
+        budget, counted = self.budget, self.counted
+        notion = "pure" if isinstance(budget, ApproxDP) else budget.notion
+        if counted is not None and counted.notion != notion:
+            raise InvalidInput(
+                f"counts of strata at {budget} must have a budget of the notion {notion!r}, got {counted}"
+            )
+        common = _common(next(iter(self.strata.values())))
+        whole = whole_of(len(self.strata), self.neighbors, self.charged, self.count_noise)
+        for name, fit in self.strata.items():
+            own = _common(fit)
+            if differ := sorted(field for field in own | common if own.get(field) != common.get(field)):
+                raise InvalidInput(f"strata must be models of one kind, got another {differ[0]} of {name!r}")
+            same = fit.neighbors == "add_remove" and fit.whole in (None, whole)
+            right = fit.budget == budget if counted is None else is_rest(fit.budget, budget, counted)
+            if not (same and right):
+                raise InvalidInput(f"strata must be models of one kind at the budget of all, got another of {name!r}")
+        least = cost_of_strata(budget, self.neighbors)
+        if self.charged != least:
+            raise InvalidInput(f"charged must be what the strata cost together, {least}, got {self.charged}")
 
 
 def _common(fit: FitRecord) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.tables import check_schema, check_unit_columns, described
+from dpci.released.fit_record import SelectedRecord
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -251,8 +252,8 @@ def release_tuned(
         found = partial(TuneRecord, params=plain_params(grid[index]), budget=budget, selection=selection)
         if parts[1] is None:
             values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
-            record = found(fit=None, model=models[index].record(spec.model(index), rows, values))
-            return TuneResult(record, grid[index]), ()
+            model = SelectedRecord(**vars(models[index].record(spec.model(index), rows, values)))
+            return TuneResult(found(fit=None, model=model), grid[index]), ()
         again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
         whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
         fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)

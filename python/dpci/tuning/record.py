@@ -1,17 +1,16 @@
 """``TuneRecord``: the chosen candidate, how it was chosen and its model, and the JSON form of a tuning."""
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from dpci.base.codec import Form, Rule, Saved
+from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, describe
 from dpci.multinomial.record import MultinomialRecord
-from dpci.released.fit_record import FitRecord, read_fit
+from dpci.released.fit_record import FitRecord, SelectedRecord
 from dpci.released.record import SavedBudget
 from dpci.tuning.candidates import FREE
 from dpci.tuning.selection import Selection
@@ -25,7 +24,7 @@ def _check_object(name: str, value: object) -> dict[str, Any]:
 
 def _read_fit(_: str, values: object) -> FitRecord | MultinomialRecord:
     is_several = isinstance(values, dict) and values.get("schema") == MultinomialRecord.KIND
-    return MultinomialRecord.from_dict(values) if is_several else read_fit(values)
+    return MultinomialRecord.from_dict(values) if is_several else FitRecord.from_dict(values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +42,7 @@ class TuneRecord(Saved):
     """How the candidate was chosen; None for the public rule, which spends nothing on it."""
     fit: Annotated[FitRecord | MultinomialRecord, Form(lambda record: record.to_dict(), _read_fit)] | None
     """The fit with the rest of the budget; None where there is none."""
-    model: Annotated[FitRecord, Form(FitRecord.to_dict, lambda _, values: read_fit(values, selected=True))] | None
+    model: SelectedRecord | None
     """The model that won its selection; None where it was fitted again."""
 
     @property
@@ -53,15 +52,12 @@ class TuneRecord(Saved):
         assert record is not None  # noqa: S101  # for the type checker
         return record.fit if isinstance(record, MultinomialRecord) else record
 
-    @classmethod
-    def from_dict(cls, values: object, *, rules: Mapping[str, Rule] | None = None) -> Self:
-        """Rebuild a record from :meth:`to_dict`: every field by its rule, then all of them together."""
-        found = super().from_dict(values, rules=rules)
-        if (found.fit is None) == (found.model is None):
-            raise InvalidInput(f"either the fit or the model of {cls.WHAT} must be given, got both or none")
-        _check_spent(found)
-        _check_params(found)
-        return found
+    def check(self) -> None:
+        """Refuse a choice and a model that do not go together."""
+        if (self.fit is None) == (self.model is None):
+            raise InvalidInput(f"either the fit or the model of {self.WHAT} must be given, got both or none")
+        _check_spent(self)
+        _check_params(self)
 
 
 def _check_spent(record: TuneRecord) -> None:

@@ -18,7 +18,7 @@ from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
-from dpci.released.fit_record import FitRecord, read_record
+from dpci.released.fit_record import SelectedRecord
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown, shown_of
 from dpci.report.commands import numbers_of, parameters_of
@@ -43,7 +43,7 @@ _TIME = (
 )
 
 
-class SelectedFit(Released[FitRecord, Budget]):
+class SelectedFit(Released[SelectedRecord, Budget]):
     """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
 
     It lies in the ball in which it was compared, whose radius its record holds. Its cost and its guarantee are known
@@ -79,7 +79,7 @@ class SelectedFit(Released[FitRecord, Budget]):
         return self._record.to_json()
 
     def __setstate__(self, record: str) -> None:
-        self._record = read_record(record, selected=True)
+        self._record = SelectedRecord.from_json(record)
 
     def __repr__(self) -> str:
         facts = (f"{len(self.names)} parameters", f"{self.mechanism} perturbation", "no intervals")
@@ -290,7 +290,7 @@ def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> D
     return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
 
 
-def _facts_of_model(record: FitRecord) -> dict[str, Any]:
+def _facts_of_model(record: SelectedRecord) -> dict[str, Any]:
     """Return what is public about a selected model, without a claim."""
     (noise,) = record.steps
     return {
