@@ -49,6 +49,10 @@ class Released(Protocol):
     def private(self) -> bool:
         """Whether all noise came from the operating system."""
 
+    @property
+    def digest(self) -> str:
+        """The hash of the result, which the ledger keeps."""
+
 
 _Spec = TypeVar("_Spec")
 _Result = TypeVar("_Result", bound=Released)
@@ -68,8 +72,6 @@ class Kind(Generic[_Spec, _Result]):
     called before anything is spent, if both numbers are public and known."""
     release: Callable[[Rows, _Spec, Paid], Outcome[_Result]]
     """Draws the noise, and makes the result with its record."""
-    digest: Callable[[_Result], str] | None = None
-    """The hash of the result that the ledger keeps; None: it keeps none."""
     parts: PartRules | None = None
     """How rows in parts are understood; None: the release takes rows in memory only."""
     arrange: Callable[[Source], Source] | None = None
@@ -119,9 +121,7 @@ def run(payment: Payment, kind: Kind[_Spec, _Result], source: Source) -> _Result
             source = kind.arrange(source)
         rows, spec = till.read(source)
         result, remarks = kind.release(rows, spec, payment.receipt(till.entry))
-    if kind.digest is not None:
-        digest = kind.digest
-        payment.keep(till.entry, lambda: digest(result))
+    payment.keep(till.entry, lambda: result.digest)
     if not result.private:
         warn_of_seed(kind.what)
     for remark in remarks:

@@ -300,7 +300,6 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
         choices=settings,
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
-        digest=lambda result: result.digest,
         parts=PartRules.of(settings),
     )
     return run(payment, kind, source)

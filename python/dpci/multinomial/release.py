@@ -205,7 +205,6 @@ def release_fit(
         choices=settings,
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
-        digest=lambda result: result.digest,
         parts=dataclasses.replace(PartRules.of(settings), several=coded),
         arrange=labelled,
     )

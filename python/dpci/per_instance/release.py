@@ -219,5 +219,5 @@ def report(
 
     source = Source(X, y, beside)
     check_unit_columns(None, source)
-    made = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest, what="report")
+    made = Kind(choices=settings, resolve=resolve, release=release, what="report")
     return run(payment, made, source)

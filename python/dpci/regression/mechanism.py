@@ -255,7 +255,6 @@ def release_matrix(
         choices=choices,
         resolve=resolve,
         release=released,
-        digest=lambda matrix: matrix.digest,
         parts=PartRules.of(choices),
         arrange=standardised,
         by_name=by_name if unnamed else None,

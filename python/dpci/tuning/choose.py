@@ -263,7 +263,6 @@ def release_tuned(
         choices=first,
         resolve=resolve,
         release=release,
-        digest=lambda found: found.digest,
         arrange=lambda source: source._replace(y=models_of.labels(source.y)),
         what="choice" if parts[1] is None else "result",
     )

@@ -82,5 +82,5 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
         record = TuneRecord(params=dict(params), budget=budget, selection=None, fit=record_of(fit), model=None)
         return TuneResult(record), remarks(fit)
 
-    kind = Kind(choices=settings, resolve=resolve, release=release, digest=lambda found: found.digest)
+    kind = Kind(choices=settings, resolve=resolve, release=release)
     return run(payment, kind, source)
