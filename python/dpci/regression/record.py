@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,5 +195,7 @@ def charge_of(budget: GaussianBudget) -> Budget:
     return ZCDP(budget.to_zcdp().rho * (1.0 + 2.0**-50)) if isinstance(budget, GDP) else budget
 
 
-MatrixFacts: TypeAlias = ReleaseFacts[MomentRecord, GaussianBudget]
-"""Facts of the release of a moment matrix, and of what follows from it."""
+class MatrixFacts(ReleaseFacts[MomentRecord, GaussianBudget]):
+    """Public facts of a released moment matrix, and of what follows from it."""
+
+    __slots__ = ()

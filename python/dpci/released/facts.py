@@ -43,7 +43,7 @@ class PublicFacts(Generic[AnyRecord, AnyBudget]):
 
     @property
     def budget(self) -> AnyBudget:
-        """The budget that was asked for; None for a model that is not private."""
+        """The budget that was asked for, such as :class:`dpci.PureDP`; None for a model that is not private."""
         return self._release.budget  # type: ignore[return-value]  # that of the kind
 
     @property

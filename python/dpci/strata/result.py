@@ -209,21 +209,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     ) -> str:
         """Return one self-contained page: for each parameter a forest plot by stratum and a table, and the cost.
 
-        Parameters
-        ----------
-        path : path, optional
-            File to write the page to as well; one that exists is replaced.
-        level : float
-            Level of each interval.
-        title : str, optional
-            Heading of the page.
-
-        Raises
-        ------
-        InvalidInput
-            For arguments out of range, and fits without intervals.
-        OSError
-            If the file cannot be written.
+        Parameters are those of :meth:`dpci.PrivateFit.to_html`.
         """
         from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
         from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import seal_facts
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import number_format
 from dpci.budgets import Budget
@@ -223,21 +222,8 @@ class TuneResult(Approvable[TuneRecord]):
     ) -> str:
         """Return the page of the fit, with what was chosen, from which candidates, and what was spent in total.
 
-        Parameters
-        ----------
-        path : path, optional
-            File to write the page to as well; one that exists is replaced.
-        level : float
-            Level of each interval.
-        title : str, optional
-            Heading of the page.
-
-        Raises
-        ------
-        InvalidInput
-            For arguments out of range, and for a model that was selected by its own score (``selection_share=1``).
-        OSError
-            If the file cannot be written.
+        Parameters are those of :meth:`dpci.PrivateFit.to_html`. A model that was selected by its own score
+        (``selection_share=1``) has no page.
         """
         from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
         from dpci.shown.html import write_html  # noqa: PLC0415
@@ -293,20 +279,9 @@ def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> D
 def _facts_of_model(record: SelectedRecord) -> dict[str, Any]:
     """Return what is public about a selected model, without a claim."""
     (noise,) = record.steps
-    return {
-        "relation": record.neighbors,
-        "mechanism": record.mechanism,
-        "variant": record.variant,
-        "project": record.project,
-        "calibration": record.calibration,
-        "constants": record.constants,
-        "conditions": record.conditions,
-        "version": record.version,
-        "noise": noise.noise,
-        "noise_scale": noise.scale,
-        "noise_sensitivity": noise.sensitivity,
-        "seal": seal_facts(record.seals),
-    }
+    names = ("relation", "mechanism", "variant", "project", "calibration", "constants", "conditions", "version", "seal")
+    facts = {name: record.privacy[name] for name in names}
+    return {**facts, "noise": noise.noise, "noise_scale": noise.scale, "noise_sensitivity": noise.sensitivity}
 
 
 def _model_of(record: TuneRecord) -> PrivateFit | MultinomialFit | SelectedFit:
