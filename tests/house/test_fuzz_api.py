@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dpci
 from dpci import InvalidInput, baselines, datasets, lowlevel, per_instance, schema, utility
+from dpci.cli.saved import KINDS
 from support import fuzz_targets, fuzzing
 from support.fuzz_documents import read_document
 from support.fuzz_targets import CLASSES, D, N, X
@@ -231,6 +232,6 @@ def test_a_fraction_is_a_level():
 
 @pytest.mark.parametrize("text", ["[" * 10**5, '{"a":' * 10**5, "9" * 5000, b"\xff\xfe", "\ufeff{}"])
 def test_a_text_that_breaks_parsers(text):
-    for kind in (dpci.PrivateFit, per_instance.Report, baselines.BaselineFit, dpci.tuning.TuneResult):
+    for kind in (*KINDS.values(), per_instance.Report):
         with pytest.raises(InvalidInput):
             read_document(kind, text)

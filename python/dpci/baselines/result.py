@@ -12,7 +12,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.released.facts import ReleaseFacts
 from dpci.released.model import Released
-from dpci.released.result import Result, refused
+from dpci.released.result import Result
 from dpci.report.commands import ShownModel
 from dpci.shown.document import NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table, seeded
 from dpci.shown.text import as_text
@@ -31,16 +31,6 @@ _NO_INTERVALS = {
 }
 
 
-class ShownBaseline(ShownModel):
-    """A baseline as commands show it."""
-
-    result: "BaselineFit"
-
-    def page(self, view: object, title: str | None) -> str:  # noqa: ARG002  # as for other kinds
-        """Raise ``InvalidInput``: a baseline has no page."""
-        raise refused("a model with a page", self.result)
-
-
 class BaselineFit(
     Released[BaselineRecord, Budget | None], ReleaseFacts[BaselineRecord, Budget | None], Result[BaselineRecord]
 ):
@@ -51,7 +41,7 @@ class BaselineFit(
 
     __slots__ = ()
 
-    _RECORD, _SHOWN = BaselineRecord, ShownBaseline
+    _RECORD, _SHOWN = BaselineRecord, ShownModel
 
     @property
     def method(self) -> str:

@@ -13,7 +13,6 @@ from dpci.released.fit_record import FitRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release, scale_of
-from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
 from dpci.shown.text import as_text
 
@@ -56,7 +55,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
             own.
         """
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return as_text(summary_of(self, view))
+        return as_text(ShownFit(self).document(view))
 
     def plot(
         self,
@@ -150,11 +149,10 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         OSError
             If the file cannot be written.
         """
-        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-        from dpci.shown.html import write_html  # noqa: PLC0415
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return write_html(page_of(self, view, title=title), path)
+        return write_html(ShownFit(self).sheet(view, title=title), path)
 
     def _statement(self) -> "Statement":
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above

@@ -1,6 +1,5 @@
 """The result of a multinomial fit: coefficients of each class, intervals, probabilities, and what was spent."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -27,10 +26,9 @@ from dpci.released.model import features_of
 from dpci.released.result import Shown
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order
-from dpci.report.summary import summary_of
 from dpci.report.view import Units, View
 from dpci.schema.table import Table as NamedTable
-from dpci.shown.document import Document, Section
+from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -47,6 +45,20 @@ class ShownClasses(Shown):
     def model(self) -> Shown:
         """Return the model itself."""
         return self
+
+    def document(self, view: View) -> Document:
+        """Return the summary as a document: that of the fit of all parameters, below what they are."""
+        title = f"Multinomial logistic regression: {_log_odds(self.result)}"
+        return replace(ShownFit(fit_of(self.result)).document(view), title=title)
+
+    def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
+        """Return the page as a document: that of the fit of all parameters, whose heading says what they are."""
+        result = self.result
+        kind = "A private model" if result.private else "A model with seeded noise"
+        outcome = "" if result.schema is None else f" of {result.schema.target.column}"
+        if given["title"] is None:
+            given["title"] = f"{kind}{outcome}: {_log_odds(result)}"
+        return ShownFit(fit_of(result)).sheet(view, **{"digest": result.digest, **given})
 
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read: those of the fit of all parameters."""
@@ -224,7 +236,7 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
         units
             See :meth:`dpci.PrivateFit.summary`.
         """
-        return as_text(summary_of_classes(self, View(level=level, simultaneous=simultaneous, units=units)))
+        return as_text(ShownClasses(self).document(View(level=level, simultaneous=simultaneous, units=units)))
 
     def plot(
         self,
@@ -272,7 +284,7 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
         from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
         view = View(level=level, simultaneous=simultaneous, units=units)
-        return write_html(page_of_classes(self, view, title=title), path)
+        return write_html(ShownClasses(self).sheet(view, title=title), path)
 
     def _statement(self) -> "Statement":
         from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # as above
@@ -292,23 +304,6 @@ def fit_of(result: MultinomialFit) -> PrivateFit:
     return result._fit  # noqa: SLF001  # of this module's own class
 
 
-def summary_of_classes(result: MultinomialFit, view: View) -> Document:
-    """Return the summary: that of the fit of all parameters, below what they are."""
-    return replace(summary_of(fit_of(result), view), title=f"Multinomial logistic regression: {log_odds(result)}")
-
-
-def page_of_classes(
-    result: MultinomialFit, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Section] = ()
-) -> Document:
-    """Return the page: that of the fit of all parameters, with a heading that says what they are."""
-    from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-
-    kind = "A private model" if result.private else "A model with seeded noise"
-    outcome = "" if result.schema is None else f" of {result.schema.target.column}"
-    heading = f"{kind}{outcome}: {log_odds(result)}" if title is None else title
-    return page_of(fit_of(result), view, title=heading, digest=digest or result.digest, before=before)
-
-
-def log_odds(result: MultinomialFit) -> str:
+def _log_odds(result: MultinomialFit) -> str:
     """Return what the parameters are."""
     return f"log odds of {', '.join(map(repr, result.classes[1:]))} against {result.classes[0]!r}"

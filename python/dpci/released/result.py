@@ -10,7 +10,7 @@ from dpci.budgets import GaussianBudget
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.schema.table import Schema
-from dpci.shown.document import short_form
+from dpci.shown.document import Document, short_form
 
 SavedRecord = TypeVar("SavedRecord", bound=Saved)
 
@@ -111,7 +111,17 @@ class Shown:
 
     def page(self, view: Any, title: str | None) -> str:  # noqa: ANN401  # as above
         """Return the page."""
-        return str(self.result.to_html(**self.keywords(view), title=title))
+        if (written := getattr(self.result, "to_html", None)) is None:
+            raise refused("a result with a page", self.result)
+        return str(written(**self.keywords(view), title=title))
+
+    def document(self, view: Any) -> Document:  # noqa: ANN401, ARG002  # as above
+        """Return the summary of a model as a document."""
+        raise refused("a model that predicts", self.result)
+
+    def sheet(self, view: Any, **given: Any) -> Document:  # noqa: ANN401, ARG002  # as above
+        """Return the page of a model as a document; ``given`` are its title, sections before, the hash of its file."""
+        raise refused("a model with a page", self.result)
 
     def numbers(self, view: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002  # as above
         """Return the facts of the summary for programs to read."""

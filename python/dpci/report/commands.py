@@ -14,10 +14,12 @@ from dpci.inference.methods import Inference
 from dpci.inference.targets.coefficients import parameter_estimates
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
+from dpci.report.summary import summary_of
 from dpci.report.view import View
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema
+from dpci.shown.document import Document
 
 
 class ShownModel(Shown):
@@ -68,6 +70,16 @@ class ShownFit(ShownModel):
     """A fit with intervals as commands show it."""
 
     result: Inference
+
+    def document(self, view: View) -> Document:
+        """Return the summary as a document."""
+        return summary_of(self.result, view)
+
+    def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
+        """Return the page as a document."""
+        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+
+        return page_of(self.result, view, **given)
 
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""

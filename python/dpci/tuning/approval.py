@@ -10,6 +10,8 @@ from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.approval.statement import Statement, steps_text
 from dpci.budgets import budget_from_parameters
+from dpci.multinomial.approval import with_classes
+from dpci.multinomial.record import MultinomialRecord
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import PublicValue
@@ -81,7 +83,8 @@ def approval_of_tuning(
         contents=(found.contents[0], ("candidates", names(listed)), *found.contents[1:]),
         public=tuple(common),
     )
-    return tuned(found, choice.n_candidates, dict.fromkeys(free, f"chosen with noise, {choice.place}"))
+    found = tuned(found, choice.n_candidates, dict.fromkeys(free, f"chosen with noise, {choice.place}"))
+    return with_classes(found, made.fit.classes) if isinstance(made.fit, MultinomialRecord) else found
 
 
 def _other_noise(record: FitRecord, choice: Selection) -> str | None:

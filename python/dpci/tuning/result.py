@@ -16,12 +16,11 @@ from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
-from dpci.multinomial.result import MultinomialFit, page_of_classes, summary_of_classes
+from dpci.multinomial.result import MultinomialFit
 from dpci.released.fit_record import SelectedRecord
-from dpci.released.model import Released, record_of
+from dpci.released.model import Released
 from dpci.released.result import Shown, shown_of
-from dpci.report.commands import numbers_of, parameters_of
-from dpci.report.summary import summary_of
+from dpci.report.commands import ShownModel
 from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
 from dpci.shown.text import as_text
@@ -72,7 +71,7 @@ class SelectedFit(Released[SelectedRecord, Budget]):
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as that of a fit
         """Return a table of the parameters."""
-        return as_text(_summary_of(self, View()))
+        return as_text(ShownSelected(self).document(View()))
 
     def __getstate__(self) -> str:
         return self._record.to_json()
@@ -85,6 +84,27 @@ class SelectedFit(Released[SelectedRecord, Budget]):
         return short_form(self, *facts, private=self.private)
 
 
+class ShownSelected(ShownModel):
+    """The model that won a selection as a tuning shows it."""
+
+    result: SelectedFit
+
+    def model(self) -> Shown:
+        """Raise ``InvalidInput``: a tuning is used with the model that was fitted again."""
+        raise InvalidInput("the file must hold a model that predicts, got one that was selected by its own score")
+
+    def document(self, view: View) -> Document:  # noqa: ARG002  # as for other models
+        """Return the summary as a document."""
+        fit = self.result
+        shown = number_format(np.abs(fit.params).max(), fit.params)
+        facts = Facts([(name, f"{value:{shown}}") for name, value in zip(fit.names, fit.params, strict=True)])
+        return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
+
+    def sheet(self, view: View, **given: object) -> Document:  # noqa: ARG002  # as above
+        """Raise ``InvalidInput``: such a model has no page."""
+        raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
+
+
 class ShownTuning(Shown):
     """A tuning as commands show it."""
 
@@ -93,21 +113,13 @@ class ShownTuning(Shown):
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read: those of the fit, and what was chosen at what cost."""
         tuned = self.result
-        fit = tuned.result
-        if isinstance(fit, SelectedFit):
-            found = numbers_of(fit, view, parameters=parameters_of(fit), classes=fit.classes)
-        else:
-            found = shown_of(fit).numbers(view)
         # What the whole tuning spent stands in the place of what its fit did.
-        chosen = {"chosen": plain_params(tuned.params), "method": tuned.method}
-        return {**found, **chosen, "privacy": tuned.privacy}
+        chosen = {"chosen": plain_params(tuned.params), "method": tuned.method, "privacy": tuned.privacy}
+        return {**_shown_model(tuned).numbers(view), **chosen}
 
     def model(self) -> Shown:
         """Return the fit with the choice."""
-        fit = self.result.result
-        if isinstance(fit, SelectedFit):
-            raise InvalidInput("the file must hold a model that predicts, got one that was selected by its own score")
-        return shown_of(fit)
+        return _shown_model(self.result).model()
 
 
 class TuneResult(Approvable[TuneRecord]):
@@ -117,14 +129,14 @@ class TuneResult(Approvable[TuneRecord]):
     losses and mechanisms.
     """
 
-    __slots__ = ("_params", "_record", "_result")
+    __slots__ = ("_model", "_params", "_record")
 
     _RECORD, _SHOWN = TuneRecord, ShownTuning
 
     def __init__(self, record: TuneRecord, params: Mapping[str, Any] | None = None) -> None:
         self._record = record
         self._params = MappingProxyType(dict(record.params if params is None else params))
-        self._result = _model_of(record)
+        self._model = _model_of(record)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -138,7 +150,8 @@ class TuneResult(Approvable[TuneRecord]):
         A MultinomialFit for three or more classes. With ``selection_share=1`` the model that was chosen, which has no
         intervals.
         """
-        return self._result
+        fit: PrivateFit | MultinomialFit | SelectedFit = self._model.result
+        return fit
 
     @property
     def budget(self) -> Budget:
@@ -176,9 +189,8 @@ class TuneResult(Approvable[TuneRecord]):
 
         "fit" is that of the fit; "model" are the facts of a selected model, which is not fitted again.
         """
-        fit = self.result
-        facts = _facts_of_model(record_of(fit)) if isinstance(fit, SelectedFit) else fit.privacy
-        selected = isinstance(fit, SelectedFit)
+        selected = self._record.model is not None
+        facts = self._model.result.privacy if self._record.model is None else _facts_of_model(self._record.model)
         conditions = list(facts["conditions"])
         if self.selection is not None:
             conditions.append("the candidates were chosen without looking at the data")
@@ -200,7 +212,7 @@ class TuneResult(Approvable[TuneRecord]):
 
     def summary(self, *, level: float = 0.95) -> str:
         """Return what was chosen and how, and the summary of the fit."""
-        fit = _summary_of(self.result, View(level=level))
+        fit = self._model.document(View(level=level))
         return as_text(dataclasses.replace(fit, parts=[Facts(self._facts()), *fit.parts]))
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -225,34 +237,22 @@ class TuneResult(Approvable[TuneRecord]):
         Parameters are those of :meth:`dpci.PrivateFit.to_html`. A model that was selected by its own score
         (``selection_share=1``) has no page.
         """
-        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
-        from dpci.shown.html import write_html  # noqa: PLC0415
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
-        if isinstance(self.result, SelectedFit):
-            raise InvalidInput(f"a page requires a fit with fresh noise, got a selected model: {_NOT_FRESH}")
         facts = self._facts()
         if self.selection is not None:
             facts[1:1] = [("candidates", "; ".join(map(params_text, self.selection.candidates)))]
         choice = Section("choice", "The choice", [Facts(facts, "How the settings were chosen")])
-        view, digest = View(level=level), self.digest
-        if isinstance(self.result, MultinomialFit):
-            page = page_of_classes(self.result, view, title=title, digest=digest, before=[choice])
-        else:
-            page = page_of(self.result, view, title=title, digest=digest, before=[choice])
+        page = self._model.sheet(View(level=level), title=title, digest=self.digest, before=[choice])
         return write_html(page, path)
 
     def _statement(self) -> "Statement":
-        from dpci.multinomial.approval import with_classes  # noqa: PLC0415  # most programs write no document
-        from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415
+        from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415  # most programs write no document
 
-        fit, alone = self.result, self.selection is None and self.private
-        found = approval_of_tuning(
-            self._record,
-            refusal=fit.interval_refusal,
-            guarantee=fit.guarantee if alone and isinstance(fit, PrivateFit) else None,
-            conditions=self.privacy["conditions"],
-        )
-        return with_classes(found, fit.classes) if isinstance(fit, MultinomialFit) else found
+        # By the public rule the fit alone costs something.
+        guarantee = self._model.result.guarantee if self.selection is None and self.private else None
+        refusal, conditions = self.result.interval_refusal, self.privacy["conditions"]
+        return approval_of_tuning(self._record, refusal=refusal, guarantee=guarantee, conditions=conditions)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (*super().__reduce__(), dict(self._params))
@@ -265,17 +265,6 @@ class TuneResult(Approvable[TuneRecord]):
         return f"{self._record.params} by {self.method}", str(self.spent)
 
 
-def _summary_of(fit: PrivateFit | MultinomialFit | SelectedFit, view: View) -> Document:
-    """Return the summary of a model that was tuned."""
-    if isinstance(fit, PrivateFit):
-        return summary_of(fit, view)
-    if isinstance(fit, MultinomialFit):
-        return summary_of_classes(fit, view)
-    shown = number_format(np.abs(fit.params).max(), fit.params)
-    facts = Facts([(name, f"{value:{shown}}") for name, value in zip(fit.names, fit.params, strict=True)])
-    return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
-
-
 def _facts_of_model(record: SelectedRecord) -> dict[str, Any]:
     """Return what is public about a selected model, without a claim."""
     (noise,) = record.steps
@@ -284,12 +273,17 @@ def _facts_of_model(record: SelectedRecord) -> dict[str, Any]:
     return {**facts, "noise": noise.noise, "noise_scale": noise.scale, "noise_sensitivity": noise.sensitivity}
 
 
-def _model_of(record: TuneRecord) -> PrivateFit | MultinomialFit | SelectedFit:
+def _model_of(record: TuneRecord) -> Shown:
     """Return the model of a tuning."""
     if record.model is not None:
-        return SelectedFit(record.model)
+        return ShownSelected(SelectedFit(record.model))
     fit = record.fit
-    return MultinomialFit(fit) if isinstance(fit, MultinomialRecord) else PrivateFit(record.of_model)
+    return shown_of(MultinomialFit(fit) if isinstance(fit, MultinomialRecord) else PrivateFit(record.of_model))
+
+
+def _shown_model(tuned: TuneResult) -> Shown:
+    """Return the model of a tuning as commands show it."""
+    return tuned._model  # noqa: SLF001  # of this module's own class
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
