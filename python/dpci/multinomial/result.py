@@ -40,11 +40,8 @@ if TYPE_CHECKING:
 class ShownClasses(Shown):
     """A model of several classes as commands show it."""
 
+    PREDICTS = True
     result: "MultinomialFit"
-
-    def model(self) -> Shown:
-        """Return the model itself."""
-        return self
 
     def document(self, view: View) -> Document:
         """Return the summary as a document: that of the fit of all parameters, below what they are."""

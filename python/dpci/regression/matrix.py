@@ -42,9 +42,7 @@ class ShownMatrix(Shown):
             )
         return shown_of(whole_regression(self.result, fit_intercept=True, l2_strength=0.0))
 
-    def model(self) -> Shown:
-        """Return the regression of the only target on all columns."""
-        return self.whole()
+    model = whole
 
     def earlier(self) -> "MomentMatrix":
         """Return the matrix itself."""

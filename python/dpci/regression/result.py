@@ -73,16 +73,13 @@ class RegressionRecord(Saved):
 class ShownRegression(Shown):
     """A linear regression as commands show it."""
 
+    PREDICTS = True
     result: "LinearFit"
 
     @property
     def hidden(self) -> str | None:
         """The reason if noise hides the regression; otherwise None."""
         return self.result.interval_refusal
-
-    def model(self) -> Shown:
-        """Return the regression itself."""
-        return self
 
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""

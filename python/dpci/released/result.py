@@ -81,6 +81,8 @@ class Result(Generic[SavedRecord]):
 class Shown:
     """A released result as commands show it; a kind says what it has besides a summary, a page and a plot."""
 
+    PREDICTS: ClassVar[bool] = False
+    """Whether it is a model, which predicts and is compared."""
     result: Any
 
     def __init__(self, result: Any) -> None:  # noqa: ANN401  # of the kind
@@ -133,7 +135,9 @@ class Shown:
 
     def model(self) -> "Shown":
         """Return the model in a file, which predicts and is compared."""
-        raise refused("a model that predicts", self.result)
+        if not self.PREDICTS:
+            raise refused("a model that predicts", self.result)
+        return self
 
     def earlier(self) -> "Result[Any]":
         """Return the release whose matrices a plan may be made with."""

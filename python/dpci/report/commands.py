@@ -25,11 +25,8 @@ from dpci.shown.document import Document
 class ShownModel(Shown):
     """A linear model as commands show it."""
 
+    PREDICTS = True
     result: Released[Any, Any]
-
-    def model(self) -> Shown:
-        """Return the model itself."""
-        return self
 
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""
