@@ -16,8 +16,6 @@ _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 __version__: str
 LANES: int
 """Replicates of a study that share each pass over the rows."""
-REFUSALS: list[tuple[str, str, str, bool]]
-"""Errors that the data can cause: what is refused, when, what it shows, and whether clipping leaves it."""
 
 @final
 class Loss:

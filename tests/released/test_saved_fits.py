@@ -141,11 +141,10 @@ def test_projected_matrices_are_symmetric_to_a_billionth_of_their_greatest_entry
             dpci.PrivateFit.from_json(rewritten(values))
 
 
-@pytest.mark.parametrize("name", ["hessian", "gradient_cov"])
-def test_matrices_with_their_noise_are_symmetric_to_the_last_bit(name):
+def test_a_hessian_with_its_noise_is_symmetric_to_the_last_bit():
     values = json.loads(fit(projection="noise_aware").to_json())
-    values[name][0][1] = np.nextafter(values[name][0][1], np.inf)
-    with pytest.raises(InvalidInput, match=f"{name} must be symmetric"):
+    values["hessian"][0][1] = np.nextafter(values["hessian"][0][1], np.inf)
+    with pytest.raises(InvalidInput, match="hessian must be symmetric"):
         dpci.PrivateFit.from_json(rewritten(values))
 
 

@@ -121,7 +121,10 @@ def inspect(result, other):
         except dpci.InvalidInput as error:  # of the released covariance, whose condition is the square of the Hessian's
             if "must be regular" not in str(error):
                 raise
-        _finite("mean", result.predict_conf_int(np.zeros((1, d - result.names.count("intercept")))))
+        mean = result.predict_conf_int(np.zeros((1, d - result.names.count("intercept"))))
+        # The mean of a count is an exponential, which floats hold up to 1e308 only.
+        if not (np.isfinite(mean.lower).all() and (mean.upper >= mean.lower).all()):
+            raise AssertionError(f"the interval of a mean is not one: {mean}")
         result.summary()
         result.guarantee.delta(1.0)
         if other.interval_refusal is None:

@@ -65,7 +65,7 @@ OF_PYTHON = {
 
 def all_refusals() -> tuple[Refusal, ...]:
     """Return the refusals of this package, then those of the core."""
-    return (*OF_PYTHON.values(), *(Refusal(*refusal) for refusal in _core.REFUSALS))
+    return (*OF_PYTHON.values(), *(Refusal(*refusal) for refusal in _core.Testing.refusals()))
 
 
 def markdown() -> str:

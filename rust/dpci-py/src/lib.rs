@@ -97,11 +97,6 @@ mod _core {
         let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("LEVELS", dpci_core::loss::LEVELS)?;
-        let refusals = dpci_core::refusals::ALL.iter();
-        let refusals: Vec<_> = refusals
-            .map(|r| (r.what, r.when, r.shows, r.remains))
-            .collect();
-        m.add("REFUSALS", refusals)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -165,6 +165,13 @@ impl Testing {
     #[classattr]
     const SEEDED_BUGS: bool = dpci_core::bugs::SEEDED;
 
+    /// Refusals that the data can cause: what is refused, when, what the message shows, and whether clipping leaves it.
+    #[staticmethod]
+    fn refusals() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+        let all = dpci_core::refusals::ALL.iter();
+        all.map(|r| (r.what, r.when, r.shows, r.remains)).collect()
+    }
+
     /// `n` draws of a release from the words of a simulation generator, and their greatest distance from ideal ones.
     #[staticmethod]
     #[pyo3(signature = (name, n, dim, scale, seed, rows=None))]
