@@ -1,7 +1,11 @@
 """The unregularised target: against statsmodels and its definition, and where it is refused."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import dpci
 from dpci.errors import InvalidInput
@@ -184,3 +188,51 @@ def test_it_covers_where_the_regularised_interval_does_not():
     without, regularised = np.mean(covers, axis=0)
     assert without >= 0.86  # below it once in a thousand at .95
     assert regularised < 0.6
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def evidence():
+    """Return the rows of the study's tables, by the names of their columns."""
+    lines = (DOCS / "evidence" / "unregularised.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    header, *rows = cells
+    return [dict(zip(header, row, strict=True)) for row in rows if row != header]
+
+
+def test_the_page_says_where_no_budget_is_enough():
+    page = " ".join((DOCS / "inference.md").read_text(encoding="utf-8").split())
+    hidden = [row for row in evidence() if row["population"].startswith("Credit default") and row["n"] == "30,000"]
+    assert {row["given"] for row in hidden} == {"0.000"}
+    assert "On Credit default with 30,000 records **no measured budget gives any interval**" in page
+
+
+def test_the_page_names_the_lowest_coverage_of_what_is_given():
+    page = " ".join((DOCS / "inference.md").read_text(encoding="utf-8").split())
+    for row in evidence():
+        found = re.fullmatch(r"(0\.\d+) of ([\d,]+)", row["worst"])
+        if found is None:
+            continue
+        coverage, count = float(found[1]), int(found[2].replace(",", ""))
+        # Two standard errors below the level.
+        if coverage < 0.95 - 2.0 * (0.95 * 0.05 / count) ** 0.5 and count >= 100:
+            assert f"{row['n']} records" in page or f"{row['n']} at ρ" in page, row
+            assert f"{coverage:.2f}".removeprefix("0") in page, row
+
+
+def test_what_the_step_leaves_out_is_counted_at_levels_from_95_on():
+    shares = np.linspace(0.0, 40.0, 40_001)  # of the bias in the standard error
+
+    def least(level):
+        half = norm.ppf(0.5 + 0.5 * level) * np.hypot(1.0, shares)
+        covers = norm.cdf(half - shares) - norm.cdf(-half - shares)
+        return covers.min(), shares[covers.argmin()]
+
+    for level in (0.95, 0.98, 0.99, 0.999):
+        assert least(level)[0] >= level - 1e-12
+    page = " ".join((DOCS / "proofs" / "intervals.md").read_text(encoding="utf-8").split())
+    assert "at levels of .95 and above" in page
+    assert "at the level .9 is .89995, at $\\beta/\\sigma=.37$, and at the level .8 it is .788" in page
+    assert least(0.9) == (pytest.approx(0.89995, abs=1e-5), pytest.approx(0.37, abs=0.01))
+    assert least(0.8)[0] == pytest.approx(0.788, abs=5e-4)
