@@ -288,10 +288,14 @@ class MomentNoiseWarning(DpciWarning):
     ratio
         The noise over the smallest eigenvalue or the mean curvature, the share of a variance that is open, or the
         standard error that is possible over the stated one, as the message states it; None of moment matrices.
+    parameters
+        At a fit, the parameters that are concerned most: those along which the noise can hide the curvature, or that
+        the ridge pulls; None elsewhere.
     """
 
     code = "moment_noise"
     ratio: float | None = None
+    parameters: tuple[str, ...] | None = None
 
 
 class CommonLevelWarning(DpciWarning):
@@ -322,7 +326,10 @@ class CurvatureWarning(DpciWarning):
         ``"curvature"``.
     room
         ``result.curvature_room``.
+    parameters
+        The parameters along which the noise in the released Hessian can hide the curvature.
     """
 
     code = "curvature"
     room: float | None = None
+    parameters: tuple[str, ...] | None = None

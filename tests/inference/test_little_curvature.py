@@ -1,16 +1,19 @@
 """Losses whose curvature is a small part of its bound: coverage where noise hides it, and what a fit then says."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpci
-from dpci.inference.curvature import TRUSTED_PULL, curvature_noise, pulled_errors
-from dpci.losses import Huber, Quantile
+from dpci.errors import DpciWarning
+from dpci.inference.curvature import TRUSTED_PULL, curvature_noise, hidden_parameters, pulled_errors
+from dpci.losses import Huber, HuberHinge, Quantile, SmoothHinge
 from dpci.released.model import record_of
 
 N = 1000
+MOMENT_OR_CURVATURE = dpci.MomentNoiseWarning, dpci.CurvatureWarning
 LOUD = {"budget": dpci.PureDP(4.0), "l2_strength": 0.02, "seed": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.PrivacyLeakWarning")
 
@@ -103,3 +106,55 @@ def test_a_rare_column_that_the_ridge_pulls_is_named_where_noise_hides_its_error
     if named:
         assert str(found[0]).startswith("the ridge pulls x0 so far")
         assert found[0].ratio == pulled_errors(record_of(result), result.std_errors).max() > TRUSTED_PULL
+
+
+def rare_and_steep(rng, n):
+    X = np.column_stack([0.7 * (rng.random(n) < 0.005), rng.uniform(-0.5, 0.5, n), 0.5 * rng.integers(0, 2, n)])
+    return X, X @ [10.0, 2.0, 0.0] - 3.0 + rng.logistic(size=n) > 0.0
+
+
+def test_a_rare_column_with_a_large_slope_is_covered_less_than_the_others_as_the_page_says():
+    rng = np.random.default_rng(2)
+    keywords = {"l2_strength": 0.003, "loss": "logistic"}
+    target = dpci.fit(*rare_and_steep(rng, 1_000_000), budget=dpci.ZCDP(1e12), moments="none", **keywords).params
+    inside = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DpciWarning)
+        for _ in range(250):
+            found = dpci.fit(*rare_and_steep(rng, 5000), budget=dpci.PureDP(4.0), **keywords).conf_int()
+            inside.append((found.lower <= target) & (target <= found.upper))
+    rare, *others = np.mean(inside, axis=0)
+    # The page says .81; that is within four standard errors.
+    assert 0.71 < rare < 0.91
+    assert min(others) > 0.91
+    page = " ".join((Path(__file__).parents[2] / "docs" / "intervals.md").read_text(encoding="utf-8").split())
+    assert "95% intervals covered .81 to .86; without noise they covered .95" in page
+
+
+@pytest.mark.parametrize("loss", [HuberHinge(0.1), SmoothHinge(0.03)])
+def test_warnings_name_a_rare_column_whose_curvature_the_noise_can_hide(loss):
+    rng = np.random.default_rng(11)
+    X = np.column_stack([0.6 * (rng.random(N) < 0.03), rng.uniform(-0.5, 0.5, N), 0.5 * rng.integers(0, 2, N)])
+    y = X @ [6.0, 2.0, 0.0] - 1.0 + rng.logistic(size=N) > 0.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = dpci.fit(X, y, loss=loss, **LOUD)
+        dpci.fit(X, y, loss=loss, **{**LOUD, "budget": dpci.PureDP(4e6)})
+    found = [warning.message for warning in caught if isinstance(warning.message, MOMENT_OR_CURVATURE)]
+    assert found  # by the first fit; the other has no noise to speak of
+    hidden = hidden_parameters(record_of(result))
+    clear = np.diag(result.hessian) - result.l2_strength
+    assert list(hidden) == [result.names[j] for j in np.argsort(clear)[: len(hidden)]]
+    assert "x0" in hidden
+    assert "intercept" not in hidden
+    for warning in found:
+        assert warning.parameters == hidden
+        assert f"the noise can hide the curvature along {hidden[0]}" in str(warning)
+
+
+def test_a_warning_names_no_more_than_five_parameters():
+    X = np.random.default_rng(0).uniform(-0.3, 0.3, (N, 8))
+    with pytest.warns(dpci.MomentNoiseWarning, match=r"along x\d, x\d, x\d, x\d, x\d and \d more, whose") as caught:
+        dpci.fit(X, X[:, 0] > 0.0, loss=HuberHinge(0.1), **LOUD)
+    (warning,) = [each.message for each in caught if each.category is dpci.MomentNoiseWarning]
+    assert f"and {len(warning.parameters) - 5} more" in str(warning)

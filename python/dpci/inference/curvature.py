@@ -32,6 +32,7 @@ __all__ = [
     "TRUSTED_WIDTH",
     "curvature_noise",
     "curvature_room",
+    "hidden_parameters",
     "pulled_errors",
     "shown",
     "validity_notes",
@@ -48,6 +49,9 @@ TRUSTED_HIDING = 1.0
 
 TRUSTED_PULL = 3.0
 """Greatest :func:`pulled_errors` without a warning."""
+
+_CLEAR = 2.0
+"""Standard deviations of the noise above which the curvature along a parameter is seen."""
 
 
 def curvature_noise(record: FitRecord) -> float | None:
@@ -67,6 +71,21 @@ def curvature_noise(record: FitRecord) -> float | None:
     with np.errstate(all="ignore"):
         mean = max(float(np.trace(hessian)) / len(hessian) - convexity, 0.0) + convexity
     return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
+
+
+def hidden_parameters(record: FitRecord) -> tuple[str, ...]:
+    """Return the parameters along which the noise can hide the curvature of the data, the most hidden one first.
+
+    Along these the released Hessian exceeds the strong convexity by less than two standard deviations of its noise.
+    Nothing is returned where the intervals do not count the noise.
+    """
+    noise = matrix_noise(record, "hessian") if record.projection == NOISE_AWARE else None
+    if noise is None or record.hessian is None:
+        return ()
+    law, size = noise
+    deviation = _core.sealed_std_dev(law, scale=size, dim=len(record.names), seal_std_dev=0.0)
+    shown_along = np.diag(record.hessian) - strong_convexity(record)
+    return tuple(record.names[j] for j in np.argsort(shown_along) if shown_along[j] < _CLEAR * deviation)
 
 
 def pulled_errors(record: FitRecord, std_errors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from dpci.inference.curvature import (
     TRUSTED_PULL,
     curvature_noise,
     has_width,
+    hidden_parameters,
     pulled_errors,
     shown,
     trusted_room,
@@ -25,6 +26,9 @@ TRUSTED_SPREAD = 0.4
 In a study of random settings, intervals that were too short for single parameters had more (docs/intervals.md).
 """
 
+_NAMED = 5
+"""Most parameters that a warning names."""
+
 
 def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     """Yield what a caller should know about the intervals."""
@@ -38,15 +42,16 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
     if record.projection != NOISE_AWARE or result.interval_refusal is not None:
         return
     other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
+    parameters = hidden_parameters(record)
     found = curvature_noise(record)
     if found is not None and found > TRUSTED_HIDING:
         message = (
             f"the noise in the Hessian is {found:.1f} times the mean curvature that it shows, a ratio above "
             f"{TRUSTED_HIDING:g}, so the intervals rest on an assumption about the curvature and their coverage is "
             f"less certain; use a greater l2_strength, a greater budget{other}, larger moment shares in split, or a "
-            "loss with a wider curved part"
+            f"loss with a wider curved part{_on_hidden(parameters)}"
         )
-        yield MomentNoiseWarning(message, ratio=found)
+        yield MomentNoiseWarning(message, ratio=found, parameters=parameters)
         return
     ratio = record.noise_spectral_radius / strong_convexity(record)
     # With output perturbation the Hessian enters the sampling error alone.
@@ -55,8 +60,9 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
             f"the noise in the Hessian is {ratio:.0f} times the strong convexity of the objective, a noise ratio above "
             f"{TRUSTED_RATIO:g}, so the coverage of the intervals is less certain; to reduce the noise, use a "
             f"greater l2_strength, a greater budget{other}; larger moment shares in split usually lengthen intervals"
+            f"{_on_hidden(parameters)}"
         )
-        yield MomentNoiseWarning(message, ratio=ratio)
+        yield MomentNoiseWarning(message, ratio=ratio, parameters=parameters)
         return
     if is_likelihood(record) or record.loss["name"] == "multinomial":
         # Either matrix tells much of the other: few single intervals are too short.
@@ -72,9 +78,9 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
             f"the noise in the released matrices leaves the variance of single estimates uncertain by about "
             f"{spread:.0%}, which is more than {TRUSTED_SPREAD:.0%}: intervals hold on average over the parameters, "
             f"but may be too short for some of them; use a greater budget{other}, larger moment shares in split, or a "
-            "greater l2_strength"
+            f"greater l2_strength{_on_hidden(parameters)}"
         )
-        yield MomentNoiseWarning(message, ratio=spread)
+        yield MomentNoiseWarning(message, ratio=spread, parameters=parameters)
         return
     yield from _on_pull(result, other)
 
@@ -88,7 +94,7 @@ def _on_pull(result: PrivateFit, other: str) -> Iterator[DpciWarning]:
     except DpciError:
         # The same.
         return
-    named = [name for name, ratio in zip(result.names, ratios, strict=True) if ratio > TRUSTED_PULL]
+    named = tuple(name for name, ratio in zip(result.names, ratios, strict=True) if ratio > TRUSTED_PULL)
     if named:
         message = (
             f"the ridge pulls {', '.join(named)} so far that, if this comes from few rows, the noise in the "
@@ -96,7 +102,7 @@ def _on_pull(result: PrivateFit, other: str) -> Iterator[DpciWarning]:
             f"{TRUSTED_PULL:g}: intervals may be too short; use a smaller l2_strength, a greater budget{other}, or "
             "larger moment shares in split"
         )
-        yield MomentNoiseWarning(message, ratio=float(ratios.max()))
+        yield MomentNoiseWarning(message, ratio=float(ratios.max()), parameters=named)
 
 
 def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
@@ -104,6 +110,7 @@ def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
     least = trusted_room(record)
     if room is None or not room < least:
         return
+    parameters = hidden_parameters(record)
     loss = record.loss["name"].replace("_", " ")
     if has_width(record):
         width = "k" if "k" in record.loss else "s"
@@ -111,14 +118,25 @@ def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
             f"the width {width}={record.loss[width]:g} at which the {loss} loss has curvature must be at least "
             f"{least:g} standard errors of the predictors, got {shown(room)}: intervals may be too short unless the "
             f"residuals are spread smoothly around 0; use more records, a greater {width}, or a greater l2_strength"
+            f"{_on_hidden(parameters)}"
         )
     else:
         message = (
             f"the rows with curvature under the {loss} must be at least {least:g} standard errors of their "
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
-            "use more records, a loss with a wider curved part, or a greater l2_strength"
+            f"use more records, a loss with a wider curved part, or a greater l2_strength{_on_hidden(parameters)}"
         )
-    yield CurvatureWarning(message, room=room)
+    yield CurvatureWarning(message, room=room, parameters=parameters)
+
+
+def _on_hidden(parameters: tuple[str, ...]) -> str:
+    """Return the end of a sentence that names the parameters along which noise can hide the curvature."""
+    if not parameters:
+        return ""
+    more = len(parameters) - _NAMED
+    named = [*parameters[:_NAMED], *([f"{more} more"] if more > 0 else [])]
+    last = f" and {named.pop()}" if len(named) > 1 else ""
+    return f"; the noise can hide the curvature along {', '.join(named)}{last}, whose intervals are the least certain"
 
 
 def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:
