@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from numpy.typing import ArrayLike
 
+from dpci.base.texts import as_name
 from dpci.base.validation import check_count, check_positive
 from dpci.errors import InvalidInput
 
@@ -213,7 +214,7 @@ def given_unit(persons: object, weights: object) -> Given:
     return Given(
         unit and unit.public,
         weights and weights.public,
-        Beside(unit and unit.ids, weights and weights.values),
+        Beside(unit and as_name(unit.ids), weights and as_name(weights.values)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.texts import as_name, check_different, composed, place_of
 from dpci.base.validation import broken, check_finite, check_not_negative, check_positive
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_matrix, as_vector
@@ -227,7 +228,8 @@ def _scored(guesses: NDArray[np.int64], truth: NDArray[np.int64], hidden: _Attri
 def _checked_prior(prior: object) -> dict[Hashable, float]:
     if not isinstance(prior, Mapping) or not prior:
         raise broken("prior", "a mapping of levels to probabilities", prior)
-    shares = {level: check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
+    check_different("the levels of prior must differ", prior)
+    shares = {as_name(level): check_not_negative(f"prior[{level!r}]", share) for level, share in prior.items()}
     total = sum(shares.values())
     if not (abs(total - 1.0) <= _PRIOR_SLACK):
         raise InvalidInput(f"prior must sum to 1, got {total}")
@@ -245,11 +247,12 @@ def _attribute(
 ) -> _Attribute:
     known, levels, prior = names or (), tuple(shares), np.array(list(shares.values()))
     keys: tuple[Hashable, ...]
-    if isinstance(column, str) and column not in known and any(name.startswith(f"{column}=") for name in known):
-        group = [name for name in known if name.startswith(f"{column}=")]
+    begin = f"{composed(column)}=" if isinstance(column, str) and place_of(column, known) is None else None
+    group = [] if begin is None else [name for name in known if name.startswith(begin)]
+    if group:
         keys, columns = tuple(name.split("=", 1)[1] for name in group), [known.index(name) for name in group]
     elif isinstance(column, Sequence) and not isinstance(column, str | bytes):
-        keys, columns = tuple(column), [_position(key, known, width) for key in column]
+        keys, columns = tuple(map(as_name, column)), [_position(key, known, width) for key in column]
     else:
         at = _position(column, known, width)
         if on is not None:
@@ -275,8 +278,9 @@ def _position(column: object, names: tuple[str, ...], n_columns: int) -> int:
         and 0 <= column < n_columns
     ):
         return int(column)
-    if isinstance(column, str) and column in names:
-        return names.index(column)
+    place = place_of(column, names)
+    if place is not None:
+        return place
     raise broken("column", f"an index below {n_columns} or a name of {list(names)}", column)
 
 

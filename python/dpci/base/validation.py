@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import composed
 from dpci.errors import InvalidInput
 
 _SEED_END = 2**64
@@ -93,7 +94,7 @@ def check_flag(name: str, value: object) -> bool:
 def check_choice(name: str, value: object, choices: tuple[_Choice, ...]) -> _Choice:
     """Return one of ``choices``."""
     for choice in choices:
-        if isinstance(value, str) and value == choice:
+        if isinstance(value, str) and composed(value) == composed(choice):
             return choice
     raise broken(name, f"one of {', '.join(map(repr, choices))}", value)
 

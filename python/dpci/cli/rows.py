@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
+from dpci.base.texts import as_name
 from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
@@ -185,6 +186,10 @@ class UnitOptions:
     weights: str | None = None
     bound: float | None = None
     total: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("persons", "weights"):
+            object.__setattr__(self, name, as_name(getattr(self, name)))
 
     @property
     def columns(self) -> tuple[str, ...]:

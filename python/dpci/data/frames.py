@@ -2,7 +2,6 @@
 
 import re
 import sys
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
+from dpci.base.texts import check_different, composed
 from dpci.errors import DpciError, InvalidInput
 
 if TYPE_CHECKING:
@@ -223,11 +223,6 @@ def is_nan(cell: Any) -> bool:  # noqa: ANN401  # a cell of any type
         return True
 
 
-def composed(text: str) -> str:
-    """Return a text in the normal form C of Unicode: an accented letter is one character, however it was typed."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
 def text_of(text: str) -> str:
     """Return a text as categories and ids are compared: in the normal form C of Unicode, without the space around it.
 
@@ -323,11 +318,7 @@ def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
                 "(flatten them: X.columns = ['_'.join(map(str, labels)) for labels in X.columns])"
             )
     names = tuple(composed(str(label)) for label in listed)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidInput(f"the columns of X must have different names, got {name!r} twice")
-        seen.add(name)
+    check_different("the columns of X must have different names", names)
     return names
 
 

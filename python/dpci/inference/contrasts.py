@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpci.base.texts import check_different, composed, place_of
 from dpci.base.validation import check_finite, check_real
 from dpci.data.arrays import as_numbers
 from dpci.data.frames import is_frame
@@ -74,14 +75,15 @@ def row_labels(table: object) -> tuple[str, ...] | None:
     else:
         labels = table.index if hasattr(type(table), "iloc") and hasattr(table, "index") else ()
     found = tuple(labels)
-    return found if found and all(isinstance(label, str) for label in found) else None
+    return tuple(map(composed, found)) if found and all(isinstance(label, str) for label in found) else None
 
 
 def _placed(
     values: NDArray[np.float64], labels: tuple[str, ...], names: tuple[str, ...], what: str
 ) -> NDArray[np.float64]:
     """Return columns of these labels at the places of the parameters of these names."""
-    unknown = next((label for label in labels if label not in names), None)
+    places = {label: place for label in labels if (place := place_of(label, names)) is not None}
+    unknown = next((label for label in labels if label not in places), None)
     if unknown is not None:
         raise InvalidInput(
             f"the labels of {what} must be names of parameters ({', '.join(names)}), got {unknown!r} "
@@ -90,7 +92,7 @@ def _placed(
     if len(set(labels)) < len(labels):
         raise InvalidInput(f"the labels of {what} must differ, got {', '.join(labels)}")
     placed = np.zeros((len(values), len(names)))
-    placed[:, [names.index(label) for label in labels]] = values
+    placed[:, list(places.values())] = values
     return placed
 
 
@@ -114,14 +116,16 @@ def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[
         row = {row: 1.0}
     if not isinstance(row, Mapping) or not row:
         raise InvalidInput(f"{what} must hold names of parameters, or mappings from names to numbers, got {row!r}")
+    check_different(f"the names in {what} must differ", row)
     values = np.zeros(len(names))
     terms = []
     for name, coefficient in row.items():
-        if not isinstance(name, str) or name not in names:
+        place = place_of(name, names)
+        if place is None:
             raise InvalidInput(f"{what} must name parameters ({', '.join(names)}), got {name!r}")
         number = check_real(f"{what}[{name!r}]", coefficient)
-        values[names.index(name)] = number
+        values[place] = number
         size = "" if abs(number) == 1.0 else f"{abs(number):g} "
-        terms.append(f"{'-' if number < 0.0 else '+'} {size}{name}")
+        terms.append(f"{'-' if number < 0.0 else '+'} {size}{names[place]}")
     label = " ".join(terms)
     return values, label.removeprefix("+ ") if label.startswith("+") else f"-{label.removeprefix('- ')}"

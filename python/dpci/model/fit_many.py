@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
+from dpci.base.texts import as_name, check_different
 from dpci.base.validation import check_flag
 from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
@@ -123,6 +124,7 @@ def fit_many(
     offered: object = groups
     if not isinstance(offered, Mapping) or not offered:
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(offered)}")
+    check_different("the keys of groups must differ", groups)
     check_keywords("fit_many", keywords, allowed=_ALLOWED, required=("l2_strength",))
     ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
     given = {key: _given(key, ids[key], weighed[key]) for key in groups}
@@ -198,13 +200,14 @@ def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mappi
         return dict.fromkeys(groups)
     if not isinstance(given, Mapping):
         raise InvalidInput(f"{name} must be a mapping from the keys of groups, got {type(given).__name__}")
-    if given.keys() != groups.keys():
+    by_name = {as_name(key): one for key, one in given.items()}
+    if len(given) != len(groups) or by_name.keys() != {as_name(key) for key in groups}:
         # Keys of no group could be ids.
-        lack = next((f"none for {key!r}" for key in groups if key not in given), "one for another key")
+        lack = next((f"none for {key!r}" for key in groups if as_name(key) not in by_name), "one for another key")
         raise InvalidInput(f"{name} must have an entry for each group and no other, got {lack}")
     if any(one is None for one in given.values()):
         raise InvalidInput(f"{name} must have an entry for each group and no other, got None for a group")
-    return given
+    return {key: by_name[as_name(key)] for key in groups}
 
 
 def _given(key: object, ids: object, weights: object) -> Given:

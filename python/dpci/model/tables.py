@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpci.base.texts import as_name
 from dpci.base.validation import broken, check_count
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions
@@ -18,7 +19,7 @@ from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
-from dpci.schema.cells import absent, column_of
+from dpci.schema.cells import absent, column_of, key_of
 from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
@@ -42,7 +43,8 @@ class RawTable:
         """Numbers of rows and of encoded columns, without a look at a value."""
         table, name = self.table, self.schema.columns[0].name
         try:
-            n_rows = len(table[name]) if isinstance(table, Mapping) and name in table else len(table)
+            key = key_of(table, name) if isinstance(table, Mapping) else None
+            n_rows = len(table) if key is None else len(table[key])
         except TypeError as error:  # such as a lazy frame
             raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
         return n_rows, len(self.schema.names)
@@ -123,6 +125,7 @@ def described(source: Source, schema: Schema) -> Source:
     if is_in_parts(X):
         return source._replace(X=SchemaParts(X, schema, beside.names))
     if is_dask(X):
+        X = X.rename(columns=as_name) if is_frame(X) else X
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside.names])]
         if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
             raise InvalidInput(absent(missing[0], X))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import printable
+from dpci.base.texts import place_of
 from dpci.base.validation import broken, check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -317,6 +318,7 @@ def _chosen(name: str, values: object, known: tuple[str, ...]) -> tuple[str, ...
 
 
 def _column(name: str, value: object, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
+    place = place_of(value, known)
+    if place is None:
         raise InvalidInput(f"{name} must be of the columns {', '.join(known)}, got {value!r}")
-    return value
+    return known[place]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import composed
 from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 
@@ -139,10 +140,10 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
     if hasattr(type(table), "collect"):
         msg = f"a table must be in memory, got a lazy {type(table).__name__}: collect() it"
         raise InvalidInput(msg)
-    present = names_of(table)
-    if name not in present:
-        raise InvalidInput(absent(name, present))
-    values = as_cells(table[name])
+    key = key_of(table, name)
+    if key is None:
+        raise InvalidInput(absent(name, names_of(table)))
+    values = as_cells(table[key])
     if values.ndim != 1:
         msg = f"column {name!r} must be one-dimensional, got shape {values.shape}"
         raise InvalidInput(msg)
@@ -156,6 +157,26 @@ def some_names(wanted: str, present: Sequence[object]) -> str:
         return repr(names)
     close = difflib.get_close_matches(wanted, names, cutoff=0.0)
     return f"{len(names)} columns, of which the closest are {close}"
+
+
+def key_of(table: Any, name: str) -> str | None:  # noqa: ANN401  # tables of any library
+    """Return the label under which a table has a column, however both were typed; None where it has none.
+
+    Raises
+    ------
+    InvalidInput
+        For a table with two such columns.
+    """
+    wanted = composed(name)
+    found = {label for label in names_of(table) if isinstance(label, str) and composed(label) == wanted}
+    if len(found) > 1:
+        raise InvalidInput(f"a table must have different column names, got {wanted!r} {len(found)} times")
+    return next(iter(found), None)
+
+
+def has_column(table: Any, name: str) -> bool:  # noqa: ANN401  # tables of any library
+    """Whether a table has a column, however its name was typed."""
+    return key_of(table, name) is not None
 
 
 def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library

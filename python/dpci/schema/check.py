@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpci.base.tables import printable
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
-from dpci.schema.cells import as_cells, check_length, column_of, label_of, missing_cells, names_of
+from dpci.schema.cells import as_cells, check_length, column_of, has_column, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -123,7 +123,7 @@ def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
 
 def check_ids(name: str, table: Any, n_rows: int) -> Iterator[Finding]:  # noqa: ANN401  # tables of any library
     """Yield the rows without an id, where the table has the column of persons; no id is shown."""
-    if not name or name not in names_of(table):
+    if not name or not has_column(table, name):
         return
     ids = column_of(table, name)
     check_length(name, ids, n_rows)

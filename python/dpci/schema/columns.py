@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
@@ -58,7 +59,7 @@ class NumericColumn:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        _take_name(self, "name")
         _take_bounds(self, self.name)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
@@ -174,7 +175,7 @@ class CategoricalColumn:
     source: str = ""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        _take_name(self, "name")
         categories: object = self.categories
         if isinstance(categories, str):
             # "A, B" would be one category, which no record has.
@@ -244,7 +245,7 @@ class ClassTarget:
     """Why the classes are public; it changes no row."""
 
     def __post_init__(self) -> None:
-        _check_name(self.column)
+        _take_name(self, "column")
         object.__setattr__(self, "negative", _labels_of(self.column, "negative", self.negative))
         object.__setattr__(self, "positive", _labels_of(self.column, "positive", self.positive))
         if both := sorted(set(self.negative) & set(self.positive)):
@@ -276,7 +277,7 @@ class CategoricalTarget:
     """Why the classes are public; it changes no row."""
 
     def __post_init__(self) -> None:
-        _check_name(self.column)
+        _take_name(self, "column")
         classes: object = self.classes
         if isinstance(classes, str) or not isinstance(classes, Iterable):
             raise InvalidInput(f"target {self.column!r}: classes must be a list, got {classes!r}")
@@ -323,7 +324,7 @@ class NumericTarget:
         return float(offset[0]), float(slope[0])
 
     def __post_init__(self) -> None:
-        _check_name(self.column)
+        _take_name(self, "column")
         _take_bounds(self, self.column)
         _check_choice(self.column, "scale", self.scale, Scale)
 
@@ -350,10 +351,12 @@ Column: TypeAlias = NumericColumn | CategoricalColumn
 Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 
 
-def _check_name(name: object) -> None:
+def _take_name(part: object, field: str) -> None:
+    name = getattr(part, field)
     if not isinstance(name, str) or not name:
         msg = f"a column name must be a non-empty string, got {name!r}"
         raise InvalidInput(msg)
+    object.__setattr__(part, field, composed(name))
 
 
 def _is_number(value: object) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from dpci.base.texts import composed
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
     CategoricalColumn,
@@ -59,7 +60,7 @@ def parse(formula: object, columns: Mapping[str, Column]) -> Model:
     """
     if not isinstance(formula, str) or not formula.strip() or len(formula) > _MOST_CHARACTERS:
         raise InvalidInput(f"formula must be text such as 'income ~ age + sex:age', got {_short(formula)}")
-    reader = _Reader(formula, columns)
+    reader = _Reader(composed(formula), columns)
     target = reader.target()
     found = reader.sum(1)
     reader.expect_end()

@@ -13,11 +13,12 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import composed
 from dpci.base.validation import check_choice, check_flag
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import check_length, column_of, names_of
+from dpci.schema.cells import check_length, column_of, has_column
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, Target
 from dpci.schema.design import (
@@ -125,6 +126,7 @@ class Schema:
         persons: object = self.persons
         if not isinstance(persons, str):
             raise InvalidInput(f"persons must be the name of a column, got persons={persons!r}")
+        object.__setattr__(self, "persons", composed(persons))
         for part in (*self.columns, self.target):
             for name in ("source", "unit"):
                 if not isinstance(text := getattr(part, name, ""), str):
@@ -256,7 +258,7 @@ class Schema:
         for column, values in columns:
             check_length(column.name, values, n_rows)
             found += check_column(column, values)
-        if self.target.column in names_of(table):
+        if has_column(table, self.target.column):
             targets = column_of(table, self.target.column)
             check_length(self.target.column, targets, n_rows)
             found += check_target(self.target, targets)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import composed
 from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
 from dpci.schema.cells import label_of
@@ -193,9 +194,10 @@ def resolved(term: Term, columns: Mapping[str, Column]) -> Term:
 
 
 def _resolved(factor: Factor, columns: Mapping[str, Column]) -> Factor:
-    column = columns.get(factor.column)
+    column = columns.get(composed(factor.column))
     if column is None:
         raise InvalidInput(f"a term must be of columns of the schema, {sorted(columns)}, got {factor.column!r}")
+    factor = dataclasses.replace(factor, column=column.name)
     wanted = CategoricalColumn if isinstance(factor, Levels) else NumericColumn
     if not isinstance(column, wanted):
         kind, got = ("categorical", "a number") if wanted is CategoricalColumn else ("numeric", "categories")

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpci.base.texts import as_name
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, known, taken_over
@@ -172,7 +173,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         )
         # Columns that scikit-learn knows by name name the parameters too.
         names = getattr(self, "feature_names_in_", None)
-        return (rows if names is None else NamedRows(rows, tuple(names))), targets
+        return (rows if names is None else NamedRows(rows, tuple(map(as_name, names)))), targets
 
     def _rows_of_frame(self, X: Table, *, reset: bool) -> Any:  # noqa: ANN401  # a matrix
         """Return the numbers of a frame; what scikit-learn would make numbers of, as categories, is refused by name."""

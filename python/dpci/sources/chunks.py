@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import as_name, composed
 from dpci.base.validation import broken, check_count
 from dpci.data.arrays import as_numbers
 from dpci.data.labels import Classes
@@ -253,6 +254,7 @@ class Chunks:
             return cls._from_files(path, schema, chunk_rows, ",", beside=beside, together=together)
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
+        target = composed(target)
         paths = as_paths(path)
         check_files(paths)
         beside = _check_beside(beside)
@@ -269,7 +271,7 @@ class Chunks:
             )
 
         needed = [*dict.fromkeys([*names, target, *beside])]
-        _check_together(together, beside)
+        together = _checked_together(together, beside)
         source = functools.partial(chunks_of_files, paths, encode, n_rows=chunk_rows, columns=needed, together=together)
         chunks = cls(source, names=names)
         chunks._held = True
@@ -295,7 +297,7 @@ class Chunks:
         def encode(batch: Columns) -> Chunk:
             return *schema.transform(batch)[:2], {name: given_cells(batch[name]) for name in beside}
 
-        _check_together(together, beside)
+        together = _checked_together(together, beside)
         if together is None and schema.persons in beside:
             together = schema.persons
         source = functools.partial(
@@ -334,19 +336,22 @@ def _checked(chunk: Any) -> Chunk:  # noqa: ANN401  # whatever a source gives
         raise InvalidInput(
             f"the third member of a chunk must be a mapping from names to columns, got {type(chunk[2]).__name__}"
         )
+    if len(chunk) == 3:
+        return *chunk[:2], {as_name(name): cells for name, cells in chunk[2].items()}
     return cast("Chunk", chunk)
 
 
 def _check_names(names: Sequence[str]) -> tuple[str, ...]:
-    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(map(as_name, names))
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
         raise InvalidInput(f"names of columns must be different strings, got {names!r}")
     return listed
 
 
-def _check_together(name: object, beside: tuple[str, ...]) -> None:
-    if name is not None and name not in beside:
+def _checked_together(name: str | None, beside: tuple[str, ...]) -> str | None:
+    if name is not None and as_name(name) not in beside:
         raise InvalidInput(f"together must be one of the columns beside={beside!r}, got together={name!r}")
+    return as_name(name)
 
 
 def _check_beside(names: Sequence[str]) -> tuple[str, ...]:

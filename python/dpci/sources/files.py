@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO, TypeAlias
 import numpy as np
 
 from dpci.base.optional import optional
+from dpci.base.texts import composed
 from dpci.data.frames import text_of
 from dpci.errors import InvalidInput
 from dpci.schema.cells import absent, as_cells
@@ -38,7 +39,8 @@ def read_batches(
 ) -> Iterator[Columns]:
     """Yield columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`, at most ``n_rows`` rows at a time.
 
-    The columns are those that are named, or all; the cells of CSV text stay text.
+    The columns are those that are named, or all; the cells of CSV text stay text. Names are those that
+    :func:`dpci.base.texts.composed` returns.
 
     Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
@@ -114,7 +116,7 @@ def parquet_names(path: Path) -> list[str]:
     with _readable(path), _parquet_file(path) as file:
         schema = file.schema_arrow
         index = (schema.pandas_metadata or {}).get("index_columns", ())
-        return [name for name in schema.names if name not in index]
+        return [composed(name) for name in schema.names if name not in index]
 
 
 def identity(path: Path) -> object:
@@ -252,7 +254,7 @@ def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Ite
 def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
     """Yield the names of the columns, then the fields of each line."""
     records = csv_records(path, file, delimiter)
-    header = [name.strip() for name in next(records, (0, []))[1]]
+    header = [composed(name.strip()) for name in next(records, (0, []))[1]]
     if not header or len(set(header)) != len(header):
         msg = f"{path} must begin with a line of distinct column names, got {header}"
         raise InvalidInput(msg)
@@ -273,19 +275,18 @@ def _parquet_batches(
     path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
 ) -> Iterator[Columns]:
     with _parquet_file(path) as file:
-        _check_present(path, file.schema_arrow.names, columns)
+        written = {composed(name): name for name in file.schema_arrow.names}
+        _check_present(path, list(written), columns)
         for name in exact:
-            _check_exact(name, file.schema_arrow.field(name).type)
-        wanted = None if columns is None else list(columns)
+            _check_exact(name, file.schema_arrow.field(written[name]).type)
+        wanted = None if columns is None else [written[name] for name in columns]
         if n_rows is None or not file.metadata.num_rows:
             tables = iter([file.read(columns=wanted)])
         else:
             tables = file.iter_batches(batch_size=n_rows, columns=wanted)
         for table in tables:
-            yield {
-                name: _exact_values(table.column(name)) if name in exact else _as_array(table.column(name))
-                for name in table.schema.names
-            }
+            cells = {composed(name): table.column(name) for name in table.schema.names}
+            yield {name: _exact_values(each) if name in exact else _as_array(each) for name, each in cells.items()}
 
 
 def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
@@ -324,7 +325,7 @@ def _parquet_file(path: Path) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             names = file.schema_arrow.names
-            if len(set(names)) != len(names):
+            if len(set(map(composed, names))) != len(names):
                 msg = f"{path} must have distinct column names, got {names}"
                 raise InvalidInput(msg)
             yield file

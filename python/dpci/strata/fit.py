@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.texts import as_name, check_different
 from dpci.base.validation import broken, check_choice, check_count, check_fraction
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
@@ -165,6 +166,7 @@ def fit_strata(
     >>> list(fits), fits["B"].names, ledger.remaining
     (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
     """
+    by = as_name(by)
     column, model_schema = _strata(by, check_schema(schema), strata)
     if isinstance(schema.target, CategoricalTarget) or keywords.get("loss") == SEVERAL:
         raise InvalidInput(
@@ -306,6 +308,8 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
 
 def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, int]:
     if isinstance(n_public, Mapping):
+        check_different("n_public must have one number for each stratum", n_public)
+        n_public = {as_name(name): number for name, number in n_public.items()}
         if set(n_public) != set(categories):
             other = sorted({str(name) for name in set(n_public) ^ set(categories)})
             raise InvalidInput(

@@ -13,6 +13,7 @@ from dpci.base.tables import (
     format_percent,
     number_format,
 )
+from dpci.base.texts import as_name
 from dpci.base.validation import check_choice, check_fraction
 from dpci.budgets import Budget, Neighbors
 from dpci.inference.comparison import Comparison, compare
@@ -103,7 +104,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
 
     def __getitem__(self, stratum: str) -> PrivateFit:
         """Return the model of a stratum."""
-        return self._fits[stratum]
+        return self._fits[as_name(stratum)]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the strata in the order of the categories."""
@@ -254,8 +255,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         return self._first.in_units().units[self._index(parameter)]
 
     def _index(self, parameter: str) -> int:
-        check_choice("parameter", parameter, self.parameters)
-        return self.parameters.index(parameter)
+        return self.parameters.index(check_choice("parameter", parameter, self.parameters))
 
     def _rows(self, parameter: str, level: float) -> list[list[str]]:
         """Return a row of text for each stratum, all with the digits of the least error; dashes without intervals."""

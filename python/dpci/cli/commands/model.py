@@ -12,6 +12,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from dpci.base.texts import composed
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
@@ -99,7 +100,7 @@ def predict(
     Predictions are in the order of the rows, as labels or in units of the schema's target. Rows are read and written
     in chunks, so memory does not grow with the table.
     """
-    kept = tuple(keep or ())
+    kept = tuple(map(composed, keep or ()))
     fitted = read_model(model)
     description = _schema_of(fitted, schema)
     tables = find_tables(files)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpci.base.texts import as_name
 from dpci.base.validation import broken, check_flag, check_not_negative
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import Model
@@ -39,10 +40,11 @@ class Regression:
         if self.features is not None:
             if isinstance(self.features, str) or not isinstance(self.features, Iterable):
                 raise broken("features", "a sequence of names", self.features)
-            features = tuple(self.features)
+            features = tuple(map(as_name, self.features))
             if not all(isinstance(name, str) for name in features) or len(set(features)) < len(features):
                 raise InvalidInput(f"features must be names that differ from each other, got {features!r}")
             object.__setattr__(self, "features", features)
+        object.__setattr__(self, "target", as_name(self.target))
         object.__setattr__(self, "l2_strength", check_not_negative("l2_strength", self.l2_strength))
 
     def among(self, columns: tuple[str, ...], targets: tuple[str, ...]) -> "Regression":

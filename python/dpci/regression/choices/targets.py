@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
+from dpci.base.texts import composed
 from dpci.base.validation import broken, check_positive, check_real
 from dpci.data.frames import column_labels
 from dpci.errors import InvalidInput
@@ -38,7 +39,7 @@ class Targets:
         name = getattr(y, "name", None)
         if self.further or self.given is not None or not isinstance(name, str) or not name:
             return self
-        return replace(self, given=(name,))
+        return replace(self, given=(composed(name),))
 
     @classmethod
     def checked(cls, y: object, bound: object) -> "Targets":
