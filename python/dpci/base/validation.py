@@ -126,3 +126,17 @@ def _integer(name: str, value: object) -> int:
         except TypeError:
             pass
     raise broken(name, "an integer", value)
+
+
+def check_symmetric(name: str, matrix: NDArray[np.float64], *, rounding: float = 0.0) -> None:
+    """Refuse a matrix whose halves differ by more than a share of its greatest entry; 0: in any bit.
+
+    Noise is drawn once for both halves; projections, and what is subtracted later, may round them apart.
+    """
+    greatest = float(np.abs(matrix).max())
+    scaled = matrix / greatest if rounding and greatest > 0.0 else matrix
+    apart = np.abs(scaled - scaled.T) > rounding if rounding else matrix != matrix.T
+    if apart.any():
+        i, j = np.argwhere(apart)[0].tolist()
+        pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
+        raise InvalidInput(f"{name} must be symmetric, got {pair}")

@@ -48,7 +48,7 @@ def _refusal(record: FitRecord) -> str | None:
         return "intervals require released moments, got a fit with moments='none'"
     if record.radius is None:
         return None
-    norm = float(np.linalg.norm(record.params))
+    norm = record.params_norm
     if norm < record.radius and _shows_slack(record, record.hessian, record.gradient_cov, norm, record.radius):
         return None
     return (

@@ -12,6 +12,8 @@ from dpci.accounting.seals import Seal
 from dpci.accounting.spending import check_spending
 from dpci.accounting.steps import Step
 from dpci.base.codec import Positive
+from dpci.base.texts import check_different
+from dpci.base.validation import check_symmetric
 from dpci.budgets import GDP, ZCDP, Budget, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
@@ -84,6 +86,14 @@ class MomentRecord(Record):
         check_spending(self.budget, self.steps, self.seals, self.guarantee)
         if not 1.0 <= self.divisor < math.inf:
             raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
+
+    def check(self) -> None:
+        """Refuse names that are equal, and matrices that are not symmetric to the last bit."""
+        super().check()
+        check_different(f"names of columns in {self.WHAT} must differ", (*self.columns, self.target))
+        check_symmetric("matrix", self.matrix)
+        for residual in self.residuals:
+            check_symmetric("moments of residuals", residual.moments)
 
     def _check_arrays(self) -> None:
         k = len(self.columns)

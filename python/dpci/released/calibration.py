@@ -90,7 +90,7 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
     expected = steps_from(plan["steps"][:1])
     if record.moments != "none":
         # The moments' noise follows from the released parameters, moved into the domain.
-        norm = float(np.linalg.norm(record.params))
+        norm = record.params_norm
         margin = plan["row_norm"] * (norm if record.radius is None else min(norm, record.radius))
         expected += steps_from(_core.moment_steps(spec, margin))
     seals = seals_from(plan["seals"])

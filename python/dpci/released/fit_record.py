@@ -14,6 +14,7 @@ from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
 from dpci.accounting.seals import has_needless_seal, seal_cost
 from dpci.accounting.spending import spending_contradictions
 from dpci.base.codec import NotNegative, Positive
+from dpci.base.validation import check_symmetric
 from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
@@ -143,6 +144,7 @@ class FitRecord(ModelRecord):
 
     def check(self) -> None:
         """Refuse a record that no fit leaves behind, and on which intervals would fail or mean nothing."""
+        super().check()
         rules = _contradictions(self), _table_contradictions(self), _part_contradictions(self)
         for broken, rule, value in chain.from_iterable(rules):
             if broken:
@@ -311,13 +313,8 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
 def _check_matrix(name: str, matrix: NDArray[np.float64], *, projected: bool) -> None:
     greatest = float(np.abs(matrix).max())
     scaled = matrix / greatest if greatest > 0.0 else matrix
-    # Noise is drawn once for both halves; a projection and the mean gradient that is taken away may round them apart.
-    exact = name == "hessian" and not projected
-    apart = matrix != matrix.T if exact else np.abs(scaled - scaled.T) > _ROUNDING
-    if apart.any():
-        i, j = np.argwhere(apart)[0].tolist()
-        pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
-        raise InvalidInput(f"{name} must be symmetric, got {pair}")
+    # The mean gradient is subtracted from the covariance.
+    check_symmetric(name, matrix, rounding=0.0 if name == "hessian" and not projected else _ROUNDING)
     if not projected:
         return
     kind, room = ("positive definite", 0.0) if name == "hessian" else ("positive semidefinite", _ROUNDING)

@@ -27,7 +27,7 @@ class Sealed(NamedTuple):
 def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     """Yield the sealed numbers of a fit by itself: those that no projection moved."""
     seals = {seal.release: seal for seal in record.seals}
-    norm = float(np.linalg.norm(record.params))
+    norm = record.params_norm
     if not _projected(record, norm):
         yield Sealed(seals["params"], record.params)
     if record.hessian is None or record.gradient_cov is None or record.projection != "noise_aware":
@@ -41,13 +41,15 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
         if record.radius is not None and norm > record.radius:
             point, error = point * (record.radius / norm), error + 2.0 * len(point)
         mean = record.l2_strength * point
-        added = -record.divisor / record.n_samples * np.outer(mean, mean)
+        # Saved records may hold any numbers; products beyond the range of floats are on no lattice.
+        with np.errstate(all="ignore"):
+            added = -record.divisor / record.n_samples * np.outer(mean, mean)
     yield Sealed(seals["gradient_cov"], record.gradient_cov, added, error * _EPSILON)
 
 
 def moved_of_fit(record: FitRecord) -> str | None:
     """Return the released numbers of a fit that a projection moved, in words; they are on no lattice."""
-    norm = float(np.linalg.norm(record.params))
+    norm = record.params_norm
     moved = []
     if _projected(record, norm):
         moved.append("coefficients")
@@ -63,18 +65,19 @@ def _projected(record: FitRecord, norm: float) -> bool:
 
 def off_lattice(parts: Iterable[Sealed]) -> str | None:
     """Return the first number that is no whole number of steps of its lattice, in words; None if all are."""
-    for seal, values, added, error in parts:
-        room: _F64 | float = 0.0
-        sealed = values
-        if added is not None:
-            sealed = values - added
-            # One rounding when it was added, one when it is taken away.
-            room = _EPSILON * (np.abs(values) + np.abs(sealed)) + error * np.abs(added)
-        # Exact, as remainders of floats are.
-        rest = np.abs(np.fmod(sealed, seal.lattice))
-        wrong = np.argwhere(np.minimum(rest, seal.lattice - rest) > room)
-        if len(wrong):
-            place = tuple(wrong[0].tolist())
-            where = ", ".join(map(str, place))
-            return f"{seal.release}[{where}]={float(values[place])!r} with the step {seal.lattice!r}"
+    with np.errstate(all="ignore"):  # as above
+        for seal, values, added, error in parts:
+            room: _F64 | float = 0.0
+            sealed = values
+            if added is not None:
+                sealed = values - added
+                # One rounding when it was added, one when it is taken away.
+                room = _EPSILON * (np.abs(values) + np.abs(sealed)) + error * np.abs(added)
+            # Exact, as remainders of floats are; those of infinite numbers are none.
+            rest = np.abs(np.fmod(sealed, seal.lattice))
+            wrong = np.argwhere(~(np.minimum(rest, seal.lattice - rest) <= room))
+            if len(wrong):
+                place = tuple(wrong[0].tolist())
+                where = ", ".join(map(str, place))
+                return f"{seal.release}[{where}]={float(values[place])!r} with the step {seal.lattice!r}"
     return None

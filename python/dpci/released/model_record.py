@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.codec import NotNegative, Positive, Rule, check_interval
+from dpci.base.texts import check_different
 from dpci.base.validation import broken, check_choice, check_flag, check_not_negative, check_positive, check_real
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
@@ -78,10 +79,21 @@ class ModelRecord(Record):
     intercept_scale: Positive | None
     """The constant appended to every row; None: none."""
 
+    def check(self) -> None:
+        """Refuse names that are equal, of which an interval would not say which parameter it is for."""
+        super().check()
+        check_different(f"names of parameters in {self.WHAT} must differ", self.names)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the rows: those of the parameters without the intercept."""
         return self.names if self.intercept_scale is None else self.names[:-1]
+
+    @property
+    def params_norm(self) -> float:
+        """Euclidean norm of the parameters; infinite where their squares are beyond the range of floats."""
+        with np.errstate(all="ignore"):  # saved records may hold any numbers
+            return float(np.linalg.norm(self.params))
 
     @property
     def constants(self) -> dict[str, Any]:

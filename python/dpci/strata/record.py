@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from dpci.base.codec import Form, Saved, check_text
+from dpci.base.texts import check_different
 from dpci.budgets import ApproxDP, Neighbors
 from dpci.errors import InvalidInput
 from dpci.released.fit_record import FitRecord
@@ -18,10 +19,9 @@ _OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "nois
 def _read_strata(name: str, values: object) -> dict[str, FitRecord]:
     if not isinstance(values, list) or not values or any(not isinstance(e, list) or len(e) != 2 for e in values):
         raise InvalidInput(f"{name} must be a list of at least one name and model, got {type(values).__name__}")
-    found = {check_text("a stratum", stratum): FitRecord.from_dict(model) for stratum, model in values}
-    if len(found) < len(values):
-        raise InvalidInput(f"{name} must have different names, got {[stratum for stratum, _ in values]}")
-    return found
+    found = [(check_text("a stratum", stratum), FitRecord.from_dict(model)) for stratum, model in values]
+    check_different(f"names of {name} must differ", (stratum for stratum, _ in found))
+    return dict(found)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
