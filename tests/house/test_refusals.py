@@ -13,6 +13,9 @@ BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-
 # Of each function of the modules that look at rows, targets and tables: how many exceptions it raises, and which of the
 # listed refusals they are; none where public values alone decide.
 SITES = {
+    "base/texts": {
+        "check_different": (1, ()),
+    },
     "data/labels": {
         "SeveralClasses.encoded": (1, ("label",)),
         "check_several_classes": (3, ()),
@@ -83,7 +86,7 @@ SITES = {
         "Chunks._from_files": (1, ()),
         "Chunks.__array__": (1, ()),
         "_check_names": (1, ()),
-        "_check_together": (1, ()),
+        "_checked_together": (1, ()),
         "_without_gaps": (1, ("missing",)),
     },
     "sources/file_chunks": {
@@ -130,6 +133,7 @@ SITES = {
         "label_of": (1, ("schema_value",)),
         "check_rows": (1, ("schema_value",)),
         "column_of": (3, ("table_columns",)),
+        "key_of": (1, ("table_columns",)),
         "names_of": (1, ("table_columns",)),
         "check_length": (1, ("table_columns",)),
     },
@@ -139,7 +143,7 @@ SITES = {
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),
-        "_check_name": (1, ()),
+        "_take_name": (1, ()),
         "_take_bounds": (3, ()),
         "_check_choice": (1, ()),
         "_labels_of": (1, ()),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
-from dpci.base.texts import check_different, composed
+from dpci.base.texts import composed
 from dpci.errors import DpciError, InvalidInput
 
 if TYPE_CHECKING:
@@ -318,7 +318,11 @@ def _check_names(labels: Iterable[Any]) -> tuple[str, ...]:
                 "(flatten them: X.columns = ['_'.join(map(str, labels)) for labels in X.columns])"
             )
     names = tuple(composed(str(label)) for label in listed)
-    check_different("the columns of X must have different names", names)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"the columns of X must have different names, got {name!r} twice")
+        seen.add(name)
     return names
 
 
