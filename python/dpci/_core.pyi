@@ -735,6 +735,42 @@ def moment_regression(
     """
 
 @final
+class BoundsSpec:
+    """Public points for each column, and the law that chooses bounds among them, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        ranges: list[tuple[float, float] | None],
+        n_samples: int,
+        budget: Budget,
+        persons: bool = False,
+        max_rows: int | None = None,
+    ) -> BoundsSpec:
+        """A public range of each column, or None where none is known."""
+
+    share: float
+    """Share of the records that bounds leave out on either side."""
+    rank_error: float
+    """Ranks by which the worst bound errs, but for one release in fifty or so."""
+    steps: list[Step]
+
+class BoundsDict(TypedDict):
+    """Bounds of each column, None where they are degenerate."""
+
+    bounds: list[tuple[float, float] | None]
+    steps: list[Step]
+    private: bool
+
+def release_bounds(
+    spec: BoundsSpec,
+    records: Records,
+    *,
+    n_threads: int | None,
+    seed: int | None,
+) -> BoundsDict:
+    """Release bounds of the columns of dense rows, of which nothing is assumed."""
+
 class HistogramSpec:
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 

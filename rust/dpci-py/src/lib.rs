@@ -3,6 +3,7 @@
 mod audit;
 mod baselines;
 mod blocks;
+mod bounds;
 mod cost;
 mod errors;
 mod fit;
@@ -39,6 +40,8 @@ mod _core {
         minimize_erm, spherical_laplace, symmetric_gaussian, symmetric_matrix_laplace,
         weighted_gram,
     };
+    #[pymodule_export]
+    use super::bounds::{BoundsSpec, release_bounds};
     #[pymodule_export]
     use super::cost::{Budget, Seal, Step};
     #[pymodule_export]

@@ -293,6 +293,11 @@ impl<'a> Data<'a> {
         self.rows.clone()
     }
 
+    /// The person of each row.
+    pub(crate) fn persons(&self) -> Option<&'a [i64]> {
+        self.persons
+    }
+
     /// Targets.
     pub(crate) fn targets(&self) -> &'a [f64] {
         self.targets

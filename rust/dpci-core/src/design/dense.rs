@@ -41,8 +41,13 @@ impl<'a> Dense<'a> {
         }
     }
 
-    pub(super) fn n_columns(&self) -> usize {
+    pub(crate) fn n_columns(&self) -> usize {
         self.n_columns
+    }
+
+    /// Number of rows; 0 without columns, which do not say.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_entries().checked_div(self.n_columns).unwrap_or(0)
     }
 
     pub(super) fn n_entries(&self) -> usize {

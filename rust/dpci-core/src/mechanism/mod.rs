@@ -1,5 +1,6 @@
 //! The only place where data meets noise: every release, and the seal that every released value passes.
 
+mod bounds;
 mod coefficients;
 mod fit;
 mod functional;
@@ -14,6 +15,7 @@ pub mod seal;
 mod selection;
 mod tuning;
 
+pub use bounds::release_bounds;
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,

@@ -1,5 +1,6 @@
 //! Every public choice, validated and resolved into noise laws, costs and seals before any data are seen: numbers only.
 
+mod bounds;
 mod fit;
 mod functional;
 mod histogram;
@@ -12,6 +13,8 @@ mod terms;
 pub(crate) mod testing;
 mod tuning;
 
+pub use bounds::BoundsSpec;
+pub(crate) use bounds::{PublicPoints, Stage, points_of};
 pub use fit::{
     Choices, MatrixNoise, MomentNoise, Moments, NoiseKind, Plan, Projection, Spec, Variant,
     check_bounds, check_excess, step_cost,

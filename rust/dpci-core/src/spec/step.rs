@@ -22,6 +22,8 @@ named! {
         Polynomial = "polynomial",
         /// The counts of a histogram.
         Histogram = "histogram",
+        /// The bounds of columns.
+        Bounds = "bounds",
         /// The moment matrix of rows and target.
         MomentMatrix = "moment_matrix",
         /// The moments of rows weighted by squared residuals.

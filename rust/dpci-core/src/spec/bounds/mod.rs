@@ -1,0 +1,402 @@
+//! Choices of a release of bounds: public points for each column, and the exponential mechanism that chooses among them
+//! (docs/proofs/bounds.md).
+
+mod points;
+
+pub(crate) use points::PublicPoints;
+
+use statrs::function::erf::erf_inv;
+
+use super::{Query, Step};
+use crate::noise::Family;
+use crate::privacy::{Budget, Cost, exponential_epsilon, gaussian_mu};
+use crate::unit::Unit;
+use crate::{Error, Result};
+
+/// Share of the records that bounds leave out on either side, at least.
+const LEAST_SHARE: f64 = 0.02;
+/// Share beyond which bounds say nothing about a column.
+const MOST_SHARE: f64 = 0.3;
+/// Most columns of one release.
+const MOST_COLUMNS: usize = 10_000;
+/// An ε-DP mechanism is μ-GDP for this times ε: `2Φ⁻¹(1/(1+exp(-ε)))`, which is concave, has the slope √(2π)/2 at 0.
+const GAUSSIAN_SLOPE: f64 = 1.253_314_137_315_500_4;
+/// Minus the logarithm of the share of releases in which a bound may err by more than the rank error.
+const ONE_IN_FIFTY: f64 = 4.0;
+/// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
+const LEAST_WIDTH: f64 = 2.2;
+
+/// Ranges of columns, and the stages that find bounds in them. Holds no data.
+///
+/// Where some ranges are not public, a first stage finds the powers of √2 between which their columns lie, and the second treats these as
+/// ranges.
+#[derive(Debug, Clone)]
+pub struct BoundsSpec {
+    ranges: Vec<Option<[f64; 2]>>,
+    stages: Vec<Stage>,
+    unit: Unit,
+}
+
+/// One choice of bounds for some of the columns. Holds no data.
+#[derive(Debug, Clone)]
+pub(crate) struct Stage {
+    /// Indices of the columns.
+    columns: Vec<usize>,
+    law: Law,
+    step: Step,
+    rank_error: f64,
+    n_samples: f64,
+}
+
+/// How the cells of all columns are drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Law {
+    /// Together, by the greatest error, with this ε.
+    Together(f64),
+    /// Each by its own error, with this ε.
+    Apart(f64),
+}
+
+impl BoundsSpec {
+    /// Divides the budget among the stages, and takes for each the law that errs by fewer ranks: all bounds together, or each with its
+    /// share. A range is `None` where none is public.
+    ///
+    /// # Privacy
+    /// One record moves the rank error of a cell by at most 1, in all columns at once, and a person by at most as much as its rows do
+    /// (docs/proofs/bounds.md).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] without columns, for more than 10,000, and for persons without a greatest number of rows; as
+    /// [`PublicPoints::of_range`]; [`Error::OutOfRange`] for a budget that cannot find bounds among so many records.
+    pub fn new(
+        ranges: Vec<Option<[f64; 2]>>,
+        n_samples: usize,
+        budget: Budget,
+        unit: Unit,
+    ) -> Result<Self> {
+        if !(1..=MOST_COLUMNS).contains(&ranges.len()) {
+            return Err(Error::Unsupported(format!(
+                "bounds must be released for 1 to {MOST_COLUMNS} columns, got {}",
+                ranges.len()
+            )));
+        }
+        let mut points = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            points.push(points_of(*range)?);
+        }
+        let found = points_of(Some([0.0, 1.0]))?;
+        let all: Vec<usize> = (0..ranges.len()).collect();
+        let (unknown, known): (Vec<usize>, Vec<usize>) =
+            all.iter().partition(|j| ranges[**j].is_none());
+        let stage = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
+            Stage::new(columns, points, n_samples, budget, unit)
+        };
+        let stages = if unknown.is_empty() {
+            let points: Vec<_> = points.iter().collect();
+            vec![stage(known, &points, budget)?]
+        } else {
+            let first: Vec<_> = unknown.iter().map(|j| &points[*j]).collect();
+            let second: Vec<_> = all
+                .iter()
+                .map(|j| {
+                    if ranges[*j].is_some() {
+                        &points[*j]
+                    } else {
+                        &found
+                    }
+                })
+                .collect();
+            let half = halved(budget);
+            vec![stage(unknown, &first, half)?, stage(all, &second, half)?]
+        };
+        Ok(Self {
+            ranges,
+            stages,
+            unit,
+        })
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn n_columns(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Public ranges of the columns.
+    pub(crate) fn ranges(&self) -> &[Option<[f64; 2]>] {
+        &self.ranges
+    }
+
+    /// Stages, in their order.
+    pub(crate) fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// Whose privacy is protected.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Steps of the release, with their costs.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.stages.iter().map(|stage| &stage.step)
+    }
+
+    /// Ranks by which the worst bound errs, but for one release in fifty or so.
+    #[must_use]
+    pub fn rank_error(&self) -> f64 {
+        let errors = self.stages.iter().map(|stage| stage.rank_error);
+        errors.fold(0.0, f64::max)
+    }
+
+    /// Share of the records that bounds leave out on either side: that of the rank error, but at least .02.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let shares = self.stages.iter().map(Stage::share);
+        shares.fold(0.0, f64::max)
+    }
+}
+
+impl Stage {
+    fn new(
+        columns: Vec<usize>,
+        points: &[&PublicPoints],
+        n_samples: usize,
+        budget: Budget,
+        unit: Unit,
+    ) -> Result<Self> {
+        let sensitivity = match unit {
+            Unit::Row => 1.0,
+            Unit::Person {
+                max_rows: Some(most),
+            } => f64::from(most),
+            Unit::Person { max_rows: None } => {
+                return Err(Error::Unsupported(
+                    "bounds for persons need the greatest number of rows that count: give max_rows"
+                        .into(),
+                ));
+            }
+        };
+        let n_bounds = 2.0 * columns.len() as f64;
+        let logs = || points.iter().map(|points| (points.n_cells() as f64).ln());
+        let together = exponential_epsilon(&budget)?;
+        let apart = match budget {
+            Budget::Pure { epsilon } => epsilon / n_bounds,
+            Budget::Zcdp { rho } => (8.0 * rho / n_bounds).sqrt(),
+            Budget::Approx { epsilon, delta } => {
+                let mu = gaussian_mu(epsilon, delta)?;
+                (mu / (n_bounds.sqrt() * GAUSSIAN_SLOPE)).max(epsilon / n_bounds)
+            }
+        } * (1.0 - 8.0 * f64::EPSILON);
+        // Combinations that err by so much have this share of the weight at most, where one in e of the cells has no error.
+        let every: f64 = logs().map(|log| 2.0 * (log - 1.0)).sum();
+        let error_together = 2.0 * sensitivity / together * (every + ONE_IN_FIFTY);
+        let one = logs().fold(0.0, f64::max);
+        let error_apart = 2.0 * sensitivity / apart * (one - 1.0 + n_bounds.ln() + ONE_IN_FIFTY);
+        let (law, rank_error, epsilon) = if error_together <= error_apart {
+            (Law::Together(together), error_together, together)
+        } else {
+            (Law::Apart(apart), error_apart, apart)
+        };
+        let n = n_samples as f64;
+        if !(rank_error <= MOST_SHARE * n) {
+            return Err(Error::OutOfRange {
+                name: "n_samples",
+                rule: "such that the budget finds bounds (the rank error is above .3 of the records; give ranges, or take a greater budget)",
+                value: n,
+            });
+        }
+        let step = Step {
+            query: Query::Bounds,
+            noise: Family::Gumbel,
+            cost: Cost::of(budget),
+            scale: 2.0 * sensitivity / epsilon,
+            hessian_scale: None,
+            sensitivity,
+        };
+        Ok(Self {
+            columns,
+            law,
+            step,
+            rank_error,
+            n_samples: n,
+        })
+    }
+
+    /// Indices of its columns.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    fn share(&self) -> f64 {
+        (self.rank_error / self.n_samples).clamp(LEAST_SHARE, MOST_SHARE)
+    }
+
+    /// Rate of the law, and whether it draws all bounds together.
+    pub(crate) fn rate(&self) -> (f64, bool) {
+        let (epsilon, together) = match self.law {
+            Law::Together(epsilon) => (epsilon, true),
+            Law::Apart(epsilon) => (epsilon, false),
+        };
+        // Rounded down by one unit in the last place, whatever the divisions did.
+        let rate = epsilon / (2.0 * self.step.sensitivity);
+        (rate.next_down(), together)
+    }
+
+    /// Rank from either end that the bounds of a column shall have, where so many records do not stand apart.
+    ///
+    /// It grows by 0 or 1 with each of them, which the sensitivity rests on.
+    pub(crate) fn rank(&self, counted: u64) -> u64 {
+        let share = self.share();
+        let wanted = (share * counted as f64).max(share * self.n_samples);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a number of records"
+        )]
+        let wanted = wanted as u64;
+        wanted.min(counted / 3)
+    }
+
+    /// Bounds from the released cells of one column: widened to ±2.2 standard deviations where a normal column would be cut further, within
+    /// the first and the last point. `None` where they are degenerate.
+    pub(crate) fn bounds(
+        &self,
+        public: &PublicPoints,
+        [first, last]: [usize; 2],
+    ) -> Option<[f64; 2]> {
+        let points = public.points();
+        let (lower, upper) = (*points.get(first)?, *points.get(last + 1)?);
+        let stretch = (LEAST_WIDTH / normal_quantile(1.0 - self.share())).max(1.0);
+        let half = 0.5 * (upper - lower);
+        let middle = lower + half;
+        (half > 0.0).then(|| {
+            [
+                (middle - stretch * half).max(points[0]),
+                (middle + stretch * half).min(points[points.len() - 1]),
+            ]
+        })
+    }
+}
+
+/// Public points of a range, or of all numbers.
+pub(crate) fn points_of(range: Option<[f64; 2]>) -> Result<PublicPoints> {
+    range.map_or_else(
+        || Ok(PublicPoints::unbounded()),
+        |[lower, upper]| PublicPoints::of_range(lower, upper),
+    )
+}
+
+/// Half of a budget: two of them add up to no more than the whole.
+fn halved(budget: Budget) -> Budget {
+    match budget {
+        Budget::Pure { epsilon } => Budget::Pure {
+            epsilon: 0.5 * epsilon,
+        },
+        Budget::Zcdp { rho } => Budget::Zcdp { rho: 0.5 * rho },
+        Budget::Approx { epsilon, delta } => Budget::Approx {
+            epsilon: 0.5 * epsilon,
+            delta: 0.5 * delta,
+        },
+    }
+}
+
+/// Quantile of the standard normal law.
+fn normal_quantile(p: f64) -> f64 {
+    std::f64::consts::SQRT_2 * erf_inv(2.0 * p - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(n_columns: usize, n: usize, budget: Budget) -> Result<BoundsSpec> {
+        BoundsSpec::new(vec![Some([0.0, 100.0]); n_columns], n, budget, Unit::Row)
+    }
+
+    fn only(spec: &BoundsSpec) -> &Stage {
+        let [stage] = spec.stages() else {
+            panic!("one stage")
+        };
+        stage
+    }
+
+    #[test]
+    fn the_law_that_errs_less_is_taken() {
+        let pure = spec(10, 50_000, Budget::Pure { epsilon: 0.06 }).unwrap();
+        assert_eq!(only(&pure).law, Law::Together(0.06));
+        assert!((pure.share() - pure.rank_error() / 5e4).abs() < 1e-12);
+        let zcdp = spec(10, 50_000, Budget::Zcdp { rho: 0.02 }).unwrap();
+        let (rate, together) = only(&zcdp).rate();
+        // 20 choices of ε²/8 each.
+        assert!(!together && 20.0 * (2.0 * rate).powi(2) / 8.0 <= 0.02);
+        assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.02 / 20.0).sqrt());
+        // Composed, 800 choices are as private as one Gaussian of the greatest μ.
+        let budget = Budget::Approx {
+            epsilon: 1.0,
+            delta: 1e-6,
+        };
+        let few = spec(10, 50_000, budget).unwrap();
+        assert_eq!(only(&few).law, Law::Together(1.0));
+        let (rate, together) = only(&spec(400, 50_000, budget).unwrap()).rate();
+        let mu = 2.0 * 2.0_f64.sqrt() * erf_inv(rate.tanh());
+        let greatest = gaussian_mu(1.0, 1e-6).unwrap().powi(2);
+        assert!(!together && 800.0 * mu * mu <= greatest && 801.0 * mu * mu > greatest);
+    }
+
+    #[test]
+    fn unknown_ranges_are_found_first_for_half_of_the_budget() {
+        let ranges = vec![Some([0.0, 1.0]), None, None];
+        let budget = Budget::Pure { epsilon: 0.5 };
+        let found = BoundsSpec::new(ranges, 10_000, budget, Unit::Row).unwrap();
+        let columns: Vec<_> = found.stages().iter().map(Stage::columns).collect();
+        assert_eq!(columns, [&[1, 2][..], &[0, 1, 2]]);
+        let costs: Vec<_> = found.steps().map(|step| step.cost).collect();
+        assert_eq!(costs, [Cost::Epsilon(0.25); 2]);
+        assert!(found.share() >= found.stages()[1].share());
+    }
+
+    #[test]
+    fn persons_move_as_many_ranks_as_they_have_rows() {
+        let of = |unit| {
+            let budget = Budget::Pure { epsilon: 1.0 };
+            BoundsSpec::new(vec![Some([0.0, 100.0])], 10_000, budget, unit)
+        };
+        let row = of(Unit::Row).unwrap();
+        let person = of(Unit::Person { max_rows: Some(5) }).unwrap();
+        assert!((only(&row).rate().0 / only(&person).rate().0 - 5.0).abs() < 1e-12);
+        assert!(of(Unit::Person { max_rows: None }).is_err());
+    }
+
+    #[test]
+    fn ranks_grow_by_at_most_one_and_small_budgets_are_refused() {
+        let found = spec(2, 3_000, Budget::Pure { epsilon: 0.5 }).unwrap();
+        let ranks: Vec<u64> = (0..3_000).map(|m| only(&found).rank(m)).collect();
+        assert!(ranks.windows(2).all(|pair| pair[1] - pair[0] <= 1));
+        assert_eq!((ranks[0], ranks[2], ranks[3]), (0, 0, 1));
+        assert!((ranks[2_999] as f64 - 3_000.0 * found.share()).abs() <= 1.0);
+        assert!(spec(2, 60, Budget::Pure { epsilon: 0.5 }).is_err());
+        assert!(spec(0, 100, Budget::Pure { epsilon: 0.5 }).is_err());
+    }
+
+    #[test]
+    fn bounds_are_widened_within_the_range() {
+        let found = spec(1, 100_000, Budget::Pure { epsilon: 10.0 }).unwrap();
+        let public = points_of(Some([0.0, 100.0])).unwrap();
+        let points = public.points();
+        let at = |value: f64| {
+            let here = |p: &f64| p.to_bits() == value.to_bits();
+            points.iter().position(here).unwrap()
+        };
+        let stretch = 2.2 / 2.053_748_910_631_823;
+        let bounds = |cells| only(&found).bounds(&public, cells);
+        let [lower, upper] = bounds([at(50.0), at(62.5) - 1]).unwrap();
+        let expected = [56.25 - stretch * 6.25, 56.25 + stretch * 6.25];
+        assert!((lower - expected[0]).abs() < 1e-9 && (upper - expected[1]).abs() < 1e-9);
+        let wide = bounds([at(3.125), at(93.75) - 1]).unwrap();
+        assert!(0.0 <= wide[0] && wide[0] < 3.125 && 93.75 < wide[1] && wide[1] <= 100.0);
+        assert_eq!(bounds([9, 3]), None);
+        assert_eq!(bounds([0, points.len()]), None);
+    }
+}
