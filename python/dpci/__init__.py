@@ -39,6 +39,7 @@ __all__ = [
     "PureDP",
     "RegularizationTooSmall",
     "ReleaseFailed",
+    "ReleasedSchema",
     "RowNormViolation",
     "SeededNoiseWarning",
     "StrataFit",
@@ -62,6 +63,7 @@ __all__ = [
     "plan",
     "plan_table",
     "regression",
+    "release_schema",
     "rows",
     "schema",
     "simulate",
@@ -92,8 +94,8 @@ else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
     _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "per_instance", "schema"}
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
-    _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "StrataFit"}
-    _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table"}
+    _FURTHER = {"Comparison", "Plan", "PlanEntry", "PlanTable", "ReleasedSchema", "StrataFit"}
+    _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table", "release_schema"}
     # One thread at a time: one that imports a package and one that imports a file of it would wait for each other.
     _LOADING = lock_across_forks()
 

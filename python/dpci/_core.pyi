@@ -755,6 +755,7 @@ class BoundsSpec:
     """Ranks by which the worst bound errs, but for one release in fifty or so."""
     steps: list[Step]
 
+@type_check_only
 class BoundsDict(TypedDict):
     """Bounds of each column, None where they are degenerate."""
 
@@ -771,6 +772,7 @@ def release_bounds(
 ) -> BoundsDict:
     """Release bounds of the columns of dense rows, of which nothing is assumed."""
 
+@final
 class HistogramSpec:
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 

@@ -1,6 +1,8 @@
 """Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
+from dpci.described.release import release_schema
+from dpci.described.result import ReleasedSchema
 from dpci.inference.comparison import Comparison, compare
 from dpci.model.fit_many import fit_many
 from dpci.model.plan import Plan, plan
@@ -13,12 +15,14 @@ __all__ = [
     "Plan",
     "PlanEntry",
     "PlanTable",
+    "ReleasedSchema",
     "StrataFit",
     "compare",
     "fit_many",
     "fit_strata",
     "plan",
     "plan_table",
+    "release_schema",
 ]
 
 name_publicly("dpci", __all__, home=__name__)

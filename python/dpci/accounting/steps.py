@@ -20,9 +20,10 @@ Name = Literal[
     "residual_gradient",
     "polynomial",
     "histogram",
+    "bounds",
 ]
 Noise = Literal[
-    "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "none"
+    "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "gumbel", "none"
 ]
 
 
@@ -36,11 +37,11 @@ class Step:
         "coefficients", "hessian", "gradient_cov" or "moments"; "report_gradient" and "report_hessian" of a per-instance
         report.
     noise : str
-        "spherical_laplace", "gaussian" or "matrix_laplace".
+        "spherical_laplace", "gaussian" or "matrix_laplace"; "gumbel" is the law of the exponential mechanism.
     cost : float
         In the unit of :attr:`FitRecord.cost_unit`.
     scale : float
-        1/rate (Laplace families) or standard deviation (Gaussian).
+        1/rate (Laplace families, and the exponential mechanism) or standard deviation (Gaussian).
     hessian_scale : float or None
         The Hessian's scale in a joint release, whose ``scale`` is that of the gradient covariance.
     sensitivity : float

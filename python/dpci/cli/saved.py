@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dpci.base.reading import open_at_once
 from dpci.baselines.result import BaselineFit
+from dpci.described.result import ReleasedSchema
 from dpci.errors import InvalidInput
 from dpci.model.result import PrivateFit
 from dpci.multinomial.result import MultinomialFit
@@ -29,6 +30,7 @@ KINDS: Final[dict[str, type[Result[Any]]]] = {
         TuneResult,
         SavedReport,
         BaselineFit,
+        ReleasedSchema,
     )
 }
 """The kinds of released results by their names in a saved file."""

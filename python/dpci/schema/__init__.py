@@ -7,7 +7,14 @@ other record.
 
 from dpci.base.naming import name_publicly
 from dpci.schema.check import Finding, SchemaCheck
-from dpci.schema.columns import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, NumericTarget
+from dpci.schema.columns import (
+    CategoricalColumn,
+    CategoricalTarget,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    UnboundedColumn,
+)
 from dpci.schema.table import Encoded, Schema, Table
 from dpci.schema.terms import Levels, Power, Spline, Term
 
@@ -26,6 +33,7 @@ __all__ = [
     "Spline",
     "Table",
     "Term",
+    "UnboundedColumn",
 ]
 
 name_publicly(__name__, __all__)

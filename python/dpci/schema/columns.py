@@ -145,6 +145,73 @@ class NumericColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnboundedColumn:
+    """A number whose bounds nobody knows, for :func:`dpci.release_schema`, which makes a NumericColumn of it.
+
+    Parameters
+    ----------
+    name : str
+        Column of the table.
+    lower, upper : float, optional
+        A public range that holds every value, in the unit of the table, however wide; both or none. Values beyond it
+        count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
+    scale, transform, unit
+        As for :class:`NumericColumn`.
+    """
+
+    name: str
+    lower: float | None = None
+    upper: float | None = None
+    scale: Scale = "symmetric"
+    transform: Transform = "none"
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.lower is None) is not (self.upper is None):
+            raise InvalidInput(
+                f"column {self.name!r}: lower and upper must both be given or both be left out, "
+                f"got lower={self.lower}, upper={self.upper}"
+            )
+        # A column with bounds has the same rules.
+        checked = self.bounded(*(self.range or (-1.0, 1.0)), source="")
+        if self.range is not None:
+            object.__setattr__(self, "lower", checked.lower)
+            object.__setattr__(self, "upper", checked.upper)
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The public range; None where none is known."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
+    def bounded(self, lower: float, upper: float, *, source: str) -> NumericColumn:
+        """Return the column with these bounds; ``source`` says why they are public."""
+        return NumericColumn(
+            name=self.name,
+            lower=lower,
+            upper=upper,
+            scale=self.scale,
+            transform=self.transform,
+            source=source,
+            unit=self.unit,
+        )
+
+    def numbers(self, values: object) -> _F64:
+        """(n,) numbers of the column, as they are.
+
+        Raises
+        ------
+        InvalidInput
+            For a value that is no finite number.
+        """
+        cells = as_cells(values)
+        if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
+            raise InvalidInput(f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}")
+        numbers = as_floats(cells)
+        check_rows(self.name, cells, np.isfinite(numbers), "hold finite numbers")
+        return numbers
+
+
+@dataclass(frozen=True, kw_only=True)
 class CategoricalColumn:
     """A value from a public list; gives one 0/1 column of the matrix per category, named ``column=category``.
 

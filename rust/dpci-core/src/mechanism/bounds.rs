@@ -20,7 +20,7 @@ struct ColumnCounts {
     between: Vec<u64>,
 }
 
-/// Releases bounds of each column; `None` where they are degenerate.
+/// Releases bounds of each column; the range where they are degenerate, and `None` where none is known, as of a column of zeros.
 ///
 /// # Privacy
 /// Spends the whole budget of `spec`. Each stage is the exponential mechanism on rank errors that a record moves by at most 1, in all
@@ -39,7 +39,6 @@ pub fn release_bounds(
 ) -> Result<Vec<Option<[f64; 2]>>> {
     let kept = kept_rows(spec, rows, persons)?;
     let mut ranges = spec.ranges().to_vec();
-    let mut bounds = Vec::new();
     for stage in spec.stages() {
         let points: Result<Vec<PublicPoints>> = stage
             .columns()
@@ -50,15 +49,11 @@ pub fn release_bounds(
         let columns: Vec<_> = stage.columns().iter().copied().zip(&points).collect();
         let counts = count(&columns, rows, kept.as_deref(), exec)?;
         let cells = release_cells(stage, &counts, generator)?;
-        let found = points.iter().zip(cells);
-        bounds = found
-            .map(|(points, cells)| stage.bounds(points, cells))
-            .collect();
-        for (j, found) in stage.columns().iter().zip(&bounds) {
-            ranges[*j] = found.or(ranges[*j]);
+        for ((j, points), cells) in columns.iter().zip(cells) {
+            ranges[*j] = stage.bounds(points, cells).or(ranges[*j]);
         }
     }
-    Ok(bounds)
+    Ok(ranges)
 }
 
 /// Rows that count, where not all do.

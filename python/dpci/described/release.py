@@ -1,0 +1,200 @@
+"""``release_schema``: bounds of columns that nobody knows, chosen from the data under differential privacy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpci import _core
+from dpci.accounting.steps import steps_from
+from dpci.base.validation import check_choice, check_seed, check_threads
+from dpci.budgets import Budget, Neighbors, check_budget, check_n_public, core_budget
+from dpci.data.arrays import OnViolation
+from dpci.data.frames import named_columns
+from dpci.data.rows import Rows, Source
+from dpci.described.record import SchemaRecord
+from dpci.described.result import ReleasedSchema
+from dpci.errors import InvalidInput
+from dpci.ledger.ledger import Ledger
+from dpci.ledger.payment import Payment
+from dpci.ledger.run import Kind, Outcome, Paid, run
+from dpci.losses import Squared
+from dpci.model.settings import DerivedFacts
+from dpci.model.tables import columns_beside
+from dpci.rows import Ball
+from dpci.schema.cells import column_of
+from dpci.schema.columns import Column, Target, UnboundedColumn
+from dpci.schema.table import Schema, Table
+from dpci.unit import Persons, given_unit
+
+# Nothing is assumed about the numbers, as far as the squares of a row can be added.
+_UNBOUNDED = Ball(1e150)
+_NO_TARGET = Squared()
+# Of a column of zeros alone nothing is known.
+_OF_ZEROS = (-1.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choices(DerivedFacts):
+    """Public choices of a release of bounds, as reading and paying need them."""
+
+    budget: Budget
+    neighbors: Neighbors
+    n_public: int | None
+    unit: Persons | None
+    n_threads: int | None
+    seed: int | None
+    loss: Squared = _NO_TARGET
+    rows: Ball = _UNBOUNDED
+    on_violation: OnViolation = "clip"
+    fit_intercept: bool = False
+    intercept_scale: float = 1.0
+    classes: None = None
+    weights: None = None
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
+        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+
+def release_schema(
+    table: Table,
+    *,
+    columns: Sequence[Column | UnboundedColumn],
+    target: Target,
+    budget: Budget,
+    persons: ArrayLike | Persons | str | None = None,
+    neighbors: Literal["replace_one", "add_remove"] = "replace_one",
+    n_public: int | None = None,
+    ledger: Ledger | None = None,
+    n_threads: int | None = None,
+    seed: int | None = None,
+) -> ReleasedSchema:
+    """Release the bounds of columns that nobody knows, and return the schema that they complete.
+
+    Bounds are chosen among public points by the exponential mechanism: those that leave about 2% of the values on
+    either side, or more where the budget is small. Values that many records share, 0 and the lower end of a public
+    range, do not count. What is known of a column costs nothing. The result is differentially private at the budget,
+    whatever the numbers are.
+
+    Parameters
+    ----------
+    table : mapping of columns or data frame
+        The table, in memory, with the columns and the ids; the target is not read.
+    columns : sequence of UnboundedColumn, NumericColumn and CategoricalColumn
+        The columns of the schema, in its order. Bounds are released of each :class:`dpci.schema.UnboundedColumn`.
+    target : ClassTarget, CategoricalTarget or NumericTarget
+        The target of the schema.
+    budget : PureDP, ZCDP or ApproxDP
+        What the bounds may spend; a tenth of that of a fit is a good start. Of ApproxDP only epsilon is needed.
+    persons : array-like of shape (n_samples,), Persons or str, optional
+        The person of each row, or the column of ids, with ``max_rows`` by :class:`dpci.Persons`.
+    neighbors : {"replace_one", "add_remove"}
+        See :func:`dpci.fit`.
+    n_public : int, optional
+        Public stand-in for the number of records, required by (and only for) "add_remove".
+    ledger : Ledger, optional
+        The ledger that pays, before the choice is drawn.
+    n_threads : int, optional
+        Threads; None: all cores. The result does not depend on it.
+    seed : int, optional
+        For simulations and tests: a choice from this seed; the result is marked as not private.
+
+    Returns
+    -------
+    ReleasedSchema
+        The schema, the bounds and their cost.
+
+    Raises
+    ------
+    InvalidInput
+        For columns without a gap, a column that is missing or holds no finite numbers, persons without ``max_rows``,
+        and a budget that cannot find bounds among so many records, before anything is spent.
+    BudgetExceeded, LedgerError, ReleaseFailed
+        See :func:`dpci.fit`.
+
+    Warns
+    -----
+    SeededNoiseWarning
+        If a seed is given.
+
+    References
+    ----------
+    McSherry & Talwar, "Mechanism design via differential privacy", 2007. docs/proofs/bounds.md has the proof.
+
+    Examples
+    --------
+    >>> from dpci.schema import ClassTarget, UnboundedColumn
+    >>> rng = np.random.default_rng(0)
+    >>> people = {"age": rng.integers(18, 90, 5000), "income": rng.lognormal(10, 1, 5000), "ill": ["no"] * 5000}
+    >>> found = dpci.release_schema(
+    ...     people,
+    ...     columns=(UnboundedColumn(name="age", lower=0, upper=120), UnboundedColumn(name="income")),
+    ...     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    ...     budget=dpci.PureDP(0.5),
+    ... )
+    >>> 50 < found.bounds["age"][1] <= 120
+    True
+    """
+    unit, _, beside = given_unit(persons, None)
+    choices = _Choices(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
+    payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
+    gaps = [column for column in columns if isinstance(column, UnboundedColumn)]
+    if not gaps:
+        raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")
+
+    def completed(bounds: dict[str, tuple[float, float]]) -> Schema:
+        source = f"released at {payment.budget}"
+        filled = (
+            column.bounded(*bounds[column.name], source=source) if isinstance(column, UnboundedColumn) else column
+            for column in columns
+        )
+        named = beside.persons if isinstance(beside.persons, str) else ""
+        return Schema(columns=tuple(filled), target=target, persons=named)
+
+    # What is wrong with the schema is known beforehand.
+    completed(dict.fromkeys((column.name for column in gaps), (-1.0, 1.0)))
+
+    def numbers(source: Source) -> Source:
+        cells = named_columns(source.X)
+        X = np.column_stack([column.numbers(column_of(cells, column.name)) for column in gaps])
+        return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
+
+    def resolve(n_records: int, _: int) -> _core.BoundsSpec:
+        return _core.BoundsSpec(
+            ranges=[column.range for column in gaps],
+            n_samples=choices.public_n(n_records),
+            budget=core_budget(payment.budget),
+            persons=unit is not None,
+            max_rows=None if unit is None else unit.max_rows,
+        )
+
+    def release(rows: Rows, spec: _core.BoundsSpec, paid: Paid) -> Outcome[ReleasedSchema]:
+        found = _core.release_bounds(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
+        bounds = zip((column.name for column in gaps), found["bounds"], strict=True)
+        record = SchemaRecord(
+            n_samples=choices.public_n(rows.n_records),
+            named_columns=True,
+            rows=None,
+            on_violation=choices.on_violation,
+            neighbors=choices.neighbors,
+            budget=payment.budget,
+            steps=steps_from(found["steps"]),
+            seals=(),
+            private=found["private"],
+            version=_core.__version__,
+            persons=unit,
+            table=completed({name: found or _OF_ZEROS for name, found in bounds}),
+            paid=paid,
+            released=tuple(column.name for column in gaps),
+            share=spec.share,
+        )
+        return ReleasedSchema(record), ()
+
+    kind = Kind(choices=choices, resolve=resolve, release=release, sums=False, what="schema")
+    return run(payment, kind, Source(table, (), beside, numbers))

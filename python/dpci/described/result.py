@@ -1,0 +1,66 @@
+"""``ReleasedSchema``: a public schema whose bounds were released, and what they cost."""
+
+from dpci.base.tables import change_text
+from dpci.budgets import Budget
+from dpci.described.record import SchemaRecord
+from dpci.released.facts import ReleaseFacts
+from dpci.released.result import Result, Shown
+from dpci.schema.columns import NumericColumn
+from dpci.schema.table import Schema
+from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
+from dpci.shown.text import as_text
+
+
+class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Result[SchemaRecord]):
+    """A schema whose bounds were released. Made by :func:`dpci.release_schema`, never changed.
+
+    The schema is public: every later release may use it, and pays for itself alone. Bounds hold all but a public share
+    of the values on either side, up to the rank error; the values beyond them are clipped by a fit.
+    """
+
+    __slots__ = ("_record",)
+
+    _RECORD, _SHOWN = SchemaRecord, Shown
+
+    def __init__(self, record: SchemaRecord) -> None:
+        self._record = record
+
+    @property
+    def _release(self) -> SchemaRecord:
+        return self._record
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema, for :func:`dpci.fit` and all others that take one."""
+        return self._record.table
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Bounds of the columns whose bounds were released, by their names."""
+        numeric = {column.name: column for column in self.schema.columns if isinstance(column, NumericColumn)}
+        return {name: (numeric[name].lower, numeric[name].upper) for name in self._record.released}
+
+    @property
+    def share(self) -> float:
+        """Share of the records that a bound leaves out, on either side, up to the rank error of the choice."""
+        return self._record.share
+
+    def summary(self) -> str:
+        """Table of the bounds, and what they cost."""
+        record = self._record
+        rows = [[name, f"{lower:g}", f"{upper:g}"] for name, (lower, upper) in self.bounds.items()]
+        unit = "record" if record.persons is None else "person"
+        facts = [
+            ("budget spent", str(self.spent)),
+            ("neighbours", change_text(record.neighbors, unit)),
+            *([] if record.persons is None else [("persons", str(record.persons))]),
+            ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
+            ("left out", f"about {self.share:.1%} of the values on either side"),
+        ]
+        note = Paragraph("The bounds are public. A release that uses them pays for itself alone.")
+        banner = seeded(private=self.private)
+        return as_text(Document(parts=[Table(["column", "lower", "upper"], rows), Facts(facts), note], banner=banner))
+
+    def _short(self) -> tuple[str, ...]:
+        n_bounds = len(self._record.released)
+        return f"{n_bounds} column{'s' if n_bounds > 1 else ''} with released bounds", str(self.spent)

@@ -1,0 +1,96 @@
+"""The law of released bounds against an independent implementation: privacy by brute force, and goodness of fit."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpci import _core
+
+EPSILON = 1.3
+LOWER, UPPER = -2.0, 6.0
+N = 400
+
+
+def points():
+    """Return the public points: 33 equidistant ones and powers of the root of two on both sides of 0."""
+    powers = 6.0 * 2.0 ** (-np.arange(48) / 2)
+    all_of = np.concatenate([np.linspace(LOWER, UPPER, 33), powers, -powers, [0.0]])
+    return np.unique(all_of[(all_of >= LOWER) & (all_of <= UPPER)])
+
+
+def errors(values, share):
+    """Return the ranks by which each cell misses the lower and the upper one."""
+    grid = points()
+    counted = np.clip(values[(values != 0.0) & (values != LOWER)], LOWER, UPPER)
+    m = len(counted)
+    rank = int(min(max(share * m, share * N), m // 3))
+    below = np.array([(counted < g).sum() for g in grid])
+    above = np.array([(counted > g).sum() for g in grid])
+    lower = np.maximum(0, np.maximum(below[:-1] - rank, rank - below[1:]))
+    upper = np.maximum(0, np.maximum(above[1:] - rank, rank - above[:-1]))
+    return lower, upper
+
+
+def law(values, share):
+    """Return the probability of each pair of cells."""
+    lower, upper = errors(values, share)
+    weights = np.exp(-EPSILON * np.maximum(lower[:, None], upper[None, :]) / 2.0)
+    return weights / weights.sum()
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return _core.BoundsSpec(ranges=[(LOWER, UPPER)], n_samples=N, budget=_core.Budget.pure(EPSILON))
+
+
+def tables():
+    rng = np.random.default_rng(2)
+    yield rng.normal(2.0, 1.0, N)
+    yield np.where(rng.uniform(size=N) < 0.8, 0.0, rng.normal(2.0, 1.0, N))
+    yield np.full(N, 3.0)
+    yield rng.choice([LOWER, 0.0, 1.0], N)
+    yield np.concatenate([np.full(N // 2, 1.0), np.full(N // 2, 5.0)])
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_no_neighbour_is_told_apart_beyond_epsilon(spec, case):
+    values = list(tables())[case]
+    first = law(values, spec.share)
+    greatest = 0.0
+    for replaced in {0, N // 2, N - 1}:
+        for value in (-9.0, LOWER, -0.5, 0.0, 1e-9, 1.0, 2.9, 3.0, 3.1, 5.0, UPPER, 99.0):
+            other = values.copy()
+            other[replaced] = value
+            ratio = np.log(law(other, spec.share) / first)
+            greatest = max(greatest, np.abs(ratio).max())
+    assert greatest <= EPSILON * (1 + 1e-9)
+    # The bound is used: a law of half this loss would be twice as private as it says.
+    assert greatest > 0.2 * EPSILON
+
+
+def bounds_of(grid, share, lower, upper):
+    """Return the bounds of two cells, widened for a normal column."""
+    low, high = grid[lower], grid[upper + 1]
+    stretch = max(1.0, 2.2 / stats.norm.ppf(1 - share))
+    middle, half = (low + high) / 2, (high - low) / 2 * stretch
+    return (max(middle - half, LOWER), min(middle + half, UPPER)) if high > low else (LOWER, UPPER)
+
+
+def test_releases_have_the_law_and_its_bounds(spec):
+    """Goodness of fit of the lower and upper ends together; false positives 1e-6."""
+    values = next(tables())
+    grid, expected = points(), {}
+    for (i, j), p in np.ndenumerate(law(values, spec.share)):
+        key = tuple(np.round(bounds_of(grid, spec.share, i, j), 9))
+        expected[key] = expected.get(key, 0.0) + p
+    records = _core.Records(values[:, None], np.zeros(N))
+    n_draws, found = 20_000, {}
+    for seed in range(n_draws):
+        key = tuple(np.round(_core.release_bounds(spec, records, n_threads=1, seed=seed)["bounds"][0], 9))
+        found[key] = found.get(key, 0) + 1
+    assert set(found) <= set(expected)
+    common = [key for key, p in expected.items() if n_draws * p >= 10]
+    rest = n_draws - sum(found.get(key, 0) for key in common)
+    observed = [*(found.get(key, 0) for key in common), rest]
+    odds = [expected[key] for key in common]
+    assert stats.chisquare(observed, [n_draws * p for p in [*odds, 1 - sum(odds)]]).pvalue > 1e-6
