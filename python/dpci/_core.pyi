@@ -751,8 +751,6 @@ class BoundsSpec:
 
     share: float
     """Share of the records that bounds leave out on either side."""
-    rank_error: float
-    """Ranks by which the worst bound errs, but for one release in fifty or so."""
     steps: list[Step]
 
 @type_check_only

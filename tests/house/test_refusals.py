@@ -140,6 +140,8 @@ SITES = {
     "schema/columns": {
         "NumericColumn.__post_init__": (2, ()),
         "NumericColumn.numbers": (1, ("schema_value",)),
+        "UnboundedColumn.__post_init__": (1, ()),
+        "UnboundedColumn.numbers": (2, ("schema_value",)),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),

@@ -91,7 +91,7 @@ def release_schema(
     target : ClassTarget, CategoricalTarget or NumericTarget
         The target of the schema.
     budget : PureDP, ZCDP or ApproxDP
-        What the bounds may spend; a tenth of that of a fit is a good start. Of ApproxDP only epsilon is needed.
+        Budget of the bounds; a tenth of that of a fit is a good start. Of ApproxDP only epsilon is spent.
     persons : array-like of shape (n_samples,), Persons or str, optional
         The person of each row, or the column of ids, with ``max_rows`` by :class:`dpci.Persons`.
     neighbors : {"replace_one", "add_remove"}

@@ -7,6 +7,7 @@ from dpci.base.validation import check_count
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
+from dpci.model.tables import check_schema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
 
@@ -28,7 +29,7 @@ def check_n_planned(n_samples: int, n_public: object) -> int:
 
 def planned_unit(schema: Schema | None, persons: Persons | None) -> Persons | None:
     """Return the unit of a plan: where a schema names persons, every fit is of persons."""
-    named = schema is not None and schema.persons
+    named = schema is not None and check_schema(schema).persons
     return Persons() if persons is None and named else persons
 
 

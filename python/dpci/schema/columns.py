@@ -157,6 +157,11 @@ class UnboundedColumn:
         count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
     scale, transform, unit
         As for :class:`NumericColumn`.
+
+    Examples
+    --------
+    >>> UnboundedColumn(name="income").bounded(0.0, 200_000.0, source="released").upper
+    200000.0
     """
 
     name: str

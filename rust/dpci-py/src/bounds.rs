@@ -45,11 +45,6 @@ impl BoundsSpec {
     }
 
     #[getter]
-    fn rank_error(&self) -> f64 {
-        self.inner.rank_error()
-    }
-
-    #[getter]
     fn steps(&self) -> Vec<Step> {
         self.inner.steps().map(Step::from).collect()
     }

@@ -19,8 +19,8 @@ const LEAST_SHARE: f64 = 0.02;
 const MOST_SHARE: f64 = 0.3;
 /// Most columns of one release.
 const MOST_COLUMNS: usize = 10_000;
-/// Minus the logarithm of the share of releases in which a bound may err by more than the rank error.
-const ONE_IN_FIFTY: f64 = 4.0;
+/// Minus the logarithm of the share of releases in which a bound may err by more than the rank error: one in 200.
+const RARELY: f64 = 5.3;
 /// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
 const LEAST_WIDTH: f64 = 2.2;
 
@@ -141,7 +141,7 @@ impl BoundsSpec {
         self.stages.iter().map(|stage| &stage.step)
     }
 
-    /// Ranks by which the worst bound errs, but for one release in fifty or so.
+    /// Ranks by which the worst bound errs, but for one release in 200.
     #[must_use]
     pub fn rank_error(&self) -> f64 {
         let errors = self.stages.iter().map(|stage| stage.rank_error);
@@ -187,11 +187,11 @@ impl Stage {
         };
         let down = 1.0 - 8.0 * f64::EPSILON;
         let (together, apart) = (together * down, apart * down);
-        // Combinations that err by so much have this share of the weight at most, where one in e of the cells has no error.
-        let every: f64 = logs().map(|log| 2.0 * (log - 1.0)).sum();
-        let error_together = 2.0 * sensitivity / together * (every + ONE_IN_FIFTY);
+        // At least one combination has no error, and all others together have a share of at most exp(-RARELY) beyond this one.
+        let every: f64 = logs().map(|log| 2.0 * log).sum();
+        let error_together = 2.0 * sensitivity / together * (every + RARELY);
         let one = logs().fold(0.0, f64::max);
-        let error_apart = 2.0 * sensitivity / apart * (one - 1.0 + n_bounds.ln() + ONE_IN_FIFTY);
+        let error_apart = 2.0 * sensitivity / apart * (one + n_bounds.ln() + RARELY);
         let (law, rank_error, epsilon) = if error_together <= error_apart {
             (Law::Together(together), error_together, together)
         } else {
