@@ -141,7 +141,7 @@ SITES = {
         "NumericColumn.__post_init__": (2, ()),
         "NumericColumn.numbers": (1, ("schema_value",)),
         "UnboundedColumn.__post_init__": (1, ()),
-        "UnboundedColumn.numbers": (2, ("schema_value",)),
+        "UnboundedColumn.numbers": (1, ("schema_value",)),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),

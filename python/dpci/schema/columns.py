@@ -156,7 +156,7 @@ class UnboundedColumn:
         A public range that holds every value, in the unit of the table, however wide; both or none. Values beyond it
         count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
     scale, transform, unit
-        As for :class:`NumericColumn`.
+        Scale, transform and unit of the :class:`NumericColumn`.
 
     Examples
     --------

@@ -135,7 +135,7 @@ impl Levels {
     }
 }
 
-/// That many random binary digits, a multiple of 64.
+/// Random binary digits, a multiple of 64 of them.
 fn random(digits: u64, generator: &mut impl NoiseGenerator) -> BigUint {
     (0..digits / 64).fold(BigUint::ZERO, |number, _| {
         (number << 64) + generator.next_u64()

@@ -27,7 +27,7 @@ const LEAST_WIDTH: f64 = 2.2;
 /// Ranges of columns, and the stages that find bounds in them. Holds no data.
 ///
 /// Where some ranges are not public, a first stage finds the powers of √2 between which their columns lie, and the second treats these as
-/// ranges.
+/// ranges. Where all are public, a second stage is finer than the first, if the budget allows two.
 #[derive(Debug, Clone)]
 pub struct BoundsSpec {
     ranges: Vec<Option<[f64; 2]>>,
@@ -89,23 +89,26 @@ impl BoundsSpec {
         let stage = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
             Stage::new(columns, points, n_samples, budget, unit)
         };
+        let half = halved(budget);
+        let second = || -> Result<Stage> {
+            let points: Vec<_> = ranges
+                .iter()
+                .zip(&points)
+                .map(|(range, points)| range.map_or(&found, |_| points))
+                .collect();
+            stage(all.clone(), &points, half)
+        };
         let stages = if unknown.is_empty() {
             let points: Vec<_> = points.iter().collect();
-            vec![stage(known, &points, budget)?]
+            let both = stage(known.clone(), &points, half).and_then(|first| Ok([first, second()?]));
+            match both {
+                // A finer grid between the bounds that are found first, where half of the budget finds them as well.
+                Ok(both) if both.iter().all(|stage| stage.share() <= LEAST_SHARE) => both.to_vec(),
+                _ => vec![stage(known, &points, budget)?],
+            }
         } else {
             let first: Vec<_> = unknown.iter().map(|j| &points[*j]).collect();
-            let second: Vec<_> = all
-                .iter()
-                .map(|j| {
-                    if ranges[*j].is_some() {
-                        &points[*j]
-                    } else {
-                        &found
-                    }
-                })
-                .collect();
-            let half = halved(budget);
-            vec![stage(unknown, &first, half)?, stage(all, &second, half)?]
+            vec![stage(unknown, &first, half)?, second()?]
         };
         Ok(Self {
             ranges,
@@ -327,10 +330,14 @@ mod tests {
         assert!(together && rate < 0.03 && rate > 0.03 * (1.0 - 1e-14));
         assert!((pure.share() - pure.rank_error() / 5e4).abs() < 1e-12);
         let zcdp = spec(10, 50_000, Budget::Zcdp { rho: 0.02 }).unwrap();
-        let (rate, together) = only(&zcdp).rate();
-        // 20 choices of ε²/8 each.
-        assert!(!together && 20.0 * (2.0 * rate).powi(2) / 8.0 <= 0.02);
-        assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.02 / 20.0).sqrt());
+        let [first, second] = zcdp.stages() else {
+            panic!("a finer stage")
+        };
+        let (rate, together) = first.rate();
+        assert_eq!(second.rate(), (rate, together));
+        // 40 choices of ε²/8 each.
+        assert!(!together && 40.0 * (2.0 * rate).powi(2) / 8.0 <= 0.02);
+        assert!(rate > 0.999_999 * 0.5 * (8.0_f64 * 0.02 / 40.0).sqrt());
         let budget = Budget::Approx {
             epsilon: 0.06,
             delta: 1e-6,
@@ -355,11 +362,11 @@ mod tests {
     fn persons_move_as_many_ranks_as_they_have_rows() {
         let of = |unit| {
             let budget = Budget::Pure { epsilon: 1.0 };
-            BoundsSpec::new(vec![Some([0.0, 100.0])], 10_000, budget, unit)
+            BoundsSpec::new(vec![Some([0.0, 100.0])], 1_000_000, budget, unit)
         };
-        let row = of(Unit::Row).unwrap();
+        let row = of(Unit::Person { max_rows: Some(1) }).unwrap();
         let person = of(Unit::Person { max_rows: Some(5) }).unwrap();
-        assert!((only(&row).rate().0 / only(&person).rate().0 - 5.0).abs() < 1e-12);
+        assert!((row.stages()[0].rate().0 / person.stages()[0].rate().0 - 5.0).abs() < 1e-12);
         assert!(of(Unit::Person { max_rows: None }).is_err());
     }
 
@@ -376,7 +383,7 @@ mod tests {
 
     #[test]
     fn bounds_are_widened_within_the_range() {
-        let found = spec(1, 100_000, Budget::Pure { epsilon: 10.0 }).unwrap();
+        let found = spec(1, 1_000, Budget::Pure { epsilon: 2.0 }).unwrap();
         let public = points_of(Some([0.0, 100.0])).unwrap();
         let points = public.points();
         let at = |value: f64| {
