@@ -661,8 +661,11 @@ def sealed_std_dev(noise: str, *, scale: float, dim: int, seal_std_dev: float) -
 LEVELS: int
 """Number of levels of residuals."""
 
-def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, float]:
-    """Cap that released levels call for, over the greatest residual; the share that is seen; that which may be cut."""
+def level_cap(levels: _F64, *, noise: str, scale: float) -> tuple[float, float, float, float]:
+    """Cap that released levels call for, over the greatest residual.
+
+    Then the share that is seen at one level, that at four adjacent ones, and that which the cap may cut.
+    """
 
 def clear_of_noise(std_dev: float, *, n_regressors: int) -> float:
     """Threshold that the least eigenvalue of the second moments of so many regressors must exceed."""

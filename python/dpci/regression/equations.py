@@ -42,6 +42,8 @@ class GradientNoise:
     """The largest residual that counts."""
     seen: float
     """The share of the records above which a level of the residuals is seen in its noise."""
+    seen_together: float
+    """The share above which four adjacent levels are."""
     cut_off: float
     """The mean of what the cap may cut off unseen, 0 if it is the largest residual that the bounds allow."""
 
@@ -56,9 +58,9 @@ class GradientNoise:
             std_dev, degrees = step.scale * math.sqrt(size + 1), 0.5 * (size + 1)
         std_dev = math.hypot(std_dev, seal.std_dev)
         unit = refined.cap / refined.square_weight
-        _, seen, unseen = _core.level_cap(refined.levels, noise=levels.noise, scale=levels.scale)
+        _, seen, together, unseen = _core.level_cap(refined.levels, noise=levels.noise, scale=levels.scale)
         square = unit * float(refined.gradient[-1])
-        return cls(std_dev, degrees, square, unit * std_dev, refined.cap, seen, unseen * refined.cap)
+        return cls(std_dev, degrees, square, unit * std_dev, refined.cap, seen, together, unseen * refined.cap)
 
     def times(self, part: float) -> "GradientNoise":
         """Return that of a part of the step; the mean squared residual is still that of the start."""

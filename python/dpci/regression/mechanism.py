@@ -97,10 +97,10 @@ def release(
         regression.
     refine : bool or sequence of Regression, optional
         Regressions whose coefficients are refined by one step of Newton's method. The matrix then has .4 of the budget.
-        The refined regressions get .6, in equal parts: a quarter of it shows how far the tail of the residuals reaches,
-        and the rest pays for the mean of the regressors times the residuals, clipped there. Intervals of a refined
-        regression are often half as long or less; those of all others are longer (docs/linear_regression.md). True: y
-        on all columns.
+        The refined regressions get .6, in equal parts: .45 of it under pure DP, and .6 otherwise, shows how far the
+        tail of the residuals reaches, and the rest pays for the mean of the regressors times the residuals, clipped
+        there. Intervals of a refined regression are often half as long or less; those of all others are longer
+        (docs/linear_regression.md). True: y on all columns.
     on_violation : {"error", "clip"}
         Treatment of numbers outside the bounds. Clipping changes what is estimated.
     neighbors : {"replace_one", "add_remove"}

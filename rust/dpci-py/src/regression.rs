@@ -266,17 +266,22 @@ pub(crate) fn sealed_std_dev(
     Ok(spec::sealed_std_dev(law, dim, seal_std_dev))
 }
 
-/// The cap that the released levels of residuals call for, as a part of the greatest residual, the share above which a level is seen, and
-/// the share beyond the cap for which intervals account.
+/// The cap that the released levels of residuals call for, as a part of the greatest residual, the shares above which a level and
+/// four adjacent ones are seen, and the share beyond the cap for which intervals account.
 #[pyfunction]
 #[pyo3(signature = (levels, *, noise, scale))]
 pub(crate) fn level_cap(
     levels: PyReadonlyArray1<'_, f64>,
     noise: &str,
     scale: f64,
-) -> PyResult<(f64, f64, f64)> {
+) -> PyResult<(f64, f64, f64, f64)> {
     let found = LevelCap::new(levels.as_slice()?, noise, scale).map_err(to_python)?;
-    Ok((found.cap, found.threshold, found.unseen))
+    Ok((
+        found.cap,
+        found.threshold,
+        found.threshold_together,
+        found.unseen,
+    ))
 }
 
 /// Threshold that the least eigenvalue of the second moments of so many regressors must exceed.

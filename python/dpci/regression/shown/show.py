@@ -198,9 +198,9 @@ def cap_line(record: MomentRecord, solution: Solution, unit: float) -> list[tupl
     cap = gradient.cap / unit
     if gradient.cut_off == 0.0:
         return [("residual cap", f"{cap:.4g}, which clips none")]
-    few = math.ceil(gradient.seen * record.divisor)
-    unseen = f"up to about {few:,} outliers of one size, or the longer tail of a rare group, may go unseen"
-    return [("residual cap", f"{cap:.4g}; {unseen}")]
+    few, more = (math.ceil(share * record.divisor) for share in (gradient.seen, gradient.seen_together))
+    outliers = f"up to about {few:,} outliers of one size, {more:,} of sizes within a factor of two"
+    return [("residual cap", f"{cap:.4g}; {outliers}, or the longer tail of a rare group, may go unseen")]
 
 
 def covariance_kind(record: MomentRecord, model: Model) -> str:

@@ -41,8 +41,14 @@ fn target_ratio(n_targets: f64) -> f64 {
     2.0 / (n_targets * (1.0 + (1.0 + 8.0 / n_targets).sqrt()))
 }
 
-/// Part of the share of a refined regression that the levels of its residuals have.
-const LEVEL_PART: f64 = 0.25;
+/// Part of the share of a refined regression that the levels of its residuals have. Under pure DP it is less, because there the noise of the
+/// gradient grows faster as its budget falls.
+const fn level_part(cost: Cost) -> f64 {
+    match cost {
+        Cost::Epsilon(_) => 0.45,
+        _ => 0.6,
+    }
+}
 
 /// The constant is this part of the greatest norm of a row that its columns, or its blocks, share evenly.
 const INTERCEPT_RATIO: f64 = 0.5;
@@ -312,11 +318,12 @@ impl Costs {
             part(1.0 - taken)
         };
         let refined = refined_share / f64::from(gradients.max(1));
+        let levels = level_part(cost);
         Ok(Self {
             matrix,
             residual: part(share / f64::from(moments.max(1))),
-            levels: part(LEVEL_PART * refined),
-            gradient: part((1.0 - LEVEL_PART) * refined),
+            levels: part(levels * refined),
+            gradient: part((1.0 - levels) * refined),
             seal,
         })
     }
