@@ -1,7 +1,8 @@
 """Refined coefficients of a planned regression: coverage and length, beside those of the matrix alone.
 
 Seeded, so not private. Prints Markdown; exit code 1 if a coverage is out of its limits but for 3.5 standard errors:
-at least .94 of slopes with normal errors, at least .93 of each coefficient with other ones.
+at least .94 of slopes with normal errors, at least .93 of each coefficient with other ones, at least .9 of the slope
+with outliers.
 """
 
 from __future__ import annotations
@@ -51,6 +52,18 @@ GROUPS = (
     (0.03, 30_000, dpci.PureDP(8.0)), (0.03, 30_000, dpci.ZCDP(0.5)), (0.05, 10_000, dpci.ZCDP(0.1)),
     (0.05, 30_000, dpci.ZCDP(0.1)),
 )  # fmt: skip
+# Share of outliers, their size times a power of x0, number of records, budget.
+OUTLIERS = (
+    (0.0, 15.0, 1, 3000, dpci.PureDP(4.0)), (0.0, 15.0, 1, 5000, dpci.ZCDP(0.1)),
+    (0.01, 15.0, 1, 3000, dpci.PureDP(4.0)), (0.01, 15.0, 1, 6000, dpci.PureDP(2.0)),
+    (0.01, 15.0, 1, 5000, dpci.ZCDP(0.1)), (0.01, 15.0, 1, 3000, dpci.PureDP(8.0)),
+    (0.02, 15.0, 1, 3000, dpci.PureDP(4.0)), (0.02, 15.0, 1, 6000, dpci.PureDP(2.0)),
+    (0.02, 15.0, 1, 5000, dpci.ZCDP(0.1)), (0.02, 15.0, 1, 3000, dpci.ApproxDP(1.0, 1e-6)),
+    (0.03, 15.0, 1, 3000, dpci.ApproxDP(1.0, 1e-6)),
+    (0.02, 8.0, 2, 3000, dpci.PureDP(4.0)), (0.02, 8.0, 2, 6000, dpci.PureDP(2.0)), (0.02, 8.0, 2, 5000, dpci.ZCDP(0.1)),
+)  # fmt: skip
+# Of x0 with such outliers.
+LEAST_SPREAD = 0.9
 PARAMS = ("x0", "other slopes", "intercept")
 # Runs with many records are fewer.
 FEWER, LARGEST = 3, 10
@@ -159,6 +172,28 @@ def grouped(seed: int, *, share: float, n: int, budget: dpci.budgets.GaussianBud
     return np.array(found, dtype=float)
 
 
+def spread(
+    seed: int, *, share: float, size: float, power: int, n: int, budget: dpci.budgets.GaussianBudget
+) -> np.ndarray:
+    """Coverage of the coefficients, and length of x0, with outliers of spread sizes: refined, and of the matrix alone."""
+    rng = np.random.default_rng(seed + 2)
+    X = rng.uniform(0.0, 1.0, (n, 3))
+    errors = 0.3 * rng.standard_normal(n) + size * X[:, 0] ** power * (rng.uniform(size=n) < share)
+    y = X[:, 0] - X[:, 1] + errors
+    # The line that is nearest to x or to x² on (0, 1).
+    slope, constant = share * size, 0.0 if power == 1 else -share * size / 6.0
+    truth = np.array([1.0 + slope, -1.0, 0.0, constant])
+    found = []
+    for refine in (True, False):
+        matrix = dpci.regression.release(
+            X, y, budget=budget, bounds=(0.0, 1.0), target_bound=30.0, on_violation="clip", refine=refine, robust=True,
+            seed=seed, n_threads=1,
+        )  # fmt: skip
+        inside, lengths = covered(matrix.fit(), truth)
+        found.append([*inside, lengths[0]])
+    return np.array(found, dtype=float)
+
+
 def bootstrap(seed: int, *, budget: str, l2_strength: float, refine: bool) -> tuple[np.ndarray, np.ndarray]:
     """Ridge, or least squares, of a bootstrap sample of the linear model; with an intercept."""
     X, y = linear_model()
@@ -232,6 +267,22 @@ class Bench:
             (refined, length), (alone, whole) = found.mean(axis=0)
             yield f"{share:.0%}", f"{n:,}", str(budget), f"{refined:.3f}", f"{alone:.3f}", f"{length / whole:.2f}"
 
+    def outliers(self) -> Iterator[tuple[Any, ...]]:
+        """Outliers of spread sizes."""
+        for share, size, power, n, budget in OUTLIERS:
+            work = partial(spread, share=share, size=size, power=power, n=n, budget=budget)
+            runs = max(self.runs // FEWER, 2)
+            found = np.array(list(self.pool.map(work, range(runs), chunksize=max(runs // 8, 1))))
+            refined, alone = found.mean(axis=0)
+            holds = refined[0] >= LEAST_SPREAD - 3.5 * np.sqrt(LEAST_SPREAD * (1.0 - LEAST_SPREAD) / runs)
+            if not holds:
+                self.broken.append(f"{share} {size} {power} {n} {budget}")
+            of_size = "none" if not share else f"{share:.0%} at {size:g} x0" + ("²" if power == 2 else "")
+            yield (
+                f"{n:,}", str(budget), of_size, *(f"{c:.3f}" for c in refined[:-1]), f"{alone[0]:.3f}",
+                f"{refined[-1]:.4g}", f"{refined[-1] / alone[-1]:.2f}", "holds" if holds else "broken",
+            )  # fmt: skip
+
     def published(self) -> Iterator[tuple[Any, ...]]:
         """The linear model at the budgets of regression_quality.md."""
         for budget, strength in itertools.product(PUBLISHED, (L2_STRENGTH, 0.0)):
@@ -256,7 +307,7 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.jobs) as pool:
         bench = Bench(pool, arguments.runs)
         print("# Refined coefficients of linear regressions\n")
-        few = "a third of that with 50,000 records and with other errors, a tenth with 100,000"
+        few = "a third of that with 50,000 records, other errors and outliers, a tenth with 100,000"
         print(f"- {bench.runs} runs of a cell, {few}; commit {commit.stdout.strip()}")
         print(f"- numpy {np.__version__}, dpci {dpci.__version__}, Python {platform.python_version()}; level .95")
         print("- a cell holds if coverage of the slopes is at least .94 but for 3.5 standard errors\n")
@@ -279,6 +330,14 @@ def main() -> None:
             "twentieth of their scale. Coverage of the coefficient of the group, robust; the page states its limits.\n"
         )
         table(("share", "n", "budget", "refined", "matrix alone", "ratio"), bench.groups())
+        print("## Outliers of spread sizes\n")
+        print(
+            "Columns uniform on (0, 1), y = x0 - x1 + e within ±30, e normal with the standard deviation .3 and, for a"
+        )
+        print("share of the records, outliers on one side. Robust; a cell holds if x0 is covered in at least")
+        print(f"{LEAST_SPREAD} but for 3.5 standard errors.\n")
+        columns = ("x0", "x1", "x2", "intercept", "matrix alone: x0", "mean length of x0", "ratio", "verdict")
+        table(("n", "budget", "outliers", *columns), bench.outliers())
         print(f"## Linear model of regression_quality.md, n = {ROWS:,}, d = {DIM}\n")
         print("The last column compares with the ridge that `dpci.fit` solves on a ball, objective perturbation.\n")
         table(("budget", "λ", *head, "of the ball's"), bench.published())
