@@ -42,7 +42,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Result[SchemaRecord]):
 
     @property
     def share(self) -> float:
-        """Share of the records that a bound leaves out, on either side, up to the rank error of the choice."""
+        """Share of the records that a bound leaves out at most, on either side, up to the rank error of the choice."""
         return self._record.share
 
     def summary(self) -> str:
@@ -55,7 +55,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Result[SchemaRecord]):
             ("neighbours", change_text(record.neighbors, unit)),
             *([] if record.persons is None else [("persons", str(record.persons))]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
-            ("left out", f"about {self.share:.1%} of the values on either side"),
+            ("left out", f"up to about {self.share:.1%} of the values on either side"),
         ]
         note = Paragraph("The bounds are public. A release that uses them pays for itself alone.")
         banner = seeded(private=self.private)
