@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -187,8 +188,8 @@ def test_saved_releases_are_held_against_their_rules():
     found = release()
     record = found._record
     for change, message in (
-        ({"released": ("ill",)}, "released must name"),
-        ({"released": ()}, "released must name"),
+        ({"ranges": {"ill": None}}, "ranges must name columns"),
+        ({"ranges": {}}, "ranges must name columns"),
         ({"share": 0.6}, "share must be"),
         ({"steps": ()}, "one or two steps"),
     ):
@@ -196,3 +197,16 @@ def test_saved_releases_are_held_against_their_rules():
             dataclasses.replace(record, **change)
     values = json.loads(found.to_json())
     assert values["schema"] == "dpci.ReleasedSchema"
+
+
+def test_an_edited_scale_or_share_is_found():
+    found = dpci.release_schema(TABLE, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"])
+    assert "| FAILED |" not in found.officer_report()
+    for change, message in (
+        ({"share": 0.021}, "share="),
+        ({"steps": tuple(dataclasses.replace(step, scale=1.0) for step in found._record.steps)}, "scale"),
+        ({"n_samples": N + 1000}, "share=|scale|sensitivity"),
+    ):
+        edited = dpci.ReleasedSchema(dataclasses.replace(found._record, **change))
+        failed = next(line for line in edited.officer_report().splitlines() if "| FAILED |" in line)
+        assert re.search(message, failed)

@@ -185,7 +185,7 @@ def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
     """Return what the steps of a release and its seals cost; ``unit`` is what the costs of steps are counted in."""
     shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
     sealed = " ".join(f"{name} {cost:.4g}" for name, cost in seal_cost(tuple(seals), steps).items())
-    return "; ".join([*shown, f"rounding seal {sealed}"])
+    return "; ".join([*shown, *([f"rounding seal {sealed}"] if seals else [])])
 
 
 def verified(

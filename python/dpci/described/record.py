@@ -1,12 +1,46 @@
 """Record of a released schema: the schema, which of its bounds were released, and what they cost."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from dpci import _core
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP
+from dpci.base.codec import check_interval
+from dpci.base.validation import broken
+from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, core_budget
 from dpci.errors import InvalidInput
 from dpci.released.record import CHOSEN_WITHOUT_DATA, Record, SavedBudget, SavedTable
+from dpci.schema.columns import NumericColumn
+from dpci.unit import Persons
+
+
+def bounds_spec(
+    ranges: Iterable[tuple[float, float] | None], n_samples: int, budget: Budget, unit: Persons | None
+) -> _core.BoundsSpec:
+    """Calibrate a release of bounds.
+
+    Raises
+    ------
+    InvalidInput
+        For persons without ``max_rows``, and for a budget that cannot find bounds among so many records.
+    """
+    return _core.BoundsSpec(
+        ranges=[None if extent is None else (extent[0], extent[1]) for extent in ranges],
+        n_samples=n_samples,
+        budget=core_budget(budget),
+        persons=unit is not None,
+        max_rows=None if unit is None else unit.max_rows,
+    )
+
+
+def _check_ranges(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or not value or not all(isinstance(column, str) for column in value):
+        raise broken(name, "an object that names at least one column", value)
+    return {
+        column: None if extent is None else check_interval(f"{name}.{column}", extent)
+        for column, extent in value.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,22 +55,29 @@ class SchemaRecord(Record):
     neighbors: Neighbors
     budget: SavedBudget
     table: SavedTable
-    released: tuple[str, ...]
-    """Columns whose bounds were released."""
+    ranges: Annotated[dict[str, Any], _check_ranges]
+    """The public range of each column whose bounds were released, None where none is known."""
     share: float
     """Share of the records that bounds leave out on either side."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = {column.name for column in self.table.columns if hasattr(column, "lower")}
-        if not self.released or len(set(self.released)) < len(self.released) or not known.issuperset(self.released):
-            raise InvalidInput(
-                f"released must name columns of the schema with bounds, once each, got released={self.released!r}"
-            )
+        known = {column.name for column in self.table.columns if isinstance(column, NumericColumn)}
+        if not self.ranges or not known.issuperset(self.ranges):
+            raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
         if not 0.0 < self.share < 0.5:
             raise InvalidInput(f"share must be above 0 and below .5, got share={self.share!r}")
         if self.seals or not 1 <= len(self.steps) <= 2:
             raise InvalidInput(f"{self.WHAT} must have one or two steps and no seal, got {len(self.steps)} steps")
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the columns whose bounds were released."""
+        return tuple(self.ranges)
+
+    def spec(self) -> _core.BoundsSpec:
+        """Return the release as the core calibrates it, of public choices alone."""
+        return bounds_spec(self.ranges.values(), self.n_samples, self.budget, self.persons)
 
     @property
     def bounds(self) -> str:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.steps import steps_from
 from dpci.base.validation import check_choice, check_seed, check_threads
-from dpci.budgets import Budget, Neighbors, check_budget, check_n_public, core_budget
+from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.frames import named_columns
 from dpci.data.rows import Rows, Source
-from dpci.described.record import SchemaRecord
+from dpci.described.record import SchemaRecord, bounds_spec
 from dpci.described.result import ReleasedSchema
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -166,13 +166,7 @@ def release_schema(
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
     def resolve(n_records: int, _: int) -> _core.BoundsSpec:
-        return _core.BoundsSpec(
-            ranges=[column.range for column in gaps],
-            n_samples=choices.public_n(n_records),
-            budget=core_budget(payment.budget),
-            persons=unit is not None,
-            max_rows=None if unit is None else unit.max_rows,
-        )
+        return bounds_spec((column.range for column in gaps), choices.public_n(n_records), payment.budget, unit)
 
     def release(rows: Rows, spec: _core.BoundsSpec, paid: Paid) -> Outcome[ReleasedSchema]:
         found = _core.release_bounds(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
@@ -191,7 +185,7 @@ def release_schema(
             persons=unit,
             table=completed({name: found or _OF_ZEROS for name, found in bounds}),
             paid=paid,
-            released=tuple(column.name for column in gaps),
+            ranges={column.name: column.range for column in gaps},
             share=spec.share,
         )
         return ReleasedSchema(record), ()

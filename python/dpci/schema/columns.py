@@ -186,7 +186,7 @@ class UnboundedColumn:
     @property
     def range(self) -> tuple[float, float] | None:
         """The public range; None where none is known."""
-        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+        return None if self.lower is None or self.upper is None else (float(self.lower), float(self.upper))
 
     def bounded(self, lower: float, upper: float, *, source: str) -> NumericColumn:
         """Return the column with these bounds; ``source`` says why they are public."""
