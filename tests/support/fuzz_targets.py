@@ -47,7 +47,8 @@ class Left:
     RESULTS = frozenset({
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
-        "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses", "Report",
+        "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
+        "ReleasedSchema", "Report",
         "SchemaCheck", "SelectedFit", "StrataFit", "Survey", "TableUnits", "TuneResult", "UtilityCurve",
         "VariabilityStudy", "WaldTest", "WorstCase",
     })  # fmt: skip
@@ -150,6 +151,11 @@ OWN = {
     "tune": {"candidates": [{"l2_strength": 0.5}, {"l2_strength": 1.0}], "schema": None},
     "Weights": {"bound": 4.0},
     "weighted_gram": {"weights": np.linspace(0.0, 1.0, N)},
+    "release_schema": {
+        "table": {"a": np.linspace(0.1, 2.0, N), "b": ["u", "v"] * (N // 2), "c": ["no", "yes"] * (N // 2)},
+        "columns": (schema.UnboundedColumn(name="a", lower=0.0, upper=5.0),),
+        "target": SMALL_SCHEMA.target,
+    },
     "fit_strata": {"by": "b", "n_public": 100_000, "strata": None},
     "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},

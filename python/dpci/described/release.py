@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.steps import steps_from
-from dpci.base.validation import check_choice, check_seed, check_threads
+from dpci.base.validation import broken, check_choice, check_seed, check_threads
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.frames import named_columns
@@ -144,6 +144,9 @@ def release_schema(
     unit, _, beside = given_unit(persons, None)
     choices = _Choices(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
+    given: object = columns
+    if not isinstance(given, Sequence) or not all(isinstance(part, Column | UnboundedColumn) for part in given):
+        raise broken("columns", "a sequence of UnboundedColumn, NumericColumn and CategoricalColumn", columns)
     gaps = [column for column in columns if isinstance(column, UnboundedColumn)]
     if not gaps:
         raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")

@@ -178,15 +178,17 @@ class UnboundedColumn:
                 f"got lower={self.lower}, upper={self.upper}"
             )
         # A column with bounds has the same rules.
-        checked = self.bounded(*(self.range or (-1.0, 1.0)), source="")
-        if self.range is not None:
-            object.__setattr__(self, "lower", checked.lower)
-            object.__setattr__(self, "upper", checked.upper)
+        if self.lower is None or self.upper is None:
+            self.bounded(-1.0, 1.0, source="")
+            return
+        checked = self.bounded(self.lower, self.upper, source="")
+        object.__setattr__(self, "lower", float(checked.lower))
+        object.__setattr__(self, "upper", float(checked.upper))
 
     @property
     def range(self) -> tuple[float, float] | None:
         """The public range; None where none is known."""
-        return None if self.lower is None or self.upper is None else (float(self.lower), float(self.upper))
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
 
     def bounded(self, lower: float, upper: float, *, source: str) -> NumericColumn:
         """Return the column with these bounds; ``source`` says why they are public."""
