@@ -32,9 +32,12 @@ TARGET = ClassTarget(column="y", negative=(0,), positive=(1,))
 def columns(width: float | None) -> tuple[UnboundedColumn, ...]:
     """Return the columns with ranges that are so many times too wide; None: no ranges."""
     if width is None:
-        return tuple(UnboundedColumn(name=name) for name in NAMES)
+        return tuple(UnboundedColumn(name=name, zeros=name == "e") for name in NAMES)
     given = zip(NAMES, RANGES, strict=True)
-    return tuple(UnboundedColumn(name=name, lower=width * low, upper=width * high) for name, (low, high) in given)
+    return tuple(
+        UnboundedColumn(name=name, lower=width * low, upper=width * high, zeros=name == "e")
+        for name, (low, high) in given
+    )
 
 
 def table(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:

@@ -744,13 +744,13 @@ class BoundsSpec:
     def __new__(
         cls,
         *,
-        ranges: list[tuple[float, float] | None],
+        columns: list[tuple[tuple[float, float] | None, bool]],
         n_samples: int,
         budget: Budget,
         persons: bool = False,
         max_rows: int | None = None,
     ) -> BoundsSpec:
-        """A public range of each column, or None where none is known."""
+        """Of each column its public range, or None, and whether 0 stands apart."""
 
     share: float
     """Share of the records that bounds leave out on either side."""

@@ -18,29 +18,34 @@ def points():
     return np.unique(all_of[(all_of >= LOWER) & (all_of <= UPPER)])
 
 
-def errors(values, share):
+# One column: twice the logarithm of the number of cells, and 5.3 for one release in 200.
+RANK_ERROR = 2.0 / EPSILON * (2.0 * np.log(len(points()) - 1) + 5.3)
+
+
+def errors(values):
     """Return the ranks by which each cell misses the lower and the upper one."""
     grid = points()
-    counted = np.clip(values[(values != 0.0) & (values != LOWER)], LOWER, UPPER)
+    counted = np.clip(values[values != 0.0], LOWER, UPPER)
     m = len(counted)
-    rank = int(min(max(share * m, share * N), m // 3))
+    rank = min(int(max(0.02 * m, RANK_ERROR, 1.0)), m // 3)
     below = np.array([(counted < g).sum() for g in grid])
     above = np.array([(counted > g).sum() for g in grid])
-    lower = np.maximum(0, np.maximum(below[:-1] - rank, rank - below[1:]))
-    upper = np.maximum(0, np.maximum(above[1:] - rank, rank - above[:-1]))
+    # The cells at the ends have what lies at the ends.
+    lower = np.maximum(0, np.maximum(below[:-1] - rank, rank - np.append(below[1:-1], m)))
+    upper = np.maximum(0, np.maximum(above[1:] - rank, rank - np.append(m, above[1:-1])))
     return lower, upper
 
 
-def law(values, share):
+def law(values):
     """Return the probability of each pair of cells."""
-    lower, upper = errors(values, share)
+    lower, upper = errors(values)
     weights = np.exp(-EPSILON * np.maximum(lower[:, None], upper[None, :]) / 2.0)
     return weights / weights.sum()
 
 
 @pytest.fixture(scope="module")
 def spec():
-    return _core.BoundsSpec(ranges=[(LOWER, UPPER)], n_samples=N, budget=_core.Budget.pure(EPSILON))
+    return _core.BoundsSpec(columns=[((LOWER, UPPER), True)], n_samples=N, budget=_core.Budget.pure(EPSILON))
 
 
 def tables():
@@ -53,15 +58,15 @@ def tables():
 
 
 @pytest.mark.parametrize("case", range(5))
-def test_no_neighbour_is_told_apart_beyond_epsilon(spec, case):
+def test_no_neighbour_is_told_apart_beyond_epsilon(case):
     values = list(tables())[case]
-    first = law(values, spec.share)
+    first = law(values)
     greatest = 0.0
     for replaced in {0, N // 2, N - 1}:
         for value in (-9.0, LOWER, -0.5, 0.0, 1e-9, 1.0, 2.9, 3.0, 3.1, 5.0, UPPER, 99.0):
             other = values.copy()
             other[replaced] = value
-            ratio = np.log(law(other, spec.share) / first)
+            ratio = np.log(law(other) / first)
             greatest = max(greatest, np.abs(ratio).max())
     assert greatest <= EPSILON * (1 + 1e-9)
     # The bound is used: a law of half this loss would be twice as private as it says.
@@ -70,17 +75,19 @@ def test_no_neighbour_is_told_apart_beyond_epsilon(spec, case):
 
 def bounds_of(grid, share, lower, upper):
     """Return the bounds of two cells, widened for a normal column."""
-    low, high = grid[lower], grid[upper + 1]
+    low, high = (grid[upper], grid[lower + 1]) if lower == upper + 1 else (grid[lower], grid[upper + 1])
     stretch = max(1.0, 2.2 / stats.norm.ppf(1 - share))
     middle, half = (low + high) / 2, (high - low) / 2 * stretch
-    return (max(middle - half, LOWER), min(middle + half, UPPER)) if high > low else (LOWER, UPPER)
+    if high <= low:
+        return LOWER, UPPER
+    return min(0.0, max(middle - half, LOWER)), max(0.0, min(middle + half, UPPER))
 
 
 def test_releases_have_the_law_and_its_bounds(spec):
     """Goodness of fit of the lower and upper ends together; false positives 1e-6."""
     values = next(tables())
     grid, expected = points(), {}
-    for (i, j), p in np.ndenumerate(law(values, spec.share)):
+    for (i, j), p in np.ndenumerate(law(values)):
         key = tuple(np.round(bounds_of(grid, spec.share, i, j), 9))
         expected[key] = expected.get(key, 0.0) + p
     records = _core.Records(values[:, None], np.zeros(N))

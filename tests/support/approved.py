@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import dpci
-from dpci.schema import NumericColumn, Schema, UnboundedColumn
+from dpci.schema import NumericColumn, Schema
 from dpci.schema.columns import ClassTarget, NumericTarget
 
 N = 2_000
@@ -24,7 +24,6 @@ TABLE = {
 }
 COLUMNS = (NumericColumn(name="age", lower=18, upper=90, source="law"),)
 OF_CLASSES = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
-GAPS = (UnboundedColumn(name="age", lower=0, upper=150), UnboundedColumn(name="wage"))
 OF_WAGES = Schema(columns=COLUMNS, target=NumericTarget(column="wage", lower=0, upper=100))
 BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.ApproxDP(1.0, 1e-7)}
 RELATIONS = ("replace_one", "add_remove")
@@ -43,7 +42,6 @@ KINDS = (
     ),
     *("strata", "counted", "strata_of_persons", "stratum", "counted_stratum"),
     *("multinomial", "multinomial_of_persons", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
-    *("bounds", "bounds_of_persons"),
 )
 LAST = {"stratum": "A", "counted_stratum": "A", "groups": "a", "disjoint": "a"}
 
@@ -86,10 +84,6 @@ def made(kind, notion, neighbors):
             "wages": lambda: dpci.fit(TABLE, schema=OF_WAGES, loss="squared", **common, **number),
             "several": lambda: dpci.regression.release(
                 X, np.column_stack([REAL, REAL**2]), target_bound=[(-1, 1), (0, 1)], **of_matrix, **number
-            ),
-            "bounds": lambda: dpci.release_schema(TABLE, columns=GAPS, target=OF_CLASSES.target, **common, **number),
-            "bounds_of_persons": lambda: dpci.release_schema(
-                TABLE, columns=GAPS, target=OF_CLASSES.target, persons=dpci.Persons(IDS, max_rows=3), **common, **people
             ),
             "strata": lambda: dpci.fit_strata(TABLE, n_public=N // 2, **strata, **common),
             "counted": lambda: dpci.fit_strata(TABLE, n_public="private", **strata, **common),

@@ -16,9 +16,9 @@ from dpci.unit import Persons
 
 
 def bounds_spec(
-    ranges: Iterable[tuple[float, float] | None], n_samples: int, budget: Budget, unit: Persons | None
+    columns: Iterable[tuple[tuple[float, float] | None, bool]], n_samples: int, budget: Budget, unit: Persons | None
 ) -> _core.BoundsSpec:
-    """Calibrate a release of bounds.
+    """Calibrate a release of bounds; of each column its range, and whether 0 stands apart.
 
     Raises
     ------
@@ -26,12 +26,17 @@ def bounds_spec(
         For persons without ``max_rows``, and for a budget that cannot find bounds among so many records.
     """
     return _core.BoundsSpec(
-        ranges=[None if extent is None else (extent[0], extent[1]) for extent in ranges],
+        columns=list(columns),
         n_samples=n_samples,
         budget=core_budget(budget),
         persons=unit is not None,
         max_rows=None if unit is None else unit.max_rows,
     )
+
+
+def source_of(budget: Budget) -> str:
+    """Return why released bounds are public, as a schema states it."""
+    return f"released at {budget}"
 
 
 def _check_ranges(name: str, value: object) -> dict[str, Any]:
@@ -57,14 +62,28 @@ class SchemaRecord(Record):
     table: SavedTable
     ranges: Annotated[dict[str, Any], _check_ranges]
     """The public range of each column whose bounds were released, None where none is known."""
+    zeros: tuple[str, ...]
+    """Columns of which 0 stands apart."""
     share: float
     """Share of the records that bounds leave out on either side."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = {column.name for column in self.table.columns if isinstance(column, NumericColumn)}
-        if not self.ranges or not known.issuperset(self.ranges):
+        numeric = {column.name: column for column in self.table.columns if isinstance(column, NumericColumn)}
+        if not self.ranges or not set(numeric).issuperset(self.ranges) or not set(self.ranges).issuperset(self.zeros):
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
+        for name, extent in self.ranges.items():
+            column = numeric[name]
+            if extent is not None and not extent[0] <= column.lower < column.upper <= extent[1]:
+                raise InvalidInput(
+                    f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"
+                )
+            if column.source != source_of(self.budget) or column.outside != "clip":
+                raise InvalidInput(f"the source of {name!r} must be {source_of(self.budget)!r}, got {column.source!r}")
+        if self.rows is not None or self.weights is not None or self.on_violation != "clip":
+            raise InvalidInput(
+                f"{self.WHAT} must have neither rows nor weights, and clip, got on_violation={self.on_violation!r}"
+            )
         if not 0.0 < self.share < 0.5:
             raise InvalidInput(f"share must be above 0 and below .5, got share={self.share!r}")
         if self.seals or not 1 <= len(self.steps) <= 2:
@@ -77,7 +96,8 @@ class SchemaRecord(Record):
 
     def spec(self) -> _core.BoundsSpec:
         """Return the release as the core calibrates it, of public choices alone."""
-        return bounds_spec(self.ranges.values(), self.n_samples, self.budget, self.persons)
+        columns = ((extent, name in self.zeros) for name, extent in self.ranges.items())
+        return bounds_spec(columns, self.n_samples, self.budget, self.persons)
 
     @property
     def bounds(self) -> str:

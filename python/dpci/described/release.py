@@ -14,7 +14,7 @@ from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.frames import named_columns
 from dpci.data.rows import Rows, Source
-from dpci.described.record import SchemaRecord, bounds_spec
+from dpci.described.record import SchemaRecord, bounds_spec, source_of
 from dpci.described.result import ReleasedSchema
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -25,7 +25,7 @@ from dpci.model.settings import DerivedFacts
 from dpci.model.tables import columns_beside
 from dpci.rows import Ball
 from dpci.schema.cells import column_of
-from dpci.schema.columns import Column, Target, UnboundedColumn
+from dpci.schema.columns import Column, NumericColumn, Target, UnboundedColumn
 from dpci.schema.table import Schema, Table
 from dpci.unit import Persons, given_unit
 
@@ -77,10 +77,9 @@ def release_schema(
 ) -> ReleasedSchema:
     """Release the bounds of columns that nobody knows, and return the schema that they complete.
 
-    Bounds are chosen among public points by the exponential mechanism: those that leave about 2% of the values on
-    either side, or more where the budget is small. Values that many records share, 0 and the lower end of a public
-    range, do not count. What is known of a column costs nothing. The result is differentially private at the budget,
-    whatever the numbers are.
+    Bounds are chosen among public points by the exponential mechanism: those that leave out up to about 2% of the
+    values on either side, or more where the budget is small. What is known of a column costs nothing. The result is
+    differentially private at the budget, whatever the numbers are.
 
     Parameters
     ----------
@@ -91,7 +90,8 @@ def release_schema(
     target : ClassTarget, CategoricalTarget or NumericTarget
         The target of the schema.
     budget : PureDP, ZCDP or ApproxDP
-        Budget of the bounds; a tenth of that of a fit is a good start. Of ApproxDP only epsilon is spent.
+        Budget of the bounds; a tenth of that of a fit is a good start. The delta of ApproxDP is charged, though none
+        is needed.
     persons : array-like of shape (n_samples,), Persons or str, optional
         The person of each row, or the column of ids, with ``max_rows`` by :class:`dpci.Persons`.
     neighbors : {"replace_one", "add_remove"}
@@ -152,9 +152,10 @@ def release_schema(
         raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")
 
     def completed(bounds: dict[str, tuple[float, float]]) -> Schema:
-        source = f"released at {payment.budget}"
         filled = (
-            column.bounded(*bounds[column.name], source=source) if isinstance(column, UnboundedColumn) else column
+            _bounded(column, bounds[column.name], source_of(payment.budget))
+            if isinstance(column, UnboundedColumn)
+            else column
             for column in columns
         )
         named = beside.persons if isinstance(beside.persons, str) else ""
@@ -169,7 +170,9 @@ def release_schema(
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
     def resolve(n_records: int, _: int) -> _core.BoundsSpec:
-        return bounds_spec((column.range for column in gaps), choices.public_n(n_records), payment.budget, unit)
+        return bounds_spec(
+            ((column.range, column.zeros) for column in gaps), choices.public_n(n_records), payment.budget, unit
+        )
 
     def release(rows: Rows, spec: _core.BoundsSpec, paid: Paid) -> Outcome[ReleasedSchema]:
         found = _core.release_bounds(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
@@ -189,9 +192,18 @@ def release_schema(
             table=completed({name: found or _OF_ZEROS for name, found in bounds}),
             paid=paid,
             ranges={column.name: column.range for column in gaps},
+            zeros=tuple(column.name for column in gaps if column.zeros),
             share=spec.share,
         )
         return ReleasedSchema(record), ()
 
     kind = Kind(choices=choices, resolve=resolve, release=release, sums=False, what="schema")
     return run(payment, kind, Source(table, (), beside, numbers))
+
+
+def _bounded(column: UnboundedColumn, bounds: tuple[float, float], source: str) -> NumericColumn:
+    """Return the column with these bounds, or with its range where a transform leaves nothing between them."""
+    try:
+        return column.bounded(*bounds, source=source)
+    except InvalidInput:
+        return column.bounded(*(column.range or _OF_ZEROS), source=source)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.texts import composed
+from dpci.base.validation import check_flag
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
@@ -155,6 +156,9 @@ class UnboundedColumn:
     lower, upper : float, optional
         A public range that holds every value, in the unit of the table, however wide; both or none. Values beyond it
         count as its ends. A range makes the bounds better; without one any number from 1e-12 to 1e18 is found.
+    zeros : bool
+        Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
+        values, and hold 0 as well.
     scale, transform, unit
         Scale, transform and unit of the :class:`NumericColumn`.
 
@@ -167,11 +171,13 @@ class UnboundedColumn:
     name: str
     lower: float | None = None
     upper: float | None = None
+    zeros: bool = False
     scale: Scale = "symmetric"
     transform: Transform = "none"
     unit: str = ""
 
     def __post_init__(self) -> None:
+        check_flag("zeros", self.zeros)
         if (self.lower is None) is not (self.upper is None):
             raise InvalidInput(
                 f"column {self.name!r}: lower and upper must both be given or both be left out, "

@@ -20,20 +20,21 @@ pub(crate) struct BoundsSpec {
 #[pymethods]
 impl BoundsSpec {
     #[new]
-    #[pyo3(signature = (*, ranges, n_samples, budget, persons=false, max_rows=None))]
+    #[pyo3(signature = (*, columns, n_samples, budget, persons=false, max_rows=None))]
     fn new(
-        ranges: Vec<Option<(f64, f64)>>,
+        columns: Vec<(Option<(f64, f64)>, bool)>,
         n_samples: usize,
         budget: &Budget,
         persons: bool,
         max_rows: Option<u32>,
     ) -> PyResult<Self> {
-        let ranges = ranges
-            .into_iter()
-            .map(|range| range.map(Into::into))
-            .collect();
+        let column = |(range, zeros): (Option<(f64, f64)>, bool)| spec::ColumnRange {
+            range: range.map(Into::into),
+            zeros,
+        };
+        let columns = columns.into_iter().map(column).collect();
         let unit = unit_of(persons, max_rows)?;
-        let inner = spec::BoundsSpec::new(ranges, n_samples, budget.inner, unit);
+        let inner = spec::BoundsSpec::new(columns, n_samples, budget.inner, unit);
         Ok(Self {
             inner: inner.map_err(to_python)?,
         })

@@ -38,22 +38,28 @@ pub fn release_bounds(
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<Option<[f64; 2]>>> {
     let kept = kept_rows(spec, rows, persons)?;
-    let mut ranges = spec.ranges().to_vec();
+    let mut known = spec.columns().to_vec();
     for stage in spec.stages() {
         let points: Result<Vec<PublicPoints>> = stage
             .columns()
             .iter()
-            .map(|j| points_of(ranges[*j]))
+            .map(|j| points_of(known[*j]))
             .collect();
         let points = points?;
         let columns: Vec<_> = stage.columns().iter().copied().zip(&points).collect();
         let counts = count(&columns, rows, kept.as_deref(), exec)?;
         let cells = release_cells(stage, &counts, generator)?;
         for ((j, points), cells) in columns.iter().zip(cells) {
-            ranges[*j] = stage.bounds(points, cells).or(ranges[*j]);
+            let known = &mut known[*j];
+            known.range = stage.bounds(points, cells).or(known.range);
         }
     }
-    Ok(ranges)
+    let bounds = known.iter().map(|column| match column.range {
+        // What stands apart is a value of the column, too.
+        Some([lower, upper]) if column.zeros => Some([lower.min(0.0), upper.max(0.0)]),
+        range => range,
+    });
+    Ok(bounds.collect())
 }
 
 /// Rows that count, where not all do.
@@ -158,21 +164,17 @@ impl ColumnCounts {
         let rank = rank(counted);
         let misses =
             |least: u64, most: u64| least.saturating_sub(rank).max(rank.saturating_sub(most));
-        let (mut below, mut lower, mut upper) = (0, Vec::new(), Vec::new());
-        for (at, between) in self.at.iter().zip(&self.between) {
-            // Values below the cell's first point, and below its last one.
+        let (last, mut below) = (self.between.len() - 1, 0);
+        let (mut lower, mut upper) = (Vec::new(), Vec::new());
+        for (k, (at, between)) in self.at.iter().zip(&self.between).enumerate() {
             let next = below + at + between;
-            lower.push(misses(below, next));
-            // Values above its last point, and above its first one: those at the last point are in the cell.
-            upper.push((below + at, next));
+            // Values below the cell's first point, and below its last one; the last cell has those at its last point, too.
+            lower.push(misses(below, if k == last { counted } else { next }));
+            // Values above its last point, and above its first one; the first cell has those at its first point, too.
+            let from = if k == 0 { 0 } else { below + at };
+            upper.push(misses(counted - next - self.at[k + 1], counted - from));
             below = next;
         }
-        let ends = self.at[1..].iter();
-        let upper = upper
-            .iter()
-            .zip(ends)
-            .map(|((first, next), at)| misses(counted - next - at, counted - first))
-            .collect();
         [lower, upper]
     }
 }
@@ -209,10 +211,19 @@ mod tests {
     use crate::noise::testing::assert_counts;
     use crate::noise::{SimulationGenerator, uniform_index};
     use crate::privacy::Budget;
+    use crate::spec::ColumnRange;
+
+    fn columns(ranges: &[Option<[f64; 2]>]) -> Vec<ColumnRange> {
+        let of = |range: &Option<[f64; 2]>| ColumnRange {
+            range: *range,
+            zeros: *range == Some([0.0, 100.0]),
+        };
+        ranges.iter().map(of).collect()
+    }
 
     fn spec(ranges: &[Option<[f64; 2]>], n: usize, epsilon: f64) -> BoundsSpec {
         let budget = Budget::Pure { epsilon };
-        BoundsSpec::new(ranges.to_vec(), n, budget, Unit::Row).unwrap()
+        BoundsSpec::new(columns(ranges), n, budget, Unit::Row).unwrap()
     }
 
     fn counts(public: &[PublicPoints], rows: &[f64]) -> Vec<ColumnCounts> {
@@ -251,6 +262,8 @@ mod tests {
                     .map(|_| values[uniform_index(values.len(), &mut generator)])
                     .collect();
                 let before = errors(stage, &public, &rows);
+                // Whatever the values are, some cell holds each rank.
+                assert!(before.iter().all(|list| list.contains(&0)));
                 let added = values.iter().map(|v| [&rows[..], &[*v]].concat());
                 let mut neighbours: Vec<Vec<f64>> = added.collect();
                 neighbours.push(rows[1..].to_vec());
@@ -288,7 +301,7 @@ mod tests {
                 delta,
             },
         ] {
-            let ranges = vec![Some([0.0, 1000.0]), None, Some([0.0, 100.0])];
+            let ranges = columns(&[Some([0.0, 1000.0]), None, Some([0.0, 100.0])]);
             let spec = BoundsSpec::new(ranges, usize::from(n), budget, Unit::Row).unwrap();
             for _ in 0..20 {
                 let bounds = release_bounds(&spec, &rows, None, &exec, &mut generator).unwrap();
@@ -298,7 +311,7 @@ mod tests {
                 let [a, b, c] = [0, 1, 2].map(|j| bounds[j].unwrap());
                 assert!(near(a, [20.0, 32.0], [48.0, 65.0]), "{a:?}");
                 assert!(near(b, [-0.6, 0.1], [3.0, 6.0]), "{b:?}");
-                assert!(near(c, [0.0, 1.0], [4.0, 7.0]), "{c:?}");
+                assert!(near(c, [0.0, 0.0], [4.0, 7.0]), "{c:?}");
             }
         }
     }
@@ -342,7 +355,7 @@ mod tests {
         let two = spec(&[Some([0.0, 1.0]); 2], 1000, 1.0);
         let unit = Unit::Person { max_rows: Some(1) };
         let budget = Budget::Pure { epsilon: 1.0 };
-        let of_persons = BoundsSpec::new(vec![Some([0.0, 1.0])], 1000, budget, unit).unwrap();
+        let of_persons = BoundsSpec::new(columns(&[Some([0.0, 1.0])]), 1000, budget, unit).unwrap();
         let cancel = AtomicBool::new(false);
         let exec = Executor::sequential(&cancel);
         let values = [0.5; 4];

@@ -13,7 +13,7 @@ mod terms;
 pub(crate) mod testing;
 mod tuning;
 
-pub use bounds::BoundsSpec;
+pub use bounds::{BoundsSpec, ColumnRange};
 pub(crate) use bounds::{PublicPoints, Stage, points_of};
 pub use fit::{
     Choices, MatrixNoise, MomentNoise, Moments, NoiseKind, Plan, Projection, Spec, Variant,

@@ -18,11 +18,20 @@ const LEAST_SHARE: f64 = 0.02;
 /// Share beyond which bounds say nothing about a column.
 const MOST_SHARE: f64 = 0.3;
 /// Most columns of one release.
-const MOST_COLUMNS: usize = 10_000;
+const MOST_COLUMNS: usize = 500;
 /// Minus the logarithm of the share of releases in which a bound may err by more than the rank error: one in 200.
 const RARELY: f64 = 5.3;
 /// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
 const LEAST_WIDTH: f64 = 2.2;
+
+/// What is public of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnRange {
+    /// Its range; `None` where none is known.
+    pub range: Option<[f64; 2]>,
+    /// Whether 0 stands apart: bounds are then those of the other values, and hold 0.
+    pub zeros: bool,
+}
 
 /// Ranges of columns, and the stages that find bounds in them. Holds no data.
 ///
@@ -30,7 +39,7 @@ const LEAST_WIDTH: f64 = 2.2;
 /// ranges. Where all are public, a second stage is finer than the first, if the budget allows two.
 #[derive(Debug, Clone)]
 pub struct BoundsSpec {
-    ranges: Vec<Option<[f64; 2]>>,
+    columns: Vec<ColumnRange>,
     stages: Vec<Stage>,
     unit: Unit,
 }
@@ -64,37 +73,40 @@ impl BoundsSpec {
     /// (docs/proofs/bounds.md).
     ///
     /// # Errors
-    /// [`Error::Unsupported`] without columns, for more than 10,000, and for persons without a greatest number of rows; as
+    /// [`Error::Unsupported`] without columns, for more than 500, and for persons without a greatest number of rows; as
     /// [`PublicPoints::of_range`]; [`Error::OutOfRange`] for a budget that cannot find bounds among so many records.
     pub fn new(
-        ranges: Vec<Option<[f64; 2]>>,
+        columns: Vec<ColumnRange>,
         n_samples: usize,
         budget: Budget,
         unit: Unit,
     ) -> Result<Self> {
-        if !(1..=MOST_COLUMNS).contains(&ranges.len()) {
+        if !(1..=MOST_COLUMNS).contains(&columns.len()) {
             return Err(Error::Unsupported(format!(
                 "bounds must be released for 1 to {MOST_COLUMNS} columns, got {}",
-                ranges.len()
+                columns.len()
             )));
         }
-        let mut points = Vec::with_capacity(ranges.len());
-        for range in &ranges {
-            points.push(points_of(*range)?);
+        let mut points = Vec::with_capacity(columns.len());
+        for column in &columns {
+            points.push(points_of(*column)?);
         }
-        let found = points_of(Some([0.0, 1.0]))?;
-        let all: Vec<usize> = (0..ranges.len()).collect();
+        let found = points_of(ColumnRange {
+            range: Some([0.0, 1.0]),
+            zeros: false,
+        })?;
+        let all: Vec<usize> = (0..columns.len()).collect();
         let (unknown, known): (Vec<usize>, Vec<usize>) =
-            all.iter().partition(|j| ranges[**j].is_none());
+            all.iter().partition(|j| columns[**j].range.is_none());
         let stage = |columns: Vec<usize>, points: &[&PublicPoints], budget| {
             Stage::new(columns, points, n_samples, budget, unit)
         };
         let half = halved(budget);
         let second = || -> Result<Stage> {
-            let points: Vec<_> = ranges
+            let points: Vec<_> = columns
                 .iter()
                 .zip(&points)
-                .map(|(range, points)| range.map_or(&found, |_| points))
+                .map(|(column, points)| column.range.map_or(&found, |_| points))
                 .collect();
             stage(all.clone(), &points, half)
         };
@@ -111,7 +123,7 @@ impl BoundsSpec {
             vec![stage(unknown, &first, half)?, second()?]
         };
         Ok(Self {
-            ranges,
+            columns,
             stages,
             unit,
         })
@@ -120,12 +132,12 @@ impl BoundsSpec {
     /// Number of columns.
     #[must_use]
     pub fn n_columns(&self) -> usize {
-        self.ranges.len()
+        self.columns.len()
     }
 
-    /// Public ranges of the columns.
-    pub(crate) fn ranges(&self) -> &[Option<[f64; 2]>] {
-        &self.ranges
+    /// What is public of the columns.
+    pub(crate) fn columns(&self) -> &[ColumnRange] {
+        &self.columns
     }
 
     /// Stages, in their order.
@@ -249,12 +261,11 @@ impl Stage {
     ///
     /// It grows by 0 or 1 with each of them, which the sensitivity rests on.
     pub(crate) fn rank(&self, counted: u64) -> u64 {
-        let share = self.share();
-        let wanted = (share * counted as f64).max(share * self.n_samples);
+        let wanted = (LEAST_SHARE * counted as f64).max(self.rank_error).max(1.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a share of a number of records"
+            reason = "a number of records"
         )]
         let wanted = wanted as u64;
         wanted.min(counted / 3)
@@ -268,8 +279,12 @@ impl Stage {
         [first, last]: [usize; 2],
     ) -> Option<[f64; 2]> {
         let points = public.points();
-        let (lower, upper) = (*points.get(first)?, *points.get(last + 1)?);
-        let stretch = (LEAST_WIDTH / normal_quantile(1.0 - self.share())).max(1.0);
+        let (mut lower, mut upper) = (*points.get(first)?, *points.get(last + 1)?);
+        if first == last + 1 {
+            // Nearly all values lie at one point: the cells on both sides of it.
+            (lower, upper) = (points[last], points[first + 1]);
+        }
+        let stretch = LEAST_WIDTH / normal_quantile(1.0 - self.share());
         let half = 0.5 * (upper - lower);
         let middle = lower + half;
         (half > 0.0).then(|| {
@@ -282,11 +297,12 @@ impl Stage {
 }
 
 /// Public points of a range, or of all numbers.
-pub(crate) fn points_of(range: Option<[f64; 2]>) -> Result<PublicPoints> {
-    range.map_or_else(
-        || Ok(PublicPoints::unbounded()),
-        |[lower, upper]| PublicPoints::of_range(lower, upper),
-    )
+pub(crate) fn points_of(column: ColumnRange) -> Result<PublicPoints> {
+    let atoms = if column.zeros { vec![0.0] } else { Vec::new() };
+    match column.range {
+        Some([lower, upper]) => PublicPoints::of_range(lower, upper, atoms),
+        None => PublicPoints::unbounded(atoms),
+    }
 }
 
 /// Half of a budget: two of them add up to no more than the whole.
@@ -313,7 +329,19 @@ mod tests {
     use super::*;
 
     fn spec(n_columns: usize, n: usize, budget: Budget) -> Result<BoundsSpec> {
-        BoundsSpec::new(vec![Some([0.0, 100.0]); n_columns], n, budget, Unit::Row)
+        BoundsSpec::new(
+            vec![column(Some([0.0, 100.0])); n_columns],
+            n,
+            budget,
+            Unit::Row,
+        )
+    }
+
+    fn column(range: Option<[f64; 2]>) -> ColumnRange {
+        ColumnRange {
+            range,
+            zeros: false,
+        }
     }
 
     fn only(spec: &BoundsSpec) -> &Stage {
@@ -348,7 +376,7 @@ mod tests {
 
     #[test]
     fn unknown_ranges_are_found_first_for_half_of_the_budget() {
-        let ranges = vec![Some([0.0, 1.0]), None, None];
+        let ranges = [Some([0.0, 1.0]), None, None].map(column).to_vec();
         let budget = Budget::Pure { epsilon: 0.5 };
         let found = BoundsSpec::new(ranges, 10_000, budget, Unit::Row).unwrap();
         let columns: Vec<_> = found.stages().iter().map(Stage::columns).collect();
@@ -362,7 +390,7 @@ mod tests {
     fn persons_move_as_many_ranks_as_they_have_rows() {
         let of = |unit| {
             let budget = Budget::Pure { epsilon: 1.0 };
-            BoundsSpec::new(vec![Some([0.0, 100.0])], 1_000_000, budget, unit)
+            BoundsSpec::new(vec![column(Some([0.0, 100.0]))], 1_000_000, budget, unit)
         };
         let row = of(Unit::Person { max_rows: Some(1) }).unwrap();
         let person = of(Unit::Person { max_rows: Some(5) }).unwrap();
@@ -376,7 +404,7 @@ mod tests {
         let ranks: Vec<u64> = (0..3_000).map(|m| only(&found).rank(m)).collect();
         assert!(ranks.windows(2).all(|pair| pair[1] - pair[0] <= 1));
         assert_eq!((ranks[0], ranks[2], ranks[3]), (0, 0, 1));
-        assert!((ranks[2_999] as f64 - 3_000.0 * found.share()).abs() <= 1.0);
+        assert!((ranks[2_999] as f64 - found.rank_error()).abs() <= 1.0);
         assert!(spec(2, 60, Budget::Pure { epsilon: 0.5 }).is_err());
         assert!(spec(0, 100, Budget::Pure { epsilon: 0.5 }).is_err());
     }
@@ -384,7 +412,7 @@ mod tests {
     #[test]
     fn bounds_are_widened_within_the_range() {
         let found = spec(1, 1_000, Budget::Pure { epsilon: 2.0 }).unwrap();
-        let public = points_of(Some([0.0, 100.0])).unwrap();
+        let public = points_of(column(Some([0.0, 100.0]))).unwrap();
         let points = public.points();
         let at = |value: f64| {
             let here = |p: &f64| p.to_bits() == value.to_bits();

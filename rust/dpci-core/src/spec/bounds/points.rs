@@ -58,11 +58,11 @@ impl PublicPoints {
     }
 
     /// Points of a public range: equidistant ones for a column that fills it, and powers of √2 of its greater end on both sides of 0, for a
-    /// column that is far smaller. 0 and the lower end are atoms.
+    /// column that is far smaller.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(crate) fn of_range(lower: f64, upper: f64) -> Result<Self> {
+    pub(crate) fn of_range(lower: f64, upper: f64, atoms: Vec<f64>) -> Result<Self> {
         let greatest = lower.abs().max(upper.abs());
         let width = upper - lower;
         let mut points: Vec<f64> = (0..=PARTS)
@@ -75,19 +75,18 @@ impl PublicPoints {
             points.extend([power, -power]);
         }
         points.retain(|p| !(*p < lower || *p > upper));
-        Self::new(points, vec![0.0, lower])
+        Self::new(points, atoms)
     }
 
-    /// Points for a column of which no range is public: powers of √2 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0, which is an atom. Values beyond
-    /// the greatest count as the greatest.
+    /// Points for a column of which no range is public: powers of √2 from 2⁻⁴⁰ to 2⁶⁰ on both sides of 0. Values beyond the greatest count
+    /// as the greatest.
     ///
-    /// # Panics
-    /// Never: the points are constants.
-    #[must_use]
-    pub(crate) fn unbounded() -> Self {
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn unbounded(atoms: Vec<f64>) -> Result<Self> {
         let powers = POWERS.map(root_power);
         let points = powers.flat_map(|p| [-p, p]).chain([0.0]).collect();
-        Self::new(points, vec![0.0]).expect("constants are finite")
+        Self::new(points, atoms)
     }
 
     /// The points, increasing.
@@ -124,20 +123,20 @@ mod tests {
 
     #[test]
     fn a_range_has_equidistant_points_and_powers_down_to_its_smallest_values() {
-        let of = PublicPoints::of_range(0.0, 1000.0).unwrap();
+        let of = PublicPoints::of_range(0.0, 1000.0, vec![0.0]).unwrap();
         assert_eq!((of.points[0], of.points[of.n_cells()]), (0.0, 1000.0));
         for expected in [31.25, 500.0, 968.75, 1000.0 / 1024.0] {
             assert!(of.points.contains(&expected), "{expected}");
         }
         assert!(of.points.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(of.stands_apart(0.0) && of.stands_apart(f64::NAN) && !of.stands_apart(1.0));
-        let negative = PublicPoints::of_range(-10.0, -2.0).unwrap();
+        let negative = PublicPoints::of_range(-10.0, -2.0, vec![]).unwrap();
         assert_eq!(
             (negative.points[0], negative.points[negative.n_cells()]),
             (-10.0, -2.0)
         );
-        assert!(negative.stands_apart(-10.0) && !negative.points.contains(&0.0));
-        let all = PublicPoints::unbounded();
+        assert!(!negative.stands_apart(-10.0) && !negative.points.contains(&0.0));
+        let all = PublicPoints::unbounded(vec![]).unwrap();
         assert_eq!(all.points.len(), 403);
         assert_eq!(all.points[402].to_bits(), 2.0_f64.powi(60).to_bits());
         assert!(all.points.contains(&2.0_f64.powi(-40)));
@@ -149,10 +148,10 @@ mod tests {
         assert!(PublicPoints::new(vec![0.0, -0.0], vec![]).is_err());
         assert!(PublicPoints::new(vec![0.0, f64::NAN], vec![]).is_err());
         assert!(PublicPoints::new(vec![0.0, 1.0], vec![f64::INFINITY]).is_err());
-        assert!(PublicPoints::of_range(-f64::MAX, f64::MAX).is_err());
-        assert!(PublicPoints::of_range(1.0, 1.0).is_err());
-        assert!(PublicPoints::of_range(2.0, 1.0).is_err());
-        assert!(PublicPoints::of_range(f64::NAN, 1.0).is_err());
+        assert!(PublicPoints::of_range(-f64::MAX, f64::MAX, vec![]).is_err());
+        assert!(PublicPoints::of_range(1.0, 1.0, vec![]).is_err());
+        assert!(PublicPoints::of_range(2.0, 1.0, vec![]).is_err());
+        assert!(PublicPoints::of_range(f64::NAN, 1.0, vec![]).is_err());
         assert!(PublicPoints::new((0..5000).map(f64::from).collect(), vec![]).is_err());
     }
 }
