@@ -750,7 +750,7 @@ class BoundsSpec:
         persons: bool = False,
         max_rows: int | None = None,
     ) -> BoundsSpec:
-        """Of each column its public range, or None, and whether 0 stands apart."""
+        """Columns: the public range of each, or None, and whether 0 stands apart."""
 
     share: float
     """Share of the records that bounds leave out on either side."""

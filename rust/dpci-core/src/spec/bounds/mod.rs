@@ -24,7 +24,7 @@ const RARELY: f64 = 5.3;
 /// Width that bounds of a normal column get, in standard deviations, where the share that they leave out makes them narrower.
 const LEAST_WIDTH: f64 = 2.2;
 
-/// What is public of a column.
+/// Public facts of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColumnRange {
     /// Its range; `None` where none is known.
@@ -135,7 +135,7 @@ impl BoundsSpec {
         self.columns.len()
     }
 
-    /// What is public of the columns.
+    /// Public facts of the columns.
     pub(crate) fn columns(&self) -> &[ColumnRange] {
         &self.columns
     }
