@@ -41,8 +41,8 @@ PYTHON = {
     "ledger": ["ledger/ledger.py", "ledger/store.py", "ledger/composition.py", "ledger/payment.py", "ledger/run.py"],
     "accounting": [
         "accounting/guarantee.py",
-        "accounting/seals.py",
-        "accounting/steps.py",
+        "accounting/costs.py",
+        "accounting/costs.py",
         "budgets.py",
         "released/consistency.py",
         "base/codec.py",

@@ -390,6 +390,13 @@ def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     return kind(**{part.name: loss[part.name] for part in fields(kind) if part.name in loss})
 
 
+def scale_of(loss: str) -> str:
+    """Return the scale of coefficients of a loss, for the label of an axis."""
+    if loss in (*LOG_ODDS, SEVERAL):
+        return "log odds"
+    return "log mean" if loss in COUNTS else "estimate"
+
+
 def describe(loss: Mapping[str, Any]) -> str:
     """Return one phrase for a :func:`declaration`."""
     shape = "".join(f" ({key}={loss[key]:g})" for key in PARAMETERS if key in loss)

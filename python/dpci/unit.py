@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from numpy.typing import ArrayLike
 
-from dpci.base.texts import as_name
-from dpci.base.validation import check_count, check_positive
+from dpci.base.validation import as_name, check_count, check_positive
 from dpci.errors import InvalidInput
 
 

@@ -58,14 +58,13 @@ def test_a_fit_without_coefficients_has_no_guarantee():
     facts |= {
         "mechanism": "objective",
         "calibration": "tight",
-        "divisor": 100,
-        "n_params": 2,
         "persons": None,
         "slope_bound": 1.0,
         "curvature_bound": 0.25,
+        "loss": {"one_signed": True},
     }
     with pytest.raises(InvalidInput, match=r"must hold the coefficients, got \[\]"):
-        guarantee_of(dpci.ApproxDP(1.0, 1e-6), [], [], loss={"one_signed": True}, **facts)
+        guarantee_of(dpci.ApproxDP(1.0, 1e-6), [], [], facts, divisor=100, n_params=2)
 
 
 @dataclasses.dataclass

@@ -18,7 +18,7 @@ from dpci.approval.statement import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
-from dpci.released.facts import CHOSEN
+from dpci.released.model import CHOSEN
 from dpci.released.record import saved_table
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, OF_WAGES, REAL, RELATIONS, TABLE, N, X, Y, made

@@ -13,8 +13,20 @@ BEGIN, END = "<!-- refusals: written by support.refusals.markdown -->\n", "\n<!-
 # Of each function of the modules that look at rows, targets and tables: how many exceptions it raises, and which of the
 # listed refusals they are; none where public values alone decide.
 SITES = {
-    "base/texts": {
+    "base/validation": {
         "check_different": (1, ()),
+        "check_real": (2, ()),
+        "check_positive": (1, ()),
+        "check_not_negative": (1, ()),
+        "check_fraction": (1, ()),
+        "check_count": (2, ()),
+        "check_seed": (1, ()),
+        "check_flag": (1, ()),
+        "check_choice": (1, ()),
+        "check_reals": (1, ()),
+        "check_finite": (1, ()),
+        "_integer": (1, ()),
+        "check_symmetric": (1, ()),
     },
     "data/labels": {
         "SeveralClasses.encoded": (1, ("label",)),

@@ -10,7 +10,7 @@ import dpci
 from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
-from dpci.inference.targets.coefficients import parameter_estimates
+from dpci.inference.methods import parameter_estimates
 from dpci.released.model import record_of
 from dpci.rows import Blocks
 from support.blocks import gauge

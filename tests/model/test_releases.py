@@ -7,8 +7,7 @@ import pytest
 
 import dpci
 from dpci import _core, lowlevel
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
 from dpci.model.settings import Settings
 

@@ -12,8 +12,7 @@ import pytest
 import dpci
 from dpci.base.tables import format_bound, number_format
 from dpci.shown.document import Forest
-from dpci.shown.elements import tag
-from dpci.shown.forest import axis_ticks, forest_figure
+from dpci.shown.html import axis_ticks, forest_figure, tag
 from support.fits import SETTINGS, make_rows
 from support.saved import rewritten
 

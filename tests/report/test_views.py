@@ -7,7 +7,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.schema import Schema
 from support.ill import SCHEMA, people
 

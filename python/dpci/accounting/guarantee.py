@@ -1,22 +1,20 @@
 """Guarantees of a release beyond its budget: the (epsilon, delta) profile and the Renyi curve, for composition."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri_exp
 
 from dpci import _core
-from dpci.accounting.seals import Seal, seal_costs
-from dpci.accounting.steps import Step
-from dpci.budgets import ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_budget
+from dpci.accounting.costs import Seal, Step, seal_cost, seal_costs
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, PureDP, core_budget
 from dpci.data.arrays import as_numbers
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
-from dpci.rows import RowDomain
-from dpci.unit import Persons
 
 __all__ = ["Guarantee"]
 
@@ -32,7 +30,7 @@ GUARANTEE_FACTS = (
     "curvature_bound",
     "persons",
 )
-"""Fields of a record that :func:`guarantee_of` needs besides the divisor of sums and the number of parameters."""
+"""Names of the public facts of a record that :func:`guarantee_of` takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,53 +114,45 @@ def guarantee_of(
     budget: Budget,
     steps: Iterable[Step],
     seals: Iterable[Seal],
+    facts: Mapping[str, Any],
     *,
-    mechanism: str,
-    calibration: str,
     divisor: float,
     n_params: int,
-    rows: RowDomain,
-    intercept_scale: float | None,
-    l2_strength: float,
-    neighbors: str,
-    loss: dict[str, Any],
-    slope_bound: float,
-    curvature_bound: float | None,
-    persons: Persons | None,
 ) -> Guarantee:
-    """Return the guarantee of a fit from its steps, seals and public facts.
+    """Return the guarantee of a fit from its steps, seals and public facts (:data:`GUARANTEE_FACTS`).
 
-    ``divisor`` divides the sums over the records, ``rows`` is the domain of the rows without intercept, and
-    ``slope_bound`` and ``curvature_bound`` are those of the loss on the domain.
+    ``divisor`` divides the sums over the records. Among the facts, the rows are without intercept, and the bounds on
+    slope and curvature are those of the loss on the domain.
     """
     if not isinstance(budget, ApproxDP):
         return Guarantee(budget, None, 0.0, 0.0)
     steps = tuple(steps)
     seal = seal_totals(seals, steps)
-    counted_in = core_budget(budget), calibration, mechanism
+    counted_in = core_budget(budget), facts["calibration"], facts["mechanism"]
     # A release that these parameters made needless counts with what it was allowed: the guarantee is the mechanism's.
     ratios = {
         step.step: step.sensitivity / step.scale if step.scale > 0.0 else _core.step_mu(*counted_in, step.cost)
         for step in steps
     }
-    if mechanism == "output":
+    if facts["mechanism"] == "output":
         return Guarantee(budget, None, 0.0, math.hypot(*ratios.values()), seal)
     if "coefficients" not in ratios:
         raise InvalidInput(f"the steps of a fit must hold the coefficients, got {sorted(ratios)}")
+    loss, rows, intercept, persons = facts["loss"], facts["rows"], facts["intercept_scale"], facts["persons"]
     # The coefficients were calibrated to the longest shift of the noise, the profile takes that of one record.
     coefficients = next(step for step in steps if step.step == "coefficients")
     longest = coefficients.sensitivity
     # In the metric of blocks no row is longer than 1.
-    norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(rows.norm, intercept_scale or 0.0)
-    steepest = slope_bound * norm
+    norm = 1.0 if coefficients.noise == "shaped_gaussian" else math.hypot(rows.norm, intercept or 0.0)
+    steepest = facts["slope_bound"] * norm
     profile = _core.ObjectiveProfile(
         n_samples=divisor,
         row_norm=rows.norm,
-        intercept=intercept_scale,
-        curvature_bound=curvature_bound,
-        l2_strength=l2_strength,
+        intercept=intercept,
+        curvature_bound=facts["curvature_bound"],
+        l2_strength=facts["l2_strength"],
         one_signed=loss["one_signed"],
-        neighbors=neighbors,
+        neighbors=facts["neighbors"],
         pair=longest / steepest if steepest > 0.0 else 2.0,
         n_params=n_params,
         n_classes=None if loss["name"] != SEVERAL else int(loss["target_bounds"][1]) + 1,
@@ -189,3 +179,75 @@ def _elementwise(
         rule = ">= 0" if least == 0.0 else "> 1"
         raise InvalidInput(f"{name} must be finite and {rule}, got {name}={numbers[refused].flat[0]}")
     return np.asarray([function(float(number)) for number in numbers.ravel()], dtype=np.float64).reshape(numbers.shape)
+
+
+# Of the budget: what rounding may do to a sum of costs.
+_ROUNDING = 1e-9
+# Of the budget: what the decimals of a ledger may leave, and a step that is not calibrated to the last digit.
+_UNSPENT = 1e-6
+
+
+def spending_contradictions(
+    budget: GaussianBudget,
+    steps: tuple[Step, ...],
+    seals: tuple[Seal, ...],
+    guarantee: Callable[[], Guarantee],
+) -> Iterator[tuple[bool, str, str]]:
+    """Yield, for each rule of the costs, whether it is broken, the rule and the value; stop at the first broken one.
+
+    Pure and zero-concentrated DP add up. Gaussian DP adds the squares of mu, with a pure epsilon of a seal at the mu of
+    randomised response (Dong, Roth & Su 2022). Approximate DP composes steps and seals in the profile of ``guarantee``,
+    which is called for it alone.
+    """
+    unit = ("epsilon",) if isinstance(budget, GDP) else tuple(budget.parameters())
+    for seal in seals:
+        other = tuple(seal.cost) != unit
+        yield other, f"the cost of a seal must be in {' and '.join(unit)}, as the budget", f"cost={seal.cost}"
+    # Whoever stops at the first contradiction never gets here with a cost in another unit.
+    spent = seal_cost(seals, steps)
+    together = sum(step.cost for step in steps)
+    if isinstance(budget, ApproxDP):
+        for name, whole in budget.parameters().items():
+            yield _beyond(name, spent[name], whole)
+        delta = float(guarantee().delta(budget.epsilon))
+        rule = f"the steps and seals must spend at most the budget delta={budget.delta:g} at epsilon={budget.epsilon:g}"
+        yield not delta <= budget.delta * (1.0 + _ROUNDING), rule, f"delta={delta:g}"
+        return
+    if isinstance(budget, GDP):
+        of_seals = sum((2.0 * float(ndtri_exp(-np.logaddexp(0.0, seal.cost["epsilon"])))) ** 2 for seal in seals)
+        yield _beyond("mu", math.sqrt(together + of_seals), budget.mu)
+        return
+    for name, whole in budget.parameters().items():
+        found = together + spent[name]
+        yield _beyond(name, found, whole)
+        rule = f"the steps and seals must spend the whole budget {name}={whole:g}"
+        yield not found >= whole * (1.0 - _UNSPENT), rule, f"{found:g}"
+
+
+def check_spending(
+    budget: GaussianBudget,
+    steps: tuple[Step, ...],
+    seals: tuple[Seal, ...],
+    guarantee: Callable[[], Guarantee],
+) -> None:
+    """Refuse steps of additive noise that cost something else than their noise, and what exceeds the budget.
+
+    Raises
+    ------
+    InvalidInput
+        For the first contradiction.
+    """
+    for step in steps:
+        ratio = step.sensitivity / step.scale
+        cost = ratio if isinstance(budget, PureDP) else ratio**2 / (2.0 if isinstance(budget, ZCDP) else 1.0)
+        if not math.isclose(step.cost, cost, rel_tol=_ROUNDING):
+            rule = f"the cost of the step {step.step!r} must be that of its noise, {cost:g}"
+            raise InvalidInput(f"{rule}, got {step.cost:g}")
+    for broken, rule, value in spending_contradictions(budget, steps, seals, guarantee):
+        if broken:
+            raise InvalidInput(f"{rule}, got {value}")
+
+
+def _beyond(name: str, spent: float, whole: float) -> tuple[bool, str, str]:
+    rule = f"the steps and seals must spend at most the budget {name}={whole:g}"
+    return not spent <= whole * (1.0 + _ROUNDING), rule, f"{spent:g}"

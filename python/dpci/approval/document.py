@@ -12,8 +12,18 @@ from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
 from dpci.released.record import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
-from dpci.report.attacker import best_guess, chance, implied, odds, percent_down, percent_up, what_it_says
-from dpci.report.meaning import Meaning, meaning_of, meaning_of_budget
+from dpci.report.sections import (
+    Meaning,
+    best_guess,
+    chance,
+    implied,
+    meaning_of,
+    meaning_of_budget,
+    odds,
+    percent_down,
+    percent_up,
+    what_it_says,
+)
 from dpci.schema.table import Schema
 from dpci.shown.document import (
     Bullets,

@@ -11,9 +11,8 @@ from dpci.approval.statement import RIDGE, Statement, steps_text
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
-from dpci.released.facts import CHOSEN
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import record_of
+from dpci.released.model import CHOSEN, record_of
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.schema.columns import NumericColumn

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Literal, TypeAlias
 
+from dpci.accounting.costs import Seal, Step, seal_cost
 from dpci.accounting.guarantee import Guarantee
-from dpci.accounting.seals import Seal, seal_cost
-from dpci.accounting.steps import Step
 from dpci.approval.claims import Claim
 from dpci.approval.findings import Finding
 from dpci.approval.ledger import against_ledger

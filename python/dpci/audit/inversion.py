@@ -7,8 +7,16 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.texts import as_name, check_different, composed, place_of
-from dpci.base.validation import broken, check_finite, check_not_negative, check_positive
+from dpci.base.validation import (
+    as_name,
+    broken,
+    check_different,
+    check_finite,
+    check_not_negative,
+    check_positive,
+    composed,
+    place_of,
+)
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_matrix, as_vector
 from dpci.errors import InvalidInput, PrivacyLeakWarning

@@ -66,6 +66,22 @@ def number_format(sizes: ArrayLike, values: ArrayLike, *, digits: int = 4) -> st
     return f".{decimals}f"
 
 
+def estimates_as_text(values: NDArray[np.float64]) -> list[str]:
+    """Return estimates without errors as text, each with digits of its own."""
+    return [f"{value:{number_format(abs(value), value)}}" for value in values]
+
+
+def row_of_text(
+    estimate: float, error: float, pvalue: float, lower: float, upper: float, *, shown: str | None = None
+) -> list[str]:
+    """Return estimate, standard error, p-value and bounds as text; dashes where there is no estimate."""
+    if not np.isfinite(error):
+        return ["-"] * 5
+    shown = shown or number_format(error, estimate, digits=ERROR_DIGITS)
+    numbers = [f"{value:{shown}}" for value in (estimate, error, lower, upper)]
+    return [*numbers[:2], format_pvalue(pvalue), *numbers[2:]]
+
+
 def format_bound(bound: float, digits: int, *, least: bool = False) -> str:
     """Return a number that is said to be reached "at most": rounded upwards to so many significant digits.
 

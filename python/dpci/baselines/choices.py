@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_choice,

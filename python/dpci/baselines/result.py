@@ -4,14 +4,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from dpci.accounting.seals import describe_seals
+from dpci.accounting.costs import describe_seals
 from dpci.base.tables import change_text, number_format, positive_class
 from dpci.baselines.record import NON_PRIVATE, BaselineRecord
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import describe
-from dpci.released.facts import ReleaseFacts
-from dpci.released.model import Released
+from dpci.released.model import Released, ReleaseFacts
 from dpci.released.result import Result
 from dpci.report.commands import ShownModel
 from dpci.shown.document import NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table, seeded

@@ -14,7 +14,7 @@ from dpci.cli.output import NoCoefficients, NotDelivered, new_file
 from dpci.released.result import Result, Shown, shown_of
 from dpci.report.plot import figure_height
 from dpci.report.style import WIDTH
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.schema.table import Schema
 
 

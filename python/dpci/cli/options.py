@@ -14,11 +14,11 @@ from dpci.budgets import GaussianBudget
 from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budget, parse_loss, parse_ridge
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.errors import InvalidInput
-from dpci.inference.targets.unregularised import Target as Estimand
+from dpci.inference.targets.estimates import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.rows import Ball, RowDomain
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema

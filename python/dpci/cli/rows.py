@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
-from dpci.base.texts import as_name
+from dpci.base.validation import as_name
 from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells

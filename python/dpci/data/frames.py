@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.optional import optional
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.errors import DpciError, InvalidInput
 
 if TYPE_CHECKING:

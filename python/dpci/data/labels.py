@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.base.warn import warn
 from dpci.data.arrays import as_vector
 from dpci.data.frames import decoded, taken_over

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import steps_from
 from dpci.base.validation import broken, check_choice, check_seed, check_threads
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation

@@ -3,7 +3,7 @@
 from dpci.base.tables import change_text
 from dpci.budgets import Budget
 from dpci.described.record import SchemaRecord
-from dpci.released.facts import ReleaseFacts
+from dpci.released.model import ReleaseFacts
 from dpci.released.result import Result, Shown
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema

@@ -19,10 +19,9 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference
-from dpci.inference.targets.coefficients import common_units, parameter_estimates
+from dpci.inference.methods import Inference, common_units, parameter_estimates
 from dpci.inference.targets.differences import Difference, SimulatedDifference
-from dpci.inference.targets.unregularised import TARGETS, Target
+from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.document import Document, Paragraph, Table, seeded

@@ -6,8 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.texts import check_different, composed, place_of
-from dpci.base.validation import check_finite, check_real
+from dpci.base.validation import check_different, check_finite, check_real, composed, place_of
 from dpci.data.arrays import as_numbers
 from dpci.data.frames import is_frame
 from dpci.errors import InvalidInput

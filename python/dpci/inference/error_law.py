@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.losses import from_declaration
 from dpci.released.fit_record import FitRecord

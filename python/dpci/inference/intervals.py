@@ -1,7 +1,8 @@
 """Confidence intervals as an object: bounds, level, and what each row is about."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,3 +100,18 @@ class ConfidenceIntervals:
         """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
         columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
         return new_frame(columns, self.names)
+
+
+def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
+    """Return the intervals that are given."""
+    given = np.array([reason is None for reason in intervals.refusals], dtype=bool)
+    if given.all():
+        return intervals
+    return replace(
+        intervals,
+        names=tuple(compress(intervals.names, given)),
+        estimate=intervals.estimate[given],
+        lower=intervals.lower[given],
+        upper=intervals.upper[given],
+        refusals=(),
+    )

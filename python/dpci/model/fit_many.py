@@ -12,8 +12,7 @@ from typing import Any, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.texts import as_name, check_different
-from dpci.base.validation import check_flag
+from dpci.base.validation import as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
 from dpci.budgets import Budget, times
 from dpci.data.arrays import Table

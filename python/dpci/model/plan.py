@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dpci import _core
-from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.accounting.seals import Seal, describe_seals, seals_from
-from dpci.accounting.steps import Step, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
+from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import GaussianBudget, core_budget
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
-from dpci.inference.targets.unregularised import TARGETS, Target
+from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.losses import Squared, check_loss, describe
 from dpci.model.keywords import (
     KEYWORDS,
@@ -358,14 +357,7 @@ def planned(
         hidden_columns=hidden_columns(settings, spec, steps, std_devs),
         column_length=column_length(settings, core["privacy_length"][1], std_devs),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
-        guarantee=guarantee_of(
-            settings.budget,
-            steps,
-            seals,
-            divisor=spec.divisor,
-            n_params=core["n_params"],
-            **{name: record[name] for name in GUARANTEE_FACTS},
-        ),
+        guarantee=guarantee_of(settings.budget, steps, seals, record, divisor=spec.divisor, n_params=core["n_params"]),
         title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
         f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}, "
         f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Step
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.inference.common_levels import group_name, hidden_in_advance
 from dpci.inference.error_law import NOISE_AWARE, noise_of
-from dpci.inference.targets.unregularised import TARGETS, Target
+from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.model.settings import Settings
 from dpci.rows import core_blocks
 

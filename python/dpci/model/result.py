@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from dpci.approval.approvable import Approvable
 from dpci.inference.contrasts import Contrast
 from dpci.inference.methods import Inference
-from dpci.inference.targets.estimates import Simultaneous
-from dpci.inference.targets.unregularised import Target
-from dpci.losses import describe
+from dpci.inference.targets.estimates import Simultaneous, Target
+from dpci.losses import describe, scale_of
 from dpci.released.fit_record import FitRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
-from dpci.report.style import caption, facts_of_release, scale_of
-from dpci.report.view import Units, View
+from dpci.report.style import caption, facts_of_release
+from dpci.report.summary import Units, View, summary_of
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
             own.
         """
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return as_text(ShownFit(self).document(view))
+        return as_text(summary_of(self, view))
 
     def plot(
         self,
@@ -149,10 +148,11 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         OSError
             If the file cannot be written.
         """
-        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
+        from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
+        from dpci.shown.html import write_html  # noqa: PLC0415  # as above
 
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return write_html(ShownFit(self).sheet(view, title=title), path)
+        return write_html(page_of(self, view, title=title), path)
 
     def _statement(self) -> "Statement":
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_choice,

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpci.base.texts import as_name
-from dpci.base.validation import broken, check_count
+from dpci.base.validation import as_name, broken, check_count
 from dpci.data.arrays import NamedRows, as_numbers
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, is_frame, named_columns, taken_over

@@ -20,13 +20,12 @@ from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
-from dpci.released.facts import ReleaseFacts
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import features_of
+from dpci.released.model import ReleaseFacts, features_of
 from dpci.released.result import Shown
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order
-from dpci.report.view import Units, View
+from dpci.report.summary import Units, View
 from dpci.schema.table import Table as NamedTable
 from dpci.shown.document import Document
 from dpci.shown.text import as_text

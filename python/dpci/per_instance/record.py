@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Step
 from dpci.base.codec import NotNegative, Saved
 from dpci.base.validation import check_choice, check_reals, check_symmetric
 from dpci.errors import InvalidInput

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.accounting.seals import Seal
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Seal, Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.choices.planned import Regression

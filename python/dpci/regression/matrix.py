@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import printable
-from dpci.base.texts import place_of
-from dpci.base.validation import broken, check_choice, check_flag, check_fraction
+from dpci.base.validation import broken, check_choice, check_flag, check_fraction, place_of
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge

@@ -7,8 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table

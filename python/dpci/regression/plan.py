@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
+from dpci.accounting.costs import Seal, Step, describe_seals
 from dpci.accounting.guarantee import Guarantee
-from dpci.accounting.seals import Seal, describe_seals
-from dpci.accounting.steps import Step
 from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix

@@ -8,19 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.seals import Seal
-from dpci.accounting.spending import check_spending
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Seal, Step
+from dpci.accounting.guarantee import check_spending
 from dpci.base.codec import Positive
-from dpci.base.texts import check_different
-from dpci.base.validation import check_symmetric
+from dpci.base.validation import check_different, check_symmetric
 from dpci.budgets import GDP, ZCDP, Budget, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.released.facts import ReleaseFacts
+from dpci.released.model import ReleaseFacts
 from dpci.released.record import Record, SavedGaussianBudget
 
 _F64 = NDArray[np.float64]

@@ -35,7 +35,7 @@ from dpci.released.result import Shown, refused
 from dpci.report.commands import interval_rows, numbers_of
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.shown.text import as_text

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpci import _core
-from dpci.accounting.seals import Seal, seals_from
-from dpci.accounting.steps import Step, steps_from
+from dpci.accounting.costs import Seal, Step, seals_from, steps_from
 from dpci.budgets import budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.fit_record import FitRecord

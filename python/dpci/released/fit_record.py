@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of
-from dpci.accounting.seals import has_needless_seal, seal_cost
-from dpci.accounting.spending import spending_contradictions
+from dpci.accounting.costs import has_needless_seal, seal_cost
+from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of, spending_contradictions
 from dpci.base.codec import NotNegative, Positive
 from dpci.base.validation import check_symmetric
 from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
@@ -134,7 +133,7 @@ class FitRecord(ModelRecord):
         """Return the guarantee of all steps and seals together."""
         facts = {name: getattr(self, name) for name in GUARANTEE_FACTS}
         n_params = len(self.names)
-        return guarantee_of(self.budget, self.steps, self.seals, divisor=self.divisor, n_params=n_params, **facts)
+        return guarantee_of(self.budget, self.steps, self.seals, facts, divisor=self.divisor, n_params=n_params)
 
     def _special_conditions(self) -> Iterator[str]:
         if self.loss["name"] == "custom":

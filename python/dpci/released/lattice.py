@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import Seal
+from dpci.accounting.costs import Seal
 from dpci.released.fit_record import FitRecord
 
 _F64 = NDArray[np.float64]

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.codec import NotNegative, Positive, Rule, check_interval
-from dpci.base.texts import check_different
-from dpci.base.validation import broken, check_choice, check_flag, check_not_negative, check_positive, check_real
+from dpci.base.validation import (
+    broken,
+    check_choice,
+    check_different,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_real,
+)
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
 from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration

@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from dpci.accounting.costs import Seal, Step, seal_facts
 from dpci.accounting.guarantee import Guarantee, seal_totals
-from dpci.accounting.seals import Seal, seal_facts
-from dpci.accounting.steps import Step
 from dpci.base.codec import Form, Saved, Version, formed
 from dpci.base.validation import broken, check_count
 from dpci.budgets import (

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference
-from dpci.inference.targets.coefficients import parameter_estimates
+from dpci.inference.methods import Inference, parameter_estimates
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.summary import summary_of
-from dpci.report.view import View
+from dpci.report.summary import View, summary_of
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema

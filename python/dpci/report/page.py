@@ -9,25 +9,24 @@ import numpy as np
 from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
+from dpci.inference.intervals import given_rows
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.estimates import Estimates
-from dpci.inference.targets.unregularised import TARGETS
-from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe
+from dpci.inference.targets.estimates import TARGETS, Estimates
+from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe, scale_of
 from dpci.released.model import record_of
 from dpci.released.sources import exceptions, shown_classes, table_values
-from dpci.report.attacker import attacker_section
-from dpci.report.plot import given_rows
 from dpci.report.sections import (
     SHARED,
     assumptions_section,
+    attacker_section,
     budget_section,
     drawn_note,
     forest_of,
     has_products,
     provenance,
 )
-from dpci.report.style import scale_of
 from dpci.report.summary import (
+    View,
     estimates_table,
     fact_lines,
     interval_note,
@@ -36,7 +35,6 @@ from dpci.report.summary import (
     ridge_note,
     target_note,
 )
-from dpci.report.view import View
 from dpci.shown.document import Bullets, Document, Paragraph, Part, Section, Table, seeded
 
 _SHRUNKEN = (

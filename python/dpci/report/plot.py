@@ -3,8 +3,6 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,7 +13,7 @@ from dpci.base.optional import optional
 from dpci.base.tables import format_percent, printable
 from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import ConfidenceIntervals, given_rows
 from dpci.report.style import BLUE, LETTERS, VERMILION, WIDTH, caption
 from dpci.shown.document import SEEDED
 
@@ -89,21 +87,6 @@ def forest_plot(
     if not private:
         ax.set_title(SEEDED, color=VERMILION, fontsize=LETTERS)
     return ax
-
-
-def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
-    """Return the intervals that are given."""
-    given = np.array([reason is None for reason in intervals.refusals], dtype=bool)
-    if given.all():
-        return intervals
-    return replace(
-        intervals,
-        names=tuple(compress(intervals.names, given)),
-        estimate=intervals.estimate[given],
-        lower=intervals.lower[given],
-        upper=intervals.upper[given],
-        refusals=(),
-    )
 
 
 def row_order(values: NDArray[np.float64], order: str) -> NDArray[np.intp]:

@@ -1,13 +1,252 @@
 """Sections that pages of several kinds of release have in common."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Protocol
 
+import numpy as np
+from scipy.special import expit
+
+from dpci.accounting.guarantee import Guarantee
+from dpci.base.tables import format_bound
+from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP, for_changes
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.released.facts import CHOSEN
+from dpci.released.model import CHOSEN
 from dpci.released.record import CHOSEN_WITHOUT_DATA, Record
+from dpci.released.whole import Whole
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
-from dpci.shown.document import Bullets, Facts, Forest, Paragraph, Section
+from dpci.shown.document import Bullets, Facts, Forest, Paragraph, Section, Table
+
+SMALL_DELTA = 1e-6
+# Points of the profile up to the own epsilon, and again as many beyond.
+_N_POINTS = 16
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Bounds that hold for every attacker who knows all other records (docs/inference_formulas.md)."""
+
+    epsilon: float
+    """ε of the budget; for a budget without one, a round place of its profile to look at."""
+    delta: float
+    """The profile at ``epsilon``."""
+    distance: float
+    """A bound on the total variation distance of neighbours."""
+
+    @property
+    def best_guess(self) -> float:
+        """The largest probability of a right guess between two equally likely records."""
+        return 0.5 * (1.0 + self.distance)
+
+    @property
+    def odds_exponent(self) -> float:
+        """The exponent of the largest factor by which odds change, except with probability :attr:`rare`."""
+        return self.epsilon if self.delta == 0.0 else 2.0 * self.epsilon
+
+    @property
+    def rare(self) -> float:
+        """The probability of a larger change of the odds; 0 under pure DP."""
+        if self.delta == 0.0:
+            return 0.0
+        # E (1 - e^(epsilon - loss))+ <= delta, and the expectation is at least (1 - e^-epsilon) P(loss > 2 epsilon).
+        # Odds fall as far with e^(-2 epsilon) times the probability with which they rise under the other record.
+        return min(1.0, (1.0 + math.exp(-2.0 * self.epsilon)) * self.delta / -math.expm1(-self.epsilon))
+
+    def posterior(self, prior: float) -> tuple[float, float]:
+        """Return the range of a probability after the release, except with probability :attr:`rare`."""
+        logit = math.log(prior) - math.log1p(-prior)
+        return float(expit(logit - self.odds_exponent)), float(expit(logit + self.odds_exponent))
+
+
+def meaning_of(guarantee: Guarantee) -> Meaning:
+    """Return what a guarantee means for one person."""
+    epsilon = own_epsilon(guarantee.budget)
+    return Meaning(epsilon, float(guarantee.delta([epsilon])[0]), _distance(guarantee, epsilon))
+
+
+def meaning_of_budget(budget: GaussianBudget) -> Meaning:
+    """Return what a budget means for one person where no more is known of the guarantee."""
+    if isinstance(budget, ApproxDP):
+        return Meaning(budget.epsilon, budget.delta, 1.0 - 2.0 * (1.0 - budget.delta) * float(expit(-budget.epsilon)))
+    return meaning_of(Guarantee(budget, None, 0.0, budget.mu if isinstance(budget, GDP) else 0.0))
+
+
+def own_epsilon(budget: GaussianBudget) -> float:
+    """Return the epsilon of a budget, or a round place of its profile."""
+    if isinstance(budget, PureDP | ApproxDP):
+        return budget.epsilon
+    if isinstance(budget, GDP):
+        budget = budget.to_zcdp()
+    # Bun and Steinke's conversion serves as a round place to look at; the delta there is the tight one.
+    return budget.rho + 2.0 * math.sqrt(budget.rho * math.log(1.0 / SMALL_DELTA))
+
+
+def _distance(guarantee: Guarantee, whole: float) -> float:
+    """Return a bound on the total variation distance of neighbours, from every point of the profile.
+
+    (ε, δ)-DP in both directions implies ``1 - 2 (1 - delta) / (1 + e^epsilon)`` (Kairouz, Oh & Viswanath 2015).
+    """
+    points = [whole * i / _N_POINTS for i in range(2 * _N_POINTS + 1)]
+    bounds = [
+        1.0 - 2.0 * (1.0 - delta) * expit(-eps) for eps, delta in zip(points, guarantee.delta(points), strict=True)
+    ]
+    return float(min(bounds))
+
+
+# Odds beyond this say no more to a reader.
+_GREAT = 17.0
+# Shares of the budget's own epsilon at which the guarantee is shown.
+_SHARES = (0.25, 0.5, 1.0, 2.0)
+_AMONG = ((100, "hundred"), (10**3, "thousand"), (10**6, "million"), (10**9, "billion"), (10**12, "trillion"))
+
+
+class Protected(Protocol):
+    """Facts of a record about the change of data that a release protects."""
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbouring relation."""
+
+    @property
+    def persons(self) -> object | None:
+        """How much the rows of a person count; None where records are protected."""
+
+
+def attacker_section(record: Protected, guarantee: Guarantee, whole: Whole | None = None) -> Section:
+    """Return what someone can learn about one record or person from a release, or from the whole it is a part of."""
+    unit = "record" if record.persons is None else "person"
+    heading = f"What someone can learn about one {unit}"
+    if whole is not None:
+        together = Paragraph(f"This is what {whole} reveal together.")
+        learns = _attack(whole.neighbors, unit, meaning_of_budget(whole.budget), whole.budget)
+        return Section("attacker", heading, [together, learns])
+    meaning = meaning_of(guarantee)
+    learns = _attack(record.neighbors, unit, meaning, guarantee.budget)
+    # The curve of pure DP is 0 from its own ε on; deltas at less would be read as chances of disclosure.
+    profile = [] if isinstance(guarantee.budget, PureDP) else [_profile(guarantee, meaning)]
+    return Section("attacker", heading, [learns, *profile])
+
+
+def _profile(guarantee: Guarantee, meaning: Meaning) -> Table:
+    points = [meaning.epsilon * share for share in _SHARES]
+    # No profile exceeds the total variation distance.
+    deltas = np.minimum(guarantee.delta(points), meaning.distance).tolist()
+    # Upwards, epsilon too: with a greater epsilon or delta the guarantee holds all the more.
+    rows = [
+        [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
+    ]
+    caption = (
+        "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once. A "
+        "greater δ at a smaller ε is the same guarantee, and not an additional chance of disclosure"
+    )
+    return Table(["ε", "e^ε, rounded up", "δ"], rows, caption)
+
+
+def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget) -> Bullets:
+    """Say what the guarantee means."""
+    says = what_it_says(neighbors, unit, budget)
+    group = "A person with m records has weaker protection: m records change together."
+    if isinstance(budget, PureDP):
+        group = "A person with m records has the weaker guarantee of m times the ε."
+    population = (
+        "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
+        "even about a person who is not in the data."
+    )
+    pair = implied(budget)
+    found = [
+        None if pair is None else f"The budget {budget} implies {pair}.",
+        best_guess(neighbors, unit, meaning),
+        odds(neighbors, unit, meaning),
+        says,
+        group if unit == "record" else None,
+        population,
+        "Other releases from the same records add to the budget spent here.",
+    ]
+    return Bullets([sentence for sentence in found if sentence is not None])
+
+
+def best_guess(neighbors: str, unit: str, meaning: Meaning) -> str:
+    """Return how well one can guess; ``unit`` is "record" or "person"."""
+    versions = "versions of one record" if unit == "record" else "sets of rows of one person"
+    doubt = (
+        f"which of two equally likely {versions} is in the data"
+        if neighbors == "replace_one"
+        else f"whether a {unit} is in the data, which is as likely as not"
+    )
+    return (
+        f"Someone who knows every other {unit} guesses {doubt}. The guess is right with probability at most "
+        f"{percent_up(meaning.best_guess)}. Without the release it is 50%."
+    )
+
+
+def odds(neighbors: str, unit: str, meaning: Meaning) -> str:
+    """Return how far the odds change of what one change of the data decides."""
+    about = f"any statement about that {unit}" if neighbors == "replace_one" else f"that {unit} being in the data"
+    return f"For the same attacker, the odds of {about} change {_change(meaning)}"
+
+
+def what_it_says(neighbors: str, unit: str, budget: GaussianBudget) -> str | None:
+    """Return how far the odds change of what a record says, where two changes of the data decide it; None elsewhere."""
+    if neighbors == "replace_one":
+        return None
+    says = "what it says" if unit == "record" else "what the person's rows say"
+    asks = f"Someone may know that the {unit} is in the data and ask {says}."
+    two = f"Two versions of a {unit} differ by two changes: one is removed, and the other is added."
+    of_two = for_changes(budget, 2)
+    if of_two is None:
+        return f"{asks} {two} The budget bounds nothing there."
+    return f"{asks} {two} The odds of any statement about it change {_change(meaning_of_budget(of_two))}"
+
+
+def implied(budget: GaussianBudget) -> str | None:
+    """Return the pair of epsilon and delta that a budget without an epsilon implies; None for others."""
+    if isinstance(budget, PureDP | ApproxDP):
+        return None
+    return f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {SMALL_DELTA:g})"
+
+
+def factor(exponent: float) -> str:
+    """Return a factor of odds, as a number that is rounded up and as a power of e."""
+    shown = f"e^{format_bound(exponent, 4)}"
+    return shown if exponent >= _GREAT else f"{power(exponent)} ({shown}, rounded up)"
+
+
+def power(exponent: float) -> str:
+    """Return e to the power of a number, rounded up."""
+    return f"{float(format_bound(math.exp(exponent), 3)):g}" if exponent < _GREAT else "more than 10⁷"
+
+
+def percent_up(probability: float) -> str:
+    """Return a probability as a percentage, rounded up: to one decimal, or to two digits below 1%."""
+    percent = 100.0 * probability
+    digits = 2 if percent < 10.0 else 3 if percent < 100.0 else 4  # of the three lengths before the point
+    return f"{format_bound(percent, digits)}%"
+
+
+def percent_down(probability: float) -> str:
+    """Return a probability as a percentage, rounded down as :func:`percent_up` rounds it up."""
+    percent = Decimal(repr(100.0 * probability))
+    digits = 2 if percent < 10 else 3
+    return f"{float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(percent)):.{digits}g}%"
+
+
+def chance(probability: float) -> str:
+    """Return a small probability in words, rounded up: 1.8e-06 is "1.8 in a million"."""
+    for among, name in _AMONG:
+        if probability * among >= 1.0:
+            return f"{float(format_bound(probability * among, 2)):g} in a {name}"
+    return format_bound(probability, 2)
+
+
+def _change(meaning: Meaning) -> str:
+    if not meaning.rare:
+        return f"by at most a factor of {factor(meaning.odds_exponent)}, with certainty."
+    most = f"with probability at most {chance(meaning.rare)}"
+    return f"by more than a factor of {factor(meaning.odds_exponent)} {most}."
+
 
 SHARED = (
     "Every number on this page is released or public. If the assumptions below hold and this release was approved, the "

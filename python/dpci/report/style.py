@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Literal
 
 from dpci.budgets import GaussianBudget
-from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +48,3 @@ def facts_of_release(budget: GaussianBudget, n_samples: int, *, neighbors: str, 
     spent = symbols(str(budget) if private else f"noise as for {budget}")
     count = "n_public" if neighbors == "add_remove" else "n"
     return spent, f"{count} = {n_samples:,}"
-
-
-def scale_of(loss: str) -> str:
-    """Return the scale of coefficients of a loss, for the label of an axis."""
-    if loss in (*LOG_ODDS, SEVERAL):
-        return "log odds"
-    return "log mean" if loss in COUNTS else "estimate"

@@ -1,31 +1,93 @@
-"""The summary of a fit: a table of estimates, followed by the facts that a reader needs to judge them."""
+"""The summary of a fit: a view of estimates in a table, followed by the facts that a reader needs to judge them."""
 
 import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.seals import describe_seals
+from dpci.accounting.costs import describe_seals
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
+    estimates_as_text,
+    format_percent,
     number_format,
     positive_class,
     printable,
+    row_of_text,
 )
+from dpci.base.validation import check_choice, check_fraction
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
-from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.units import estimates_as_text, row_of_text
-from dpci.inference.targets.unregularised import TARGETS, Target
+from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.methods import Inference, estimates_of, full_range_of, interval_notes, parameter_estimates
+from dpci.inference.targets.estimates import TARGETS, Estimates, Simultaneous, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
 from dpci.released.sources import shown_classes
-from dpci.report.view import View
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
+
+Units: TypeAlias = Literal["table", "scaled"]
+UNITS: tuple[Units, ...] = ("table", "scaled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Parts of a model that are shown.
+
+    Parameters
+    ----------
+    level : float
+        Level of the intervals.
+    target : {"regularised", "unregularised"}
+        Target of the estimates.
+    simultaneous : {"bonferroni", "max_z"}, optional
+        How the intervals cover together; None: each by itself.
+    units : {"table", "scaled"}
+        Coefficients in the units of the table, where the fit had a schema, or parameters of the scaled columns.
+    """
+
+    level: float = 0.95
+    target: Target = "regularised"
+    simultaneous: Simultaneous | None = None
+    units: Units = "table"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", check_fraction("level", self.level))
+        check_choice("target", self.target, TARGETS)
+        check_choice("units", self.units, UNITS)
+        if self.simultaneous is not None:
+            check_choice("simultaneous", self.simultaneous, ("bonferroni", "max_z"))
+
+    def in_units(self, result: Inference) -> bool:
+        """Whether a result is shown in the units of its table."""
+        return self.units == "table" and result.schema is not None
+
+    def estimates(self, result: Inference, target: Target | None = None) -> tuple[tuple[str, ...], Estimates]:
+        """Return the names of what is shown and their estimates, of another target if one is named."""
+        target = self.target if target is None else target
+        if self.in_units(result):
+            return estimates_of(result, target)
+        return result.names, parameter_estimates(result, target)
+
+    def title(self, result: Inference) -> str:
+        """Return what a table of the intervals is called."""
+        together = "" if self.simultaneous is None else f" simultaneous ({self.simultaneous})"
+        units = " in the units of the table" if self.in_units(result) else ""
+        return f"{format_percent(self.level)}{together} confidence intervals{units}"
+
+    def drawn(self, result: Inference) -> ConfidenceIntervals:
+        """Return the intervals of a plot: coefficients over the full range of each column, which share an axis."""
+        names, estimates = self.estimates(result)
+        if self.in_units(result):
+            names, estimates = full_range_of(result, self.target)
+        return estimates.conf_int(names, level=self.level, simultaneous=self.simultaneous)
+
 
 INTERVALS_FIRST = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 

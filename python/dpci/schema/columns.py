@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import composed
-from dpci.base.validation import check_flag
+from dpci.base.validation import check_flag, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput

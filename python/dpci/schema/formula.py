@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.errors import InvalidInput
 from dpci.schema.columns import (
     CategoricalColumn,

@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import composed
-from dpci.base.validation import check_choice, check_flag
+from dpci.base.validation import check_choice, check_flag, composed
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks

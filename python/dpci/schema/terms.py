@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import composed
-from dpci.base.validation import check_count
+from dpci.base.validation import check_count, composed
 from dpci.errors import InvalidInput
 from dpci.schema.cells import label_of
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn

@@ -1,9 +1,17 @@
 """Documents as pages: one file of HTML that needs no network and no script, and whose text is escaped throughout."""
 
-from collections.abc import Iterator, Sequence
+import html
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.tables import format_percent, printable
 from dpci.base.validation import broken
 from dpci.shown.document import (
     SEEDED,
@@ -19,9 +27,197 @@ from dpci.shown.document import (
     Table,
     Words,
 )
-from dpci.shown.elements import Html, breakable, join, tag
-from dpci.shown.forest import forest_figure
-from dpci.shown.style import STYLE
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6675; --paper: #ffffff; --line: #d8dee6; --stripe: #f5f7fa;
+  --mark: #1f5fa8; --alarm: #a3161f; --alarm-paper: #fdeceb; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #a2aebd; --paper: #14181e; --line: #38424f;
+  --stripe: #1b2129; --mark: #79b4f2; --alarm: #ffb4ae; --alarm-paper: #43191b; } }
+* { box-sizing: border-box; }
+body { margin: 0; color: var(--ink); background: var(--paper);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere; }
+p, ul { margin: .5rem 0; }
+ul { padding-left: 1.25rem; }
+li { margin: .3rem 0; overflow-wrap: anywhere; }
+.lead { color: var(--soft); }
+.note { font-weight: 600; }
+.banner { border: 2px solid var(--alarm); border-radius: .4rem; padding: .7rem 1rem; color: var(--alarm);
+  background: var(--alarm-paper); font-weight: 700; }
+.scroll { overflow-x: auto; margin: .75rem 0; }
+small { display: block; color: var(--soft); font-size: .85em; font-weight: 400; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .94rem; }
+caption { text-align: left; color: var(--soft); padding: .25rem 0; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2.5rem);
+  overflow-wrap: anywhere; }
+th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child { text-align: left; font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 8.5rem;
+  position: sticky; left: 0; background: var(--paper); background-clip: padding-box; }
+thead th, thead th:first-child { color: var(--soft); font-weight: 600; }
+tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--stripe); }
+.words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+.words thead th { text-align: left; }
+.words th:first-child { white-space: nowrap; min-width: 0; }
+figure { margin: 1.25rem 0 .5rem; }
+figcaption { color: var(--soft); font-size: .9rem; }
+.forest { display: grid; grid-template-columns: fit-content(42%) 1fr; font-size: .9rem; line-height: 1.25; }
+.forest .name { padding: .3rem .6rem .3rem 0; overflow-wrap: anywhere; align-self: center;
+  text-align: left; }
+.forest .what { color: var(--soft); text-align: center; }
+.forest .cell { position: relative; min-height: 1.6rem; }
+.forest svg { position: absolute; inset: 0; overflow: visible; }
+.forest text { fill: var(--soft); font-size: 12px; }
+.forest .grid { stroke: var(--line); }
+.forest .zero { stroke: var(--soft); stroke-width: 1.5; }
+.forest .bar { stroke: var(--mark); stroke-width: 2.5; }
+.forest circle { stroke: var(--mark); stroke-width: 2; }
+.forest .apart { fill: var(--mark); }
+.forest .open { fill: var(--paper); }
+section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28rem); }
+footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
+  padding-top: .75rem; }
+@media (max-width: 34rem) { body { font-size: 15px; } h1 { font-size: 1.4rem; } table { font-size: .87rem; }
+  th, td { padding: .3rem .3rem; } th:first-child { min-width: 7rem; max-width: 8rem; padding-left: 0; } }
+@page { size: A4; margin: 18mm 16mm; }
+@media print { :root { --ink: #000; --soft: #444; --paper: #fff; --line: #bbb; --stripe: #fff; --mark: #1f5fa8;
+  --alarm: #a3161f; --alarm-paper: #fff; }
+  body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; } h1 { margin-top: 0; }
+  .scroll { overflow: visible; }
+  h2, tr, li, figure, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
+  * { print-color-adjust: exact; } }
+"""
+
+
+class Html(str):
+    """Text that is markup already; every other string is escaped where it enters an element."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = str | Iterable[str]
+
+# Elements without an end tag.
+_VOID = frozenset({"meta", "line", "circle", "rect", "br", "wbr"})
+
+
+def tag(name: str, content: Content = (), /, **attributes: object) -> Html:
+    """Return an element; underscores around and in names of attributes stand for what Python does not allow there."""
+    written = "".join(
+        f' {key.strip("_").replace("_", "-")}="{_escaped(str(value))}"' for key, value in attributes.items()
+    )
+    if name in _VOID:
+        return Html(f"<{name}{written}/>")
+    return Html(f"<{name}{written}>{join(content)}</{name}>")
+
+
+def join(content: Content) -> Html:
+    """Return pieces one after the other, escaped unless they are markup."""
+    pieces = [content] if isinstance(content, str) else content
+    return Html("".join(piece if isinstance(piece, Html) else _escaped(piece) for piece in pieces))
+
+
+def _escaped(text: str) -> str:
+    # Names are those of a file, which may hold controls and overrides of direction.
+    return html.escape(printable(text))
+
+
+def breakable(name: str) -> Html:
+    """Return a name that a narrow screen breaks between its words, which punctuation ends."""
+    # Not within a number.
+    words = re.split(r"(?<=[=:_/(])(?=\w)|(?<=[.,])(?=[^\W\d])", name)
+    return join([piece for word in words for piece in (tag("wbr"), word)][1:])
+
+
+# The plot keeps clear of the sides, where labels of the axis would be cut.
+_LEFT, _WIDTH = 4.0, 92.0
+_N_STEPS = 5
+# Longer numbers are written at every second line of the grid, so that they stand apart on a telephone.
+_LONGEST_TICK = 5
+# A sheet of A4 holds more rows, so that every sheet of a long plot has an axis.
+_ROWS_OF_AN_AXIS = 25
+
+
+def forest_figure(forest: Forest) -> Html:
+    """Return a figure with one row for each interval; those that leave out 0 have a filled point."""
+    ticks = axis_ticks(forest)
+    percent = format_percent(forest.level)
+    n_rows = len(forest.names)
+    label = f"Forest plot of {n_rows} parameters with {percent} confidence intervals; the table has the numbers"
+    axis = [_text(label, _place(tick, ticks)) for tick, label in _labelled(ticks)]
+    axis_row = [tag("div"), _cell(axis, class_="cell axis")]
+    cells = []
+    columns = (forest.names, *(column.tolist() for column in (forest.estimate, forest.lower, forest.upper)))
+    for i, (name, estimate, lower, upper) in enumerate(zip(*columns, strict=True)):
+        if i and i % _ROWS_OF_AN_AXIS == 0:
+            cells += axis_row
+        cells += [
+            tag("div", breakable(name), class_="name", dir="auto"),
+            _cell([*_grid(ticks), *_mark(estimate, lower, upper, ticks)]),
+        ]
+    cells += [*axis_row, tag("div"), tag("div", forest.axis, class_="what")]
+    caption = f"{percent} confidence intervals. A filled point means that the interval does not contain 0."
+    plot = tag("div", cells, class_="forest", role="img", aria_label=label)
+    return tag("figure", [plot, tag("figcaption", caption)])
+
+
+def axis_ticks(forest: Forest) -> NDArray[np.float64]:
+    """Return round numbers from below the smallest bound, or 0, to above the largest."""
+    # Saved fits may hold any numbers: bounds beyond the range of floats are drawn at its end.
+    greatest = float(np.finfo(np.float64).max)
+    low = max(-greatest, min(0.0, float(forest.lower.min())))
+    high = min(greatest, max(0.0, float(forest.upper.max())))
+    # In halves: the difference of two floats may be beyond their range.
+    rough = max((high / 2.0 - low / 2.0) / _N_STEPS * 2.0, 1e-300)
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = unit * next((factor for factor in (1.0, 2.0, 5.0) if factor * unit >= rough), 10.0)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    with np.errstate(over="ignore"):
+        ticks = np.arange(first, max(last, first + 1) + 1) * step
+    return np.asarray(ticks[np.isfinite(ticks)])
+
+
+def _labelled(ticks: NDArray[np.float64]) -> list[tuple[float, str]]:
+    """Return the ticks that have a label, 0 among them, with their labels."""
+    labels = [f"{tick:.6g}" if tick else "0" for tick in map(float, ticks)]
+    every = 2 if max(map(len, labels)) > _LONGEST_TICK else 1
+    zero = labels.index("0")
+    return [
+        (float(tick), label)
+        for i, (tick, label) in enumerate(zip(ticks, labels, strict=True))
+        if (i - zero) % every == 0
+    ]
+
+
+def _cell(parts: list[Html], class_: str = "cell") -> Html:
+    return tag("div", tag("svg", parts, width="100%", height="100%", aria_hidden="true"), class_=class_)
+
+
+def _place(value: float, ticks: NDArray[np.float64]) -> str:
+    low, high = float(ticks[0]) / 2.0, float(ticks[-1]) / 2.0
+    share = min(max((value / 2.0 - low) / (high - low), 0.0), 1.0)
+    return f"{_LEFT + _WIDTH * share:.3f}%"
+
+
+def _grid(ticks: NDArray[np.float64]) -> list[Html]:
+    places = [(_place(float(tick), ticks), "grid" if tick else "zero") for tick in ticks]
+    return [tag("line", x1=at, x2=at, y1="0", y2="100%", class_=kind) for at, kind in places]
+
+
+def _mark(estimate: float, lower: float, upper: float, ticks: NDArray[np.float64]) -> list[Html]:
+    kind = "apart" if lower > 0.0 or upper < 0.0 else "open"
+    ends = {"x1": _place(lower, ticks), "x2": _place(upper, ticks)}
+    return [
+        tag("line", **ends, y1="50%", y2="50%", class_="bar"),
+        tag("circle", cx=_place(estimate, ticks), cy="50%", r=4.5, class_=kind),
+    ]
+
+
+def _text(label: str, at: str) -> Html:
+    return tag("text", label, x=at, y=14, text_anchor="middle")
+
 
 # Nothing is loaded or run, even where a name were to break out of its element.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

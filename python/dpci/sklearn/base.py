@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpci.base.texts import as_name
+from dpci.base.validation import as_name
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, known, taken_over

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import as_name, composed
-from dpci.base.validation import broken, check_count
+from dpci.base.validation import as_name, broken, check_count, composed
 from dpci.data.arrays import as_numbers
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable

@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO, TypeAlias
 import numpy as np
 
 from dpci.base.optional import optional
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.data.frames import text_of
 from dpci.errors import InvalidInput
 from dpci.schema.cells import absent, as_cells
@@ -40,7 +40,7 @@ def read_batches(
     """Yield columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`, at most ``n_rows`` rows at a time.
 
     The columns are those that are named, or all; the cells of CSV text stay text. Names are those that
-    :func:`dpci.base.texts.composed` returns.
+    :func:`dpci.base.validation.composed` returns.
 
     Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.texts import as_name, check_different
-from dpci.base.validation import broken, check_choice, check_count, check_fraction
+from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
 from dpci.budgets import Budget, Calibration, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.frames import named_columns

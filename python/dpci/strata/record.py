@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from dpci.base.codec import Form, Saved, check_text
-from dpci.base.texts import check_different
+from dpci.base.validation import check_different
 from dpci.budgets import ApproxDP, Neighbors
 from dpci.errors import InvalidInput
 from dpci.released.fit_record import FitRecord

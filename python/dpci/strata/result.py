@@ -10,24 +10,24 @@ from dpci.approval.approvable import Approvable
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
+    estimates_as_text,
     format_percent,
     number_format,
+    row_of_text,
 )
-from dpci.base.texts import as_name
-from dpci.base.validation import check_choice, check_fraction
+from dpci.base.validation import as_name, check_choice, check_fraction
 from dpci.budgets import Budget, Neighbors
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.units import estimates_as_text, row_of_text
-from dpci.losses import describe
+from dpci.losses import describe, scale_of
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.result import Shown, shown_of
 from dpci.released.whole import counted_strata
-from dpci.report.attacker import attacker_section
 from dpci.report.plot import Order, forest_plot
-from dpci.report.style import caption, scale_of, symbols
-from dpci.report.view import View
+from dpci.report.sections import attacker_section
+from dpci.report.style import caption, symbols
+from dpci.report.summary import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded
 from dpci.shown.text import as_text
 from dpci.strata.counts import CountNoise

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.accounting.guarantee import Guarantee
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.approval.statement import Statement, steps_text

@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.steps import Step
+from dpci.accounting.costs import Step
 from dpci.base.validation import check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, split_budget
 from dpci.data.arrays import NamedRows, Table

@@ -21,7 +21,7 @@ from dpci.released.fit_record import SelectedRecord
 from dpci.released.model import Released
 from dpci.released.result import Shown, shown_of
 from dpci.report.commands import ShownModel
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
 from dpci.shown.text import as_text
 from dpci.tuning.candidates import params_text, plain_params

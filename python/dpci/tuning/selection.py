@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dpci import _core
-from dpci.accounting.seals import Seal, seals_from
+from dpci.accounting.costs import Seal, seals_from
 from dpci.base.codec import Rule
 from dpci.base.validation import broken, check_choice, check_count, check_not_negative, check_positive
 from dpci.budgets import Budget

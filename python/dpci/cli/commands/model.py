@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from dpci.base.texts import composed
+from dpci.base.validation import composed
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
@@ -26,7 +26,7 @@ from dpci.inference import comparison
 from dpci.inference.comparison import Comparison
 from dpci.released.result import Shown
 from dpci.report.commands import interval_rows, or_null
-from dpci.report.view import View
+from dpci.report.summary import View
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import ERROR_DIGITS, format_percent, format_pvalue, new_frame, number_format
+from dpci.base.tables import (
+    estimates_as_text,
+    format_percent,
+    new_frame,
+    row_of_text,
+)
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
@@ -177,22 +182,6 @@ class TableUnits:
         header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
         title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
         return table_text(Table(header, rows, title))
-
-
-def estimates_as_text(values: _F64) -> list[str]:
-    """Return estimates without errors as text, each with digits of its own."""
-    return [f"{value:{number_format(abs(value), value)}}" for value in values]
-
-
-def row_of_text(
-    estimate: float, error: float, pvalue: float, lower: float, upper: float, *, shown: str | None = None
-) -> list[str]:
-    """Return estimate, standard error, p-value and bounds as text; dashes where there is no estimate."""
-    if not np.isfinite(error):
-        return ["-"] * 5
-    shown = shown or number_format(error, estimate, digits=ERROR_DIGITS)
-    numbers = [f"{value:{shown}}" for value in (estimate, error, lower, upper)]
-    return [*numbers[:2], format_pvalue(pvalue), *numbers[2:]]
 
 
 def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpci.base.texts import as_name
-from dpci.base.validation import broken, check_flag, check_not_negative
+from dpci.base.validation import as_name, broken, check_flag, check_not_negative
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import Model
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.texts import composed
-from dpci.base.validation import broken, check_positive, check_real
+from dpci.base.validation import broken, check_positive, check_real, composed
 from dpci.data.frames import column_labels
 from dpci.errors import InvalidInput
 from dpci.regression.choices.model import INTERCEPT

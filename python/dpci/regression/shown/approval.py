@@ -14,8 +14,8 @@ from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord
 from dpci.regression.shown.noise import other_noise
-from dpci.released.facts import CHOSEN_OF_MATRIX
 from dpci.released.lattice import Sealed
+from dpci.released.model import CHOSEN_OF_MATRIX
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.shown.document import Code, Words, names
 

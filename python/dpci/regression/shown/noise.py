@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.seals import seals_from
-from dpci.accounting.steps import steps_from
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.regression.choices.bounds import Bounds, domain_of
 from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.accounting.seals import describe_seals
+from dpci.accounting.costs import describe_seals
 from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, format_pvalue, number_format
 from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
@@ -16,9 +16,16 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
-from dpci.released.facts import CHOSEN_OF_MATRIX
-from dpci.report.attacker import attacker_section
-from dpci.report.sections import SHARED, assumptions_section, budget_section, drawn_note, forest_of, provenance
+from dpci.released.model import CHOSEN_OF_MATRIX
+from dpci.report.sections import (
+    SHARED,
+    assumptions_section,
+    attacker_section,
+    budget_section,
+    drawn_note,
+    forest_of,
+    provenance,
+)
 from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
