@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -33,8 +34,23 @@ def source_files(folder: str, ending: str) -> list[Path]:
 
 
 def is_test(path: Path) -> bool:
-    """Whether a file of Rust holds tests or benchmarks alone."""
-    return path.name in {"tests.rs", "build.rs"} or bool({"tests", "benches", "examples"} & set(path.parts[:-1]))
+    """Whether a file of Rust holds tests or benchmarks alone, and what only they use."""
+    within = {"tests", "benches", "examples"} & set(path.parts[:-1])
+    return path.name == "build.rs" or bool(within) or path in modules_of_tests()
+
+
+@cache
+def modules_of_tests() -> frozenset[Path]:
+    """Files of Rust that are compiled for tests alone, as the files that name them say."""
+    found = []
+    for path in source_files("rust", ".rs"):
+        folder = path.parent if path.name in {"mod.rs", "lib.rs"} else path.with_suffix("")
+        names = re.findall(
+            r'#\[cfg\((?:test|feature = "testing")\)\]\s*(?:#\[.*\]\s*)?(?:pub(?:\(crate\))? )?mod (\w+);',
+            path.read_text(encoding="utf-8"),
+        )
+        found += [folder / f"{name}.rs" for name in names]
+    return frozenset(found)
 
 
 def lines(path: Path) -> int:
