@@ -101,10 +101,6 @@ SITES = {
         "_checked_together": (1, ()),
         "_without_gaps": (1, ("missing",)),
     },
-    "sources/file_chunks": {
-        "as_paths": (2, ()),
-        "check_files": (1, ("file",)),
-    },
     "data/parts": {
         "PartRules.sums": (2, ()),
         "Description.merge": (1, ("parts_columns",)),
@@ -121,6 +117,8 @@ SITES = {
         "_wait": (1, ()),
     },
     "sources/files": {
+        "as_paths": (2, ()),
+        "check_files": (1, ("file",)),
         "read_batches": (1, ()),
         "check_named_once": (1, ("file",)),
         "_readable": (1, ("file",)),

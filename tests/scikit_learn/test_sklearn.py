@@ -23,9 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dpci
 import dpci.sklearn
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from dpci.sklearn.linear import PrivateLinearRegression
+from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
 from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
-from dpci.sklearn.ridge import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
 from support.labels import labels_of_boolean_type, labels_of_other_types

@@ -13,8 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import dpci
 from dpci import regression
-from dpci.sklearn.linear import PrivateLinearRegression
-from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
 from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 
 X, _ = make_rows()

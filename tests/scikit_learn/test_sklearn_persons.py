@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 import dpci
 from dpci import regression
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from dpci.sklearn.linear import PrivateLinearRegression
-from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
 from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 

@@ -8,7 +8,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.sklearn.classifiers import PrivateLinearSVC, PrivateLogisticRegression
-from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.linear import PrivateRidge
 from support.sklearn_rows import make_rows, make_targets
 
 X, Y = make_rows()

@@ -19,7 +19,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 import dpci
 from dpci.sklearn.classifiers import PrivateLogisticRegression
-from dpci.sklearn.ridge import PrivateRidge
+from dpci.sklearn.linear import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
 from support.sklearn_rows import make_rows, make_targets, warnings_of

@@ -5,7 +5,7 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.utility.interpolation import tabulate
+from dpci.utility.search import tabulate
 from support.utility import APPROX, KIFER, ROWS, curve
 
 X, Y = ROWS

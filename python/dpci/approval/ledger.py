@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from os import PathLike
 
-from dpci.approval.claims import Claim
-from dpci.approval.findings import Finding
+from dpci.approval.findings import Claim, Finding
 from dpci.base.validation import broken
 from dpci.budgets import numbers_text, remaining_text
 from dpci.ledger.entries import Entry

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from dpci import _core
 from dpci.approval.findings import Finding
 from dpci.errors import InvalidInput, RegularizationTooSmall
-from dpci.released.calibration import fit_spec, other_noise
+from dpci.released.calibration import Sealed, fit_spec, moved_of_fit, off_lattice, other_noise, sealed_of_fit
 from dpci.released.fit_record import FitRecord
-from dpci.released.lattice import Sealed, moved_of_fit, off_lattice, sealed_of_fit
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"

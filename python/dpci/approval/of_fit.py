@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.approval.claims import Claim
+from dpci.approval.findings import Claim
 from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement, steps_text

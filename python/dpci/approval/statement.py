@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 
 from dpci.accounting.costs import Seal, Step, seal_cost
 from dpci.accounting.guarantee import Guarantee
-from dpci.approval.claims import Claim
-from dpci.approval.findings import Finding
+from dpci.approval.findings import Claim, Finding
 from dpci.approval.ledger import against_ledger
 from dpci.approval.schema import Strata, against_schema
 from dpci.budgets import GaussianBudget

@@ -18,8 +18,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.baselines.record import BaselineRecord, Method
-from dpci.baselines.result import BaselineFit
+from dpci.baselines.result import BaselineFit, BaselineRecord, Method
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes

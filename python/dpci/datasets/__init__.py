@@ -17,8 +17,7 @@ from dpci.datasets.loaders import (
     load_schema,
     schema_names,
 )
-from dpci.datasets.people import Panel, Survey, simulate_panel, simulate_survey
-from dpci.datasets.simulated import simulate_kddcup99
+from dpci.datasets.simulated import Panel, Survey, simulate_kddcup99, simulate_panel, simulate_survey
 from dpci.datasets.tables import load_layout, load_table
 
 __all__ = [

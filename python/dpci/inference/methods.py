@@ -18,9 +18,8 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, has_width, validity_notes
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
 from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.targets.effects import marginal_effects
 from dpci.inference.targets.estimates import TARGETS, Bare, Estimates, Simultaneous, Target, newton_step
-from dpci.inference.targets.prediction import mean_intervals
+from dpci.inference.targets.prediction import marginal_effects, mean_intervals
 from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
 from dpci.inference.wald import Method, WaldTest

@@ -15,8 +15,7 @@ from dpci.base.validation import check_choice
 from dpci.budgets import Budget, budget_from_parameters
 from dpci.errors import DpciError, LedgerError
 from dpci.ledger.composition import reserve_from
-from dpci.ledger.entries import UNITS, Entry, Identity, Next
-from dpci.ledger.models import read_models, write_model
+from dpci.ledger.entries import UNITS, Entry, Identity, Next, read_models, write_model
 from dpci.ledger.places import sync_folder
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike, Squared, check_loss
 from dpci.mechanisms import MechanismLike, check_mechanism
 from dpci.model.keywords import takes_moments
-from dpci.model.recommend import recommended_l2_strength
+from dpci.model.recommend import recommended_l2_strength, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
-from dpci.model.row_shape import with_default_rows
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import source_of
 from dpci.released.whole import Whole

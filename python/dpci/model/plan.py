@@ -23,9 +23,15 @@ from dpci.model.keywords import (
     planned_unit,
     takes_moments,
 )
-from dpci.model.recommend import column_length, hidden_columns, noise_std_devs, recommended_l2_strength
+from dpci.model.recommend import (
+    are_rows_given,
+    column_length,
+    hidden_columns,
+    noise_std_devs,
+    recommended_l2_strength,
+    with_default_rows,
+)
 from dpci.model.result import PrivateFit
-from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of

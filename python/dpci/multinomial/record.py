@@ -3,19 +3,40 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from dpci import _core
 from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
 from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE
-from dpci.multinomial.loss import check_declared
+from dpci.losses import SEVERAL, declaration
 from dpci.released.fit_record import FitRecord
 
 
-def _check_loss(name: str, value: object) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Multinomial:
+    """Multinomial logistic loss of ``n_classes`` classes; the gradient of a row of length 1 is at most sqrt(2) long.
+
+    It is not one of :mod:`dpci.losses`, which are functions of one linear predictor.
+    """
+
+    n_classes: int
+    name: ClassVar[str] = SEVERAL
+
+    def to_core(self) -> _core.Loss:
+        """Return the loss as the core takes it."""
+        return _core.Loss.multinomial(self.n_classes)
+
+
+def check_declared(name: str, value: object) -> dict[str, Any]:
+    """Return the declaration of the loss of several classes in a saved record."""
     if not isinstance(value, dict):
         raise broken(name, "an object", value)
-    return check_declared(value, 1 + int(value["target_bounds"][1]))
+    loss: Any = Multinomial(1 + int(value["target_bounds"][1]))
+    expected = declaration(loss, loss.to_core())
+    if value != expected:
+        raise broken("loss", f"that of {loss.n_classes} classes, {expected}", value)
+    return expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +47,8 @@ class MultinomialRecord(Saved):
     WHAT: ClassVar[str] = "a saved multinomial fit"
 
     fit: Annotated[
-        FitRecord, Form(FitRecord.to_dict, lambda _, values: FitRecord.from_dict(values, rules={"loss": _check_loss}))
+        FitRecord,
+        Form(FitRecord.to_dict, lambda _, values: FitRecord.from_dict(values, rules={"loss": check_declared})),
     ]
     classes: Annotated[tuple[Label, ...], Form(list, lambda _, labels: check_several_classes(labels))]
     """The public classes, the reference first."""

@@ -22,8 +22,7 @@ from dpci.model.fit import AnyRows, calibration_of, fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.settings import Moments, Settings
 from dpci.model.tables import check_schema, source_of
-from dpci.multinomial.loss import Multinomial
-from dpci.multinomial.record import MultinomialRecord, block_names
+from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget

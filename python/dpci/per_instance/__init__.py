@@ -6,8 +6,7 @@ docs/per_instance.md.
 
 from dpci.base.naming import name_publicly
 from dpci.per_instance.bounds import Report, ex_post_losses_not_private
-from dpci.per_instance.ex_post import ExPostLosses
-from dpci.per_instance.records import RecordLosses
+from dpci.per_instance.records import ExPostLosses, RecordLosses
 from dpci.per_instance.release import report
 
 __all__ = ["ExPostLosses", "RecordLosses", "Report", "ex_post_losses_not_private", "report"]

@@ -8,8 +8,7 @@ from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.statement import Statement
 from dpci.model.result import PrivateFit
 from dpci.per_instance.record import ReportRecord
-from dpci.released.calibration import differences_of_steps, fit_spec
-from dpci.released.lattice import Sealed, sealed_of_fit
+from dpci.released.calibration import Sealed, differences_of_steps, fit_spec, sealed_of_fit
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 

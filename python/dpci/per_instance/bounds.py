@@ -19,10 +19,9 @@ from dpci.data.weights import weight_values
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.losses import Loss, check_loss, declaration, describe, from_declaration
 from dpci.model.result import PrivateFit
-from dpci.per_instance.ex_post import ExPostLosses, check_member, ex_post_losses
 from dpci.per_instance.plot import draw_against_truth, draw_histogram
 from dpci.per_instance.record import ReportRecord
-from dpci.per_instance.records import Beside, Encoded, RecordLosses
+from dpci.per_instance.records import Beside, Encoded, ExPostLosses, RecordLosses, check_member, ex_post_losses
 from dpci.per_instance.saved import SavedReport
 from dpci.report.style import facts_of_release
 from dpci.shown.document import Document, Facts, Paragraph, seeded

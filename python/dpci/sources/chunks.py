@@ -21,8 +21,16 @@ from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
 from dpci.schema.table import Schema
 from dpci.sources.ahead import outcomes
-from dpci.sources.file_chunks import Chunk, Paths, as_paths, check_files, chunks_of_files
-from dpci.sources.files import Columns, check_delimiter, parquet_names
+from dpci.sources.files import (
+    Chunk,
+    Columns,
+    Paths,
+    as_paths,
+    check_delimiter,
+    check_files,
+    chunks_of_files,
+    parquet_names,
+)
 
 __all__ = ["Chunks"]
 

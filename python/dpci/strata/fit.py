@@ -23,7 +23,7 @@ from dpci.ledger.payment import Payment
 from dpci.losses import SEVERAL, LossLike
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import announce, release_groups
-from dpci.model.row_shape import are_rows_given, with_default_rows
+from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, columns_beside, described, encode_table
 from dpci.released.model import record_of

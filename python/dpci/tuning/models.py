@@ -10,8 +10,8 @@ from dpci.data.labels import Label, SeveralClasses
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.model.keywords import UNIT_KEYWORDS
+from dpci.model.recommend import are_rows_given, with_common_rows
 from dpci.model.result import PrivateFit
-from dpci.model.row_shape import are_rows_given, with_common_rows
 from dpci.model.settings import Settings
 from dpci.multinomial.record import MultinomialRecord, block_names
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes

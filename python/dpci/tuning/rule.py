@@ -12,8 +12,8 @@ from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.model.fit import fit_rows
+from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.remarks import remarks
-from dpci.model.row_shape import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
 from dpci.released.model import record_of
 from dpci.tuning.record import TuneRecord

@@ -12,7 +12,7 @@ from dpci.base.validation import broken, check_choice, check_count, check_not_ne
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Loss, declaration, from_declaration
-from dpci.multinomial.loss import check_declared
+from dpci.multinomial.record import check_declared
 from dpci.released.record import read_budget, saved_budget
 
 Method: TypeAlias = Literal["repeat", "chunks", "public_rule"]
@@ -91,7 +91,7 @@ class Selection:
             raise InvalidInput(f"index must be below n_candidates={n_candidates}, got index={index}")
         declared = values["validation_loss"]
         if declared["name"] == SEVERAL:
-            check_declared(declared, 1 + int(declared["target_bounds"][1]))
+            check_declared("loss", declared)
         else:
             loss = from_declaration(declared)
             if loss is None or declaration(loss, loss.to_core()) != declared:

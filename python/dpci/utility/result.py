@@ -17,10 +17,9 @@ from dpci.errors import InvalidInput
 from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table, short_form
 from dpci.shown.text import as_text
 from dpci.utility.expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
-from dpci.utility.interpolation import tabulate
 from dpci.utility.metrics import CallerMetric, RowMetric
 from dpci.utility.path import BudgetPath
-from dpci.utility.search import Refits, least_root
+from dpci.utility.search import Refits, least_root, tabulate
 
 if TYPE_CHECKING:
     import pandas as pd

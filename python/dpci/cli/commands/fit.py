@@ -24,7 +24,7 @@ from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
-from dpci.model.row_shape import default_rows
+from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
 from dpci.report.plot import check_plot_file
 from dpci.sources.files import STDIN, is_stream

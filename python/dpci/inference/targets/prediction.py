@@ -1,17 +1,24 @@
 """Intervals of what a released model predicts for many rows at once."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dpci import _core
 from dpci.data.arrays import Features
+from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.inference.targets.estimates import Estimates
-from dpci.losses import response
+from dpci.losses import LOG_ODDS, response
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units
+from dpci.schema.columns import NumericColumn
+from dpci.schema.table import Schema
 
 _F64 = NDArray[np.float64]
 
@@ -62,3 +69,92 @@ def _unit_half_widths(share: _F64, law: ErrorLaw, level: float) -> _F64:
     share = np.clip(share, 0.0, 1.0)
     multiplier = np.sqrt(share / law.mean_omega)
     return _core.exact_half_widths(1.0 - share, multiplier, law.law, law.scale, law.dim, level, law.shape)
+
+
+# Of a column's range: splines and powers are polynomials, of which a central difference is exact to 1e-10.
+_STEP = 1e-5
+
+
+class _Change(NamedTuple):
+    """Two values of a column between which a prediction changes, and what the change is divided by."""
+
+    name: str
+    column: str
+    values: tuple[Any, Any]
+    over: float
+
+
+def marginal_effects(
+    record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
+) -> tuple[tuple[str, ...], Estimates]:
+    """Return names and estimates of the effects, by the delta method; see :meth:`dpci.PrivateFit.marginal_effects`.
+
+    Raises
+    ------
+    InvalidInput
+        For a model without a schema, for losses that are neither logistic nor squared, and for values that are not
+        those of one row.
+    """
+    schema, name = record.table, record.loss["name"]
+    if schema is None:
+        raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")
+    if name not in LOG_ODDS and name != "squared":
+        raise InvalidInput(f"marginal effects need a logistic or squared loss, got {name!r}")
+    changes = list(_changes(schema, _one_row(schema, at)))
+    table = {
+        column.name: [value for change in changes for value in _values(change, column.name, at)]
+        for column in schema.columns
+    }
+    rows = schema.features(table)
+    if record.intercept_scale is not None:
+        rows = np.column_stack([rows, np.full(len(rows), record.intercept_scale)])
+    predictor = rows @ estimates.params
+    # The prediction and its derivative in the predictor.
+    if name in LOG_ODDS:
+        predicted = expit(predictor)
+        slope = predicted * expit(-predictor)
+    else:
+        predicted = in_target_units(record, predictor)
+        slope = np.full(len(rows), in_target_units(record, np.array([0.0, 1.0])) @ [-1.0, 1.0])
+    over = np.array([change.over for change in changes])
+    effects = (predicted[1::2] - predicted[::2]) / over
+    weighted = slope[:, None] * rows
+    gradients = (weighted[1::2] - weighted[::2]) / over[:, None]
+    return tuple(change.name for change in changes), estimates.mapped(gradients, effects - gradients @ estimates.params)
+
+
+def _changes(schema: Schema, at: Mapping[str, Any]) -> Iterator[_Change]:
+    for column in schema.columns:
+        if isinstance(column, NumericColumn):
+            step, value = _STEP * (column.upper - column.lower), at[column.name]
+            low, high = max(column.lower, value - step), min(column.upper, value + step)
+            yield _Change(column.name, column.name, (low, high), high - low)
+            continue
+        reference = column.categories[0] if column.reference is None else column.reference
+        for category in column.categories:
+            if category != reference:
+                yield _Change(f"{column.name}={category}", column.name, (reference, category), 1.0)
+
+
+def _values(change: _Change, column: str, at: Mapping[str, Any]) -> tuple[Any, Any]:
+    return change.values if column == change.column else (at[column], at[column])
+
+
+def _one_row(schema: Schema, at: object) -> Mapping[str, Any]:
+    """Return one value for each column, within its bounds."""
+    if not isinstance(at, Mapping):
+        raise InvalidInput(f"at must be a mapping from the columns of the schema to one public value each, got {at!r}")
+    for column in schema.columns:
+        if column.name not in at:
+            raise InvalidInput(f"at must have a value for each column of the schema, got none for {column.name!r}")
+        value = at[column.name]
+        if not isinstance(column, NumericColumn):
+            if not isinstance(value, str | int | float | np.generic):
+                raise InvalidInput(f"at must have one category for {column.name!r}, got {value!r}")
+            continue
+        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not is_number or not column.lower <= value <= column.upper:
+            raise InvalidInput(
+                f"at must have a number in [{column.lower:g}, {column.upper:g}] for {column.name!r}, got {value!r}"
+            )
+    return at

@@ -7,14 +7,14 @@ from itertools import starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.approval.claims import Claim
+from dpci.approval.findings import Claim
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord
 from dpci.regression.shown.noise import other_noise
-from dpci.released.lattice import Sealed
+from dpci.released.calibration import Sealed
 from dpci.released.model import CHOSEN_OF_MATRIX
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.shown.document import Code, Words, names
