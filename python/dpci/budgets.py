@@ -296,13 +296,7 @@ def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:
 
 
 def split_budget(budget: Budget, share: float, name: str = "selection_share") -> tuple[Budget, Budget | None]:
-    """Return a first part of this share and the rest, whose exact sum never exceeds the budget; None without a rest.
-
-    Raises
-    ------
-    InvalidInput
-        For a share, called ``name``, that leaves nothing of one of the two.
-    """
+    """Return a first part of this share and the rest, whose exact sum never exceeds the budget; None without a rest."""
     if share == 1.0:
         return budget, None
     whole = budget.parameters()

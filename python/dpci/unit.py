@@ -191,13 +191,7 @@ class Given(NamedTuple):
 
 
 def given_unit(persons: object, weights: object) -> Given:
-    """Return the two keywords of a function that reads data, public and private parts apart.
-
-    Raises
-    ------
-    InvalidInput
-        For persons without ids, and weights without values or without their bound.
-    """
+    """Return the two keywords of a function that reads data, public and private parts apart."""
     unit = persons if isinstance(persons, Persons) else None if persons is None else Persons(persons)
     if unit is not None and unit.ids is None:
         raise InvalidInput(f"persons must have ids where data are read, got {unit!r} (pass dpci.Persons(ids, ...))")
@@ -218,13 +212,7 @@ def given_unit(persons: object, weights: object) -> Given:
 
 
 def check_unit(persons: object) -> Persons | None:
-    """Return the unit of a function that reads no data; None where rows are records of their own.
-
-    Raises
-    ------
-    InvalidInput
-        For ids, and for anything but an object of persons.
-    """
+    """Return the unit of a function that reads no data; None where rows are records of their own."""
     if persons is None:
         return None
     if not isinstance(persons, Persons):
@@ -240,13 +228,7 @@ def check_unit(persons: object) -> Persons | None:
 
 
 def check_weights(weights: object) -> Weights | None:
-    """Return the public bound and total for a function that reads no data; None where each record counts once.
-
-    Raises
-    ------
-    InvalidInput
-        For values, and for anything but an object of weights.
-    """
+    """Return the public bound and total for a function that reads no data; None where each record counts once."""
     if weights is None:
         return None
     if not isinstance(weights, Weights):

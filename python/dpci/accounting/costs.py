@@ -126,13 +126,7 @@ class Seal:
 
     @classmethod
     def from_dict(cls, values: object) -> "Seal":
-        """Return the seal that a file holds.
-
-        Raises
-        ------
-        InvalidInput
-            For anything that no seal is.
-        """
+        """Return the seal that a file holds."""
         seal: Seal = from_fields(cls, "a seal", values)
         if frexp(seal.lattice)[0] != 0.5:
             raise InvalidInput(f"lattice must be a power of two, got {seal.lattice!r}")

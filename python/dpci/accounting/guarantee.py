@@ -230,13 +230,7 @@ def check_spending(
     seals: tuple[Seal, ...],
     guarantee: Callable[[], Guarantee],
 ) -> None:
-    """Refuse steps of additive noise that cost something else than their noise, and what exceeds the budget.
-
-    Raises
-    ------
-    InvalidInput
-        For the first contradiction.
-    """
+    """Refuse steps of additive noise that cost something else than their noise, and what exceeds the budget."""
     for step in steps:
         ratio = step.sensitivity / step.scale
         cost = ratio if isinstance(budget, PureDP) else ratio**2 / (2.0 if isinstance(budget, ZCDP) else 1.0)

@@ -73,12 +73,6 @@ def approval_of(result: Result[Any], *, ledger: "Ledger | str | PathLike[str] | 
 
 
 def statement_of(result: Result[Any]) -> "Statement":
-    """Return what an approver must know of a released result, for the rooms that show it.
-
-    Raises
-    ------
-    InvalidInput
-        For a result of a kind that is not approved.
-    """
+    """Return what an approver must know of a released result, for the rooms that show it."""
     statement: Statement = result._statement()  # noqa: SLF001  # of this module's own class
     return statement

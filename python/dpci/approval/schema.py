@@ -24,11 +24,6 @@ def against_schema(known: Schema | None, given: Schema | None, strata: Strata | 
 
     ``given`` None: no schema is given. ``strata`` are those of the release, or of which the file is a part: their
     models have the schema without the column that names them.
-
-    Raises
-    ------
-    InvalidInput
-        For anything but a schema.
     """
     if not isinstance(given, Schema | None):
         raise broken("schema", "a dpci.schema.Schema or None", given)

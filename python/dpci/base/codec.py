@@ -110,14 +110,7 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
-    """Return the fields of a saved object, without those that name its schema and its checksum.
-
-    Raises
-    ------
-    InvalidInput
-        If the text is not a JSON object of this schema and version, or does not match its checksum. ``what`` names the
-        expected object in the message.
-    """
+    """Return the fields of a saved object, without those that name its schema and its checksum."""
     return _contents(_parsed(text, what=what), what=what, schema=schema, version=version)
 
 
@@ -163,11 +156,6 @@ def from_fields(kind: type[Any], name: str, values: object, rules: Mapping[str, 
     """Return the dataclass whose fields a file holds, each by the rule of its type.
 
     ``rules``: those of fields that differ from the rules of their types.
-
-    Raises
-    ------
-    InvalidInput
-        For a field that is missing, unknown or breaks its rule.
     """
     hints = _hints(kind)
     names = [part.name for part in fields(kind)]
@@ -259,13 +247,7 @@ class Saved:
 
     @classmethod
     def from_json(cls, text: str | bytes, *, rules: Mapping[str, Rule] | None = None) -> Self:
-        """Rebuild a record from :meth:`to_json`; ``rules`` as for :func:`from_fields`.
-
-        Raises
-        ------
-        InvalidInput
-            If the text is not such a record, or of another schema version.
-        """
+        """Rebuild a record from :meth:`to_json`; ``rules`` as for :func:`from_fields`."""
         return cls.from_dict(_parsed(text, what=cls.WHAT), rules=rules)
 
     @classmethod
@@ -277,13 +259,7 @@ class Saved:
         return found
 
     def check(self) -> None:
-        """Refuse fields that are legal alone, and together are of no possible release: a file can hold them.
-
-        Raises
-        ------
-        InvalidInput
-            For the first contradiction.
-        """
+        """Refuse fields that are legal alone, and together are of no possible release: a file can hold them."""
 
     @property
     def digest(self) -> str:

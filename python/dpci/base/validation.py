@@ -34,13 +34,7 @@ def place_of(name: object, names: Sequence[str]) -> int | None:
 
 
 def check_different(rule: str, values: Iterable[Hashable]) -> None:
-    """Refuse texts that are equal however they were typed.
-
-    Raises
-    ------
-    InvalidInput
-        With the rule and the first text that is there twice.
-    """
+    """Refuse texts that are equal however they were typed."""
     seen: set[Hashable] = set()
     for value in map(as_name, values):
         if value in seen:

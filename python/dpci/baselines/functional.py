@@ -85,22 +85,15 @@ def functional_mechanism(
         refuse the data, or move them to the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
-    neighbors : {"replace_one", "add_remove"}
-        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
-        added or removed.
-    n_public : int, optional
-        Public stand-in for the number of records, required by (and only for) "add_remove".
+    neighbors, n_public
+        See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,) or Persons, optional
         The person of each row, as for :func:`dpci.fit`. The noise is that of rows, because the terms of a record lie
         between those of its rows.
     weights : Weights, optional
         The weight of each record, as for :func:`dpci.fit`.
-    ledger : Ledger, optional
-        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
-    seed : int, optional
-        For simulations and tests: noise from this seed; the result is marked as not private.
+    ledger, n_threads, seed
+        See :func:`dpci.fit`.
 
     Returns
     -------
@@ -112,17 +105,13 @@ def functional_mechanism(
     ------
     InvalidInput
         For arguments out of range, malformed data, or a combination that is not offered.
-    RowNormViolation
-        For a row above ``row_norm`` with ``on_violation="error"``.
-    BudgetExceeded, LedgerError, ReleaseFailed
+    RowNormViolation, BudgetExceeded, LedgerError, ReleaseFailed
         See :func:`dpci.fit`.
 
     Warns
     -----
-    PrivacyLeakWarning
-        If the classes were inferred from ``y``, unless a seed is given.
-    SeededNoiseWarning
-        If a seed is given.
+    PrivacyLeakWarning, SeededNoiseWarning
+        See :func:`dpci.fit`.
 
     References
     ----------

@@ -73,22 +73,15 @@ def projected_histogram(
         Value of that constant.
     classes : (negative, positive), optional
         The public classes.
-    neighbors : {"replace_one", "add_remove"}
-        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
-        added or removed.
-    n_public : int, optional
-        Public stand-in for the number of records, required by (and only for) "add_remove".
+    neighbors, n_public
+        See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,) or Persons, optional
         The person of each row, as for :func:`dpci.fit`. Each row counts in its cell by its share of a person.
     weights : Weights, optional
         The weight of each record, as for :func:`dpci.fit`, but without a total, because the mean is over the noisy
         counts. Each row counts in its cell by its weight over the bound; weights above the bound are lowered to it.
-    ledger : Ledger, optional
-        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
-    seed : int, optional
-        For simulations and tests: noise from this seed; the result is marked as not private.
+    ledger, n_threads, seed
+        See :func:`dpci.fit`.
 
     Returns
     -------
@@ -106,10 +99,8 @@ def projected_histogram(
 
     Warns
     -----
-    PrivacyLeakWarning
-        If the classes were inferred from ``y``, unless a seed is given.
-    SeededNoiseWarning
-        If a seed is given.
+    PrivacyLeakWarning, SeededNoiseWarning
+        See :func:`dpci.fit`.
 
     References
     ----------

@@ -44,13 +44,7 @@ def signals_as_exceptions() -> Iterator[None]:
 
 
 def check_open() -> None:
-    """Refuse a standard output that is closed or cannot be written, before anything is spent for what it will not show.
-
-    Raises
-    ------
-    InvalidInput
-        It is such.
-    """
+    """Refuse a standard output that cannot be written, before anything is spent for what it will not show."""
     if sys.stdout is None:
         msg = "the standard output must be open, got a closed one (redirect it to a file or to /dev/null)"
         raise InvalidInput(msg)

@@ -367,11 +367,6 @@ def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | 
 
     None: the domain that :func:`dpci.fit` takes for the schema. Blocks that are asked for have another encoding, with
     which the same λ is another model.
-
-    Raises
-    ------
-    InvalidInput
-        For a target of several classes, which the losses of these rows do not have.
     """
     if isinstance(description.target, CategoricalTarget):
         msg = (

@@ -101,13 +101,7 @@ def ledger_files(path: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def new_file(option: str, path: Path, *, force: bool) -> Iterator[Path]:
-    """Give the name of a file to be written, which takes its place when all is well and is removed when it is not.
-
-    Raises
-    ------
-    InvalidInput
-        Where the system refuses; ``option`` is what named the file.
-    """
+    """Give the name of a file to be written, which takes its place when all is well and is removed when it is not."""
     try:
         if _is_device(path):
             yield path

@@ -48,14 +48,7 @@ Chunk: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], dict[str, lis
 
 
 def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the files that are named: each as it is, those of a folder, and those that a pattern matches, by name.
-
-    Raises
-    ------
-    InvalidInput
-        A folder or a pattern has no table, a file is named twice in any way, two of a folder differ in their endings
-        alone, or the standard input is not alone or closed.
-    """
+    """Return the files that are named: each as it is, those of a folder, and those that a pattern matches, by name."""
     files: list[Path] = []
     for source in sources:
         if source != STDIN and source.is_dir():
@@ -197,13 +190,7 @@ class UnitOptions:
         return tuple(name for name in (self.persons, self.weights) if name is not None)
 
     def check(self, schema: Schema) -> None:
-        """Refuse what the options rule out, before anything is read.
-
-        Raises
-        ------
-        InvalidInput
-            For one option without another that it needs, and another column of persons than that of the schema.
-        """
+        """Refuse what the options rule out, before anything is read."""
         if self.persons is None and schema.persons:
             msg = (
                 f"--persons {schema.persons} must be given with this schema, which names the column of persons, got "
@@ -219,13 +206,7 @@ class UnitOptions:
         self._check_bound(self.weights)
 
     def planned(self, schema: Schema | None) -> dict[str, Any]:
-        """Return the keywords of a plan, whose records are persons also where the schema names them.
-
-        Raises
-        ------
-        InvalidInput
-            For one option without another that it needs, and another column of persons than that of the schema.
-        """
+        """Return the keywords of a plan, whose records are persons also where the schema names them."""
         named = "" if schema is None else schema.persons
         if self.persons is not None:
             check_columns_of_unit(named, Beside(self.persons))

@@ -39,13 +39,7 @@ _MOST: Final = 2**30
 
 
 def read_saved_result(path: Path) -> Result[Any]:
-    """Return what a file holds; whatever names no other kind is read as a fit.
-
-    Raises
-    ------
-    InvalidInput
-        For a file that cannot be read, or that is damaged or no result.
-    """
+    """Return what a file holds; whatever names no other kind is read as a fit."""
     try:
         # A device has no end.
         with open_at_once(path) as file:
@@ -65,26 +59,14 @@ def read_saved_result(path: Path) -> Result[Any]:
 
 
 def read_whole(path: Path) -> Shown:
-    """Return what is shown of a file: of a moment matrix, the regression of its target on all columns.
-
-    Raises
-    ------
-    InvalidInput
-        See :func:`read_saved_result`; also for a result that no command shows.
-    """
+    """Return what is shown of a file: of a moment matrix, the regression of its target on all columns."""
     found = shown_of(read_saved_result(path))
     with _named(path):
         return found.whole()
 
 
 def read_model(path: Path) -> Shown:
-    """Return the model of a file, which predicts: of a tuning, that which was fitted with the choice.
-
-    Raises
-    ------
-    InvalidInput
-        See :func:`read_saved_result`; also for a result without a model.
-    """
+    """Return the model of a file, which predicts: of a tuning, that which was fitted with the choice."""
     found = shown_of(read_saved_result(path))
     with _named(path):
         return found.model()

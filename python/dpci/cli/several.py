@@ -16,13 +16,7 @@ from dpci.schema.table import Schema
 
 
 def asks_several(model: ModelOptions, classes: str | None) -> bool:
-    """Whether a command is asked for a model of several classes.
-
-    Raises
-    ------
-    InvalidInput
-        For classes with another loss, which has two or none.
-    """
+    """Whether a command is asked for a model of several classes."""
     if classes is not None and model.loss != SEVERAL:
         loss = "no --loss" if model.loss is None else f"--loss {model.loss}"
         msg = f"--classes must go with --loss {SEVERAL}, as other losses take those of the schema, got {loss}"
@@ -36,13 +30,7 @@ def labels_of(classes: str) -> tuple[str, ...]:
 
 
 def several_schema(schema: str, target: str | None, formula: str | None, classes: str | None) -> Schema:
-    """Return a schema whose target has several classes, those of ``--classes`` if they are given.
-
-    Raises
-    ------
-    InvalidInput
-        For a target of two classes or a number, unless classes are given.
-    """
+    """Return a schema whose target has several classes, those of ``--classes`` if they are given."""
     found = find_schema(schema, target, formula)
     if classes is not None:
         each = tuple((label,) for label in labels_of(classes))
@@ -64,11 +52,6 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
         Values by the names of options that this loss does not have.
     **more
         Other keywords, None for those that were not given.
-
-    Raises
-    ------
-    InvalidInput
-        For an option that this loss does not have.
     """
     unused = {**others, **{name: getattr(model, name) for name in ("radius", "rows", "projection", "calibration")}}
     for name, value in unused.items():
@@ -100,13 +83,7 @@ def plan_several(
     classes: str | None,
     like: Result[Any] | None,
 ) -> Plan:
-    """Plan a fit of several classes; the rows do not decide what becomes of longer ones.
-
-    Raises
-    ------
-    InvalidInput
-        For an earlier model of another kind.
-    """
+    """Plan a fit of several classes; the rows do not decide what becomes of longer ones."""
     labels = None if classes is None or schema is not None else labels_of(classes)
     keywords.pop("on_violation", None)
     return multinomial.plan(

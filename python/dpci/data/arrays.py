@@ -155,11 +155,6 @@ def as_matrix(table: Table) -> Matrix:
     ----------
     table : array-like of shape (n_samples, n_columns)
         Lists, arrays of booleans, integers or floats in any memory layout, or a frame whose columns are such.
-
-    Raises
-    ------
-    InvalidInput
-        For anything that is not a two-dimensional table of numbers.
     """
     if _is_sparse(table):
         raise InvalidInput("X must be dense, got a sparse matrix (pass X.toarray())")

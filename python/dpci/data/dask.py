@@ -30,14 +30,7 @@ def dask_partitions(
     y: object,
     beside: Mapping[str, Any] = NOTHING,
 ) -> "DaskPartitions":
-    """Return the partitions of a Dask array or frame, with columns ``beside`` its rows.
-
-    Raises
-    ------
-    InvalidInput
-        For targets that are no Dask collection, and partitions that do not match where that is known before they are
-        computed.
-    """
+    """Return the partitions of a Dask array or frame, with columns ``beside`` its rows."""
     array = getattr(sys.modules.get("dask.array"), "Array", ())
     dataframe = sys.modules.get("dask.dataframe")
     frame, series = getattr(dataframe, "DataFrame", ()), getattr(dataframe, "Series", ())

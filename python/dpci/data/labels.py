@@ -54,13 +54,7 @@ class SeveralClasses:
     classes: tuple[Label, ...]
 
     def encoded(self, n_samples: int) -> Targets:
-        """Return the numbers of the classes.
-
-        Raises
-        ------
-        InvalidInput
-            For labels that are none of the classes, missing or too few.
-        """
+        """Return the numbers of the classes."""
         labels = _labels(taken_over("y", self.labels), n_samples)
         codes = _codes(labels, self.classes)
         if (codes < 0).any():
@@ -71,13 +65,7 @@ class SeveralClasses:
 
 
 def check_several_classes(classes: object) -> tuple[Label, ...]:
-    """Return the caller's classes, the reference first, as plain Python values.
-
-    Raises
-    ------
-    InvalidInput
-        For fewer than three, for labels that are equal or are written alike, and for a label with a colon.
-    """
+    """Return the caller's classes, the reference first, as plain Python values."""
     rule = "classes must be at least three different booleans, finite numbers or strings, the reference first"
     if (
         not isinstance(classes, Sequence | np.ndarray)
@@ -170,11 +158,6 @@ def check_public_classes(y: ArrayLike, classes: Classes | None, n_samples: int) 
     """Return the classes of a part of the records, which must be public: those given, or those of a boolean data type.
 
     A part without rows has every type.
-
-    Raises
-    ------
-    InvalidInput
-        For labels of another type without ``classes``.
     """
     if classes is not None:
         return classes
@@ -203,13 +186,7 @@ CLASSES_READ_OFF = "the labels that occur are not secret: the classes were infer
 
 
 def several_read_off(y: ArrayLike) -> tuple[Label, ...]:
-    """Return the three labels or more that occur, in increasing order; they are then not public.
-
-    Raises
-    ------
-    InvalidInput
-        For fewer than three, for labels of several types, and for missing ones.
-    """
+    """Return the three labels or more that occur, in increasing order; they are then not public."""
     labels = np.asarray(y)
     check_present(labels)
     found = _labels_that_occur(labels, "classes")

@@ -30,11 +30,6 @@ def numbered(ids: object, n_rows: int, X: object = None) -> _I64:
         Number of rows.
     X : table, optional
         The rows: an index of theirs must be that of the ids, where both have one.
-
-    Raises
-    ------
-    InvalidInput
-        For ids of another shape, missing ones, and ids of several types, which could name one person in two ways.
     """
     return numbers_of(checked_ids(ids, n_rows, X))
 
@@ -90,13 +85,7 @@ def by_appearance(numbers: _I64) -> _I64:
 
 
 def check_columns_of_unit(known: str | None, beside: Beside) -> None:
-    """Refuse rows without the persons whose ids a schema names, other persons, and one column for ids and weights.
-
-    Raises
-    ------
-    InvalidInput
-        For no persons, and for names of such columns; arrays are the caller's own.
-    """
+    """Refuse rows without the persons whose ids a schema names, other persons, and one column for ids and weights."""
     persons, weights = beside
     if persons is None and known:
         raise InvalidInput(
@@ -115,13 +104,7 @@ def check_columns_of_unit(known: str | None, beside: Beside) -> None:
 
 
 def check_no_column_of_persons(known: str, because: str) -> None:
-    """Refuse a schema that names persons, for what has no place for their ids.
-
-    Raises
-    ------
-    InvalidInput
-        For the name of such a column.
-    """
+    """Refuse a schema that names persons, for what has no place for their ids."""
     if known:
         raise InvalidInput(
             f"schema must not name a column of persons here, because {because}, got persons={known!r} (pass "
@@ -130,13 +113,7 @@ def check_no_column_of_persons(known: str, because: str) -> None:
 
 
 def check_index_of_persons(X: object, ids: object) -> None:
-    """Refuse ids whose index is another one than that of the table.
-
-    Raises
-    ------
-    InvalidInput
-        Where both have an index and the two differ.
-    """
+    """Refuse ids whose index is another one than that of the table."""
     if not same_index(X, ids):
         raise InvalidInput(
             "the index of persons must be that of X, got another one (persons.loc[X.index] brings the ids into the "

@@ -171,13 +171,7 @@ def is_dask(X: object) -> bool:
 
 
 def known_shape(X: object) -> tuple[int | None, int | None]:
-    """Return the numbers of rows and columns; a number is None if it is unknown before the data are read.
-
-    Raises
-    ------
-    InvalidInput
-        For rows in memory that have no shape before they are read, such as lists.
-    """
+    """Return the numbers of rows and columns; a number is None if it is unknown before the data are read."""
     if is_in_parts(X):
         names = X.names
         return None, None if names is None else len(names)
@@ -199,13 +193,7 @@ def known_names(X: object) -> tuple[str, ...] | None:
 
 
 def check_in_memory(source: Source) -> None:
-    """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read.
-
-    Raises
-    ------
-    InvalidInput
-        For a source of parts and a Dask collection.
-    """
+    """Refuse rows in parts for persons and weights, by the kind of the argument, before anything is paid or read."""
     X, given = source.X, source.beside.given
     if given and (is_in_parts(X) or is_dask(X)):
         raise InvalidInput(
@@ -215,13 +203,7 @@ def check_in_memory(source: Source) -> None:
 
 
 def check_beside_parts(source: Source) -> None:
-    """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read.
-
-    Raises
-    ------
-    InvalidInput
-        For anything but names with a source of parts, and anything but Dask collections with such rows.
-    """
+    """Refuse ids and weights other than columns of the parts, by their kind, before anything is paid or read."""
     in_parts, on_dask = is_in_parts(source.X), is_dask(source.X)
     for name, values in source.beside.given.items():
         if in_parts and not isinstance(values, str):
@@ -242,13 +224,7 @@ def names_beside(beside: Beside) -> Beside:
 
 
 def check_index_beside(X: object, beside: Beside) -> None:
-    """Refuse ids and weights whose index is another one than that of the table.
-
-    Raises
-    ------
-    InvalidInput
-        Where the table and one of them have an index and the two differ.
-    """
+    """Refuse ids and weights whose index is another one than that of the table."""
     if beside.persons is not None:
         check_index_of_persons(X, beside.persons)
     if beside.weights is not None:
@@ -256,14 +232,7 @@ def check_index_beside(X: object, beside: Beside) -> None:
 
 
 def check_source(source: Source, loss: _core.Loss) -> None:
-    """Refuse what the kinds of the arguments rule out, before anything is paid or read.
-
-    Raises
-    ------
-    InvalidInput
-        For targets given twice, not at all, or not as a Dask collection with rows that are one, and for the hinge with
-        rows in parts.
-    """
+    """Refuse what the kinds of the arguments rule out, before anything is paid or read."""
     in_parts, on_dask = is_in_parts(source.X), is_dask(source.X)
     if in_parts != (source.y is None) or (on_dask and not is_dask(source.y)):
         as_partitions(source)
@@ -272,13 +241,7 @@ def check_source(source: Source, loss: _core.Loss) -> None:
 
 
 def as_partitions(source: Source) -> Partitions | None:
-    """Return rows in parts as such, with the columns of ids and weights of Dask collections; None for rows in memory.
-
-    Raises
-    ------
-    InvalidInput
-        For targets given twice, or not at all; for Dask collections whose partitions do not match.
-    """
+    """Return rows in parts, with the columns of ids and weights of Dask collections; None for rows in memory."""
     check_beside_parts(source)
     X, y, beside, _ = source
     if is_in_parts(X):

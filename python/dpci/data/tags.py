@@ -46,13 +46,7 @@ class PartPersons:
 
 
 def tagged(ids: object, n_rows: int, X: object, key: bytes) -> PartPersons:
-    """Return the persons of the rows of a part. No message shows an id.
-
-    Raises
-    ------
-    InvalidInput
-        See :func:`dpci.data.persons.numbered`; also for ids of types whose equality cannot be compared between parts.
-    """
+    """Return the persons of the rows of a part. No message shows an id."""
     cells = checked_ids(ids, n_rows, X)
     numbers = numbers_of(cells)
     if not n_rows:
@@ -70,13 +64,7 @@ def tagged(ids: object, n_rows: int, X: object, key: bytes) -> PartPersons:
 
 
 def check_apart(tags: Sequence[_U64]) -> None:
-    """Refuse a person with rows in several parts.
-
-    Raises
-    ------
-    InvalidInput
-        If two parts have the same person; the message names none.
-    """
+    """Refuse a person with rows in several parts."""
     if _meet(tags):
         raise InvalidInput(
             "persons must have all of their rows in one part, got a person with rows in several parts (sort the rows "
@@ -85,13 +73,7 @@ def check_apart(tags: Sequence[_U64]) -> None:
 
 
 def check_in_one_group(groups: Sequence[NDArray[Any]]) -> None:
-    """Refuse a person with rows in several groups, by the checked ids of each.
-
-    Raises
-    ------
-    InvalidInput
-        If two groups have the same person, or ids of two kinds; the message names none.
-    """
+    """Refuse a person with rows in several groups, by the checked ids of each."""
     found = [tagged(ids, len(ids), None, b"") for ids in groups]
     kind = None
     for each in found:
@@ -111,13 +93,7 @@ def _meet(tags: Sequence[_U64]) -> bool:
 
 
 def check_one_kind(mine: str | None, other: str | None) -> str | None:
-    """Return what the ids of two parts are.
-
-    Raises
-    ------
-    InvalidInput
-        For ids of two kinds.
-    """
+    """Return what the ids of two parts are."""
     if mine is not None and other is not None and mine != other:
         raise InvalidInput(
             "persons must have ids of one type in all parts and groups, because a person's ids of two types would be "

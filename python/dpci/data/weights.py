@@ -29,13 +29,7 @@ class ClassWeights:
 
     @classmethod
     def checked(cls, weights: object, classes: Sequence[Any] | None, of_rows: object) -> "ClassWeights":
-        """Return the weights that a mapping from public classes to numbers describes.
-
-        Raises
-        ------
-        InvalidInput
-            For weights that would be read from the labels, and anything but one positive weight for each class.
-        """
+        """Return the weights that a mapping from public classes to numbers describes."""
         if isinstance(weights, str):
             raise broken(
                 "class_weight",
@@ -80,13 +74,7 @@ class ClassWeights:
 
 
 def weights_of_cells(cells: object) -> object:
-    """Return a column of a file as numbers, where it holds the texts of a CSV file.
-
-    Raises
-    ------
-    InvalidInput
-        For a text that is no number, and none.
-    """
+    """Return a column of a file as numbers, where it holds the texts of a CSV file."""
     if not isinstance(cells, list) or str not in set(map(type, cells)):
         return cells
     numbers = as_floats(np.array(cells, dtype=object))
@@ -110,11 +98,6 @@ def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:
         Number of rows.
     X : table, optional
         The rows: an index of theirs must be that of the weights, where both have one.
-
-    Raises
-    ------
-    InvalidInput
-        For values that are not numbers, masked ones, another shape and another index.
     """
     values = as_numbers("weights", weights)
     if values.shape != (n_rows,):
@@ -124,13 +107,7 @@ def weight_values(weights: object, n_rows: int, X: object = None) -> _F64:
 
 
 def check_index_of_weights(X: object, weights: object) -> None:
-    """Refuse weights whose index is another one than that of the table.
-
-    Raises
-    ------
-    InvalidInput
-        Where both have an index and the two differ.
-    """
+    """Refuse weights whose index is another one than that of the table."""
     if not same_index(X, weights.of_rows if isinstance(weights, ClassWeights) else weights):
         raise InvalidInput(
             "the index of weights must be that of X, got another one (weights.loc[X.index] brings them into the order "

@@ -40,11 +40,6 @@ def read_rows(content: BufferedIOBase, layout: Layout, schema: Schema, name: str
         The public bounds. Here a category that it does not list is an error: a file of public data holds none.
     name : str
         Name of the file in messages.
-
-    Raises
-    ------
-    InvalidInput
-        A line does not fit; names the line, counted from 1, and the value.
     """
     strict = dataclasses.replace(
         schema,

@@ -31,11 +31,6 @@ def contrast_rows(
         The parameters.
     what : str
         The argument, for messages and for the names of rows of numbers.
-
-    Raises
-    ------
-    InvalidInput
-        For other shapes, names that are none, and numbers that are not finite.
     """
     if contrast is None:
         return np.eye(len(names)), names

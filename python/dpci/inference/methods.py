@@ -486,24 +486,12 @@ class Inference(FitFacts):
 
 
 def parameter_estimates(result: Inference, target: Target) -> Estimates:
-    """Return the parameters of a result with the law of their errors.
-
-    Raises
-    ------
-    InvalidInput
-        For a result without intervals, and for a target that its loss does not have.
-    """
+    """Return the parameters of a result with the law of their errors."""
     return result._estimates(target)  # noqa: SLF001  # of this module's own class
 
 
 def estimates_of(result: Inference, target: Target) -> tuple[tuple[str, ...], Estimates]:
-    """Return the coefficients of a result and their names, in the units of its table where it has a schema.
-
-    Raises
-    ------
-    InvalidInput
-        For a result without intervals.
-    """
+    """Return the coefficients of a result and their names, in the units of its table where it has a schema."""
     estimates = parameter_estimates(result, target)
     if result.schema is None:
         return result.names, estimates
@@ -512,13 +500,7 @@ def estimates_of(result: Inference, target: Target) -> tuple[tuple[str, ...], Es
 
 
 def full_range_of(result: Inference, target: Target) -> tuple[tuple[str, ...], Estimates]:
-    """Return the coefficients of a result over the full range of each column of its schema, and their names.
-
-    Raises
-    ------
-    InvalidInput
-        For a result without intervals or without a schema.
-    """
+    """Return the coefficients of a result over the full range of each column of its schema, and their names."""
     matrix, shift, names = full_range_map(record_of(result))
     return names, parameter_estimates(result, target).mapped(matrix, shift)
 

@@ -59,11 +59,6 @@ def joint_level(
     just reaches its error. (Under Gaussian noise that is a function of the largest absolute z.) The quantile of this
     level is bounded from above by an order statistic of the draws, which fails with :data:`FAILURE_PROBABILITY`, and by
     :func:`sidak_level`, which needs no draws.
-
-    Raises
-    ------
-    InvalidInput
-        For more draws than memory is set aside for.
     """
     n_rows = len(contrasts)
     safe = sidak_level(level, n_rows)

@@ -62,13 +62,7 @@ def fit_moments(
     ledger: Ledger | None,
     **keywords: Any,  # noqa: ANN401  # the other keywords of ``fit``
 ) -> LinearFit:
-    """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`.
-
-    Raises
-    ------
-    InvalidInput
-        For another loss, and keywords that only other mechanisms use.
-    """
+    """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`."""
     unit, weighing, beside = given_unit(persons, weights)
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
@@ -91,13 +85,7 @@ def plan_moments(
     like: object,
     **keywords: Any,  # noqa: ANN401  # of ``fit``
 ) -> MomentPlan:
-    """Plan a release of :func:`fit_moments`; see :func:`dpci.plan`.
-
-    Raises
-    ------
-    InvalidInput
-        Errors of :func:`fit_moments` before it reads data.
-    """
+    """Plan a release of :func:`fit_moments`; see :func:`dpci.plan`."""
     if target != "regularised":
         raise InvalidInput(
             f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
@@ -151,13 +139,7 @@ def _choices(
 
 
 def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:
-    """Return the regression whose residuals' moments are released for standard errors with persons or weights.
-
-    Raises
-    ------
-    InvalidInput
-        For a private ridge, which is not known before the matrix, and without an intercept.
-    """
+    """Return the regression whose residuals' moments are released for standard errors with persons or weights."""
     if isinstance(l2_strength, str):
         raise broken(
             "l2_strength",
@@ -189,13 +171,7 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
 
 
 def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use.
-
-    Raises
-    ------
-    InvalidInput
-        If one of these is given.
-    """
+    """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use."""
     for name, default in _UNUSED.items():
         value = keywords.get(name, default)
         if not (value is default or (isinstance(value, str | int | float) and value == default)):

@@ -42,11 +42,6 @@ def recommended_l2_strength(
 
     "unregularised": four times the least λ of objective perturbation. More ridge leaves more to be taken away, and less
     needs more noise.
-
-    Raises
-    ------
-    InvalidInput
-        For combinations that are not offered, and for "unregularised" with output perturbation.
     """
     check_choice("target", target, TARGETS)
     spec, strength = any_spec(settings, n_samples, n_columns)
@@ -103,13 +98,7 @@ def _scale(settings: Settings) -> float:
 
 
 def any_spec(settings: Settings, n_samples: int, n_columns: int) -> tuple[_core.Spec, float]:
-    """Return a specification at a λ that is great enough, whatever the settings have, and that λ.
-
-    Raises
-    ------
-    InvalidInput
-        For combinations that are not offered, at any λ.
-    """
+    """Return a specification at a λ that is great enough, whatever the settings have, and that λ."""
     refusal: RegularizationTooSmall | None = None
     for strength in (_scale(settings) * 10.0**power for power in range(0, 40, 2)):
         try:

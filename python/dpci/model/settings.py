@@ -205,13 +205,7 @@ class Settings(DerivedFacts):
 
     @classmethod
     def checked(cls, *, schema: Schema | None = None, **keywords: Unpack[FitKeywords]) -> "Settings":
-        """Return the settings that a caller's keywords describe; those that a schema decides are taken from it.
-
-        Raises
-        ------
-        InvalidInput
-            For a value out of range or a contradiction.
-        """
+        """Return the settings that a caller's keywords describe; those that a schema decides are taken from it."""
         values: dict[str, Any] = {**keywords}
         rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))

@@ -78,13 +78,7 @@ def check_counts(loss: str, schema: Schema) -> None:
 
 
 def source_of(source: Source, schema: Schema | None) -> Source:
-    """Return what a fit reads of a caller's source, which a schema may describe.
-
-    Raises
-    ------
-    InvalidInput
-        See :func:`described` and :func:`check_unit_columns`.
-    """
+    """Return what a fit reads of a caller's source, which a schema may describe."""
     source = source if schema is None else described(source, schema)
     check_unit_columns(schema, source)
     return source
@@ -101,11 +95,6 @@ def described(source: Source, schema: Schema) -> Source:
         keep beside their encoded rows, and files are cut between persons.
     schema : Schema
         Public description of the columns.
-
-    Raises
-    ------
-    InvalidInput
-        For anything that is no such table, and chunks of another schema.
     """
     X, y, beside, _ = source
     if isinstance(X, str | os.PathLike):
@@ -244,13 +233,7 @@ def _file(path: Any, schema: Schema, beside: Beside) -> Chunks:  # noqa: ANN401 
 
 
 def n_planned_columns(n_features: object, schema: Schema | None) -> int:
-    """Return the number of columns that a plan is given, or that of its schema.
-
-    Raises
-    ------
-    InvalidInput
-        For neither, and for both where they differ.
-    """
+    """Return the number of columns that a plan is given, or that of its schema."""
     if schema is None:
         if n_features is None:
             raise InvalidInput("n_features must be given for a plan without a schema, got None")

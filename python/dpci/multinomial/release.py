@@ -92,11 +92,8 @@ def fit(
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
     on_violation : {"error", "clip"}
         Treatment of longer rows: refuse the data, or scale the row down to the bound.
-    neighbors : {"replace_one", "add_remove"}
-        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
-        added or removed.
-    n_public : int, optional
-        Public stand-in for the number of records, required by (and only for) "add_remove".
+    neighbors, n_public
+        See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count. The unit
         of privacy is then the person, and the covariance is cluster-robust (docs/persons.md).
@@ -105,12 +102,8 @@ def fit(
     schema : dpci.schema.Schema, optional
         Public description of the table, with a :class:`~dpci.schema.CategoricalTarget` and the encoding "unit_norm".
         The table is encoded in the fit, and results are in its units.
-    ledger : Ledger, optional
-        The ledger that pays for the fit. The spend is recorded before noise is drawn.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
-    seed : int, optional
-        For simulations and tests: noise from this seed; the result is marked as not private.
+    ledger, n_threads, seed
+        See :func:`dpci.fit`.
 
     Returns
     -------
@@ -121,14 +114,8 @@ def fit(
     ------
     InvalidInput
         For arguments out of range, malformed data, and labels that are not among the classes.
-    RowNormViolation
-        For a row above ``row_norm`` with ``on_violation="error"``.
-    RegularizationTooSmall
-        If objective perturbation needs a larger ``l2_strength``; the message names it.
-    NotConverged
-        If the minimiser could not be certified. Nothing is released by any error.
-    BudgetExceeded, LedgerError, ReleaseFailed
-        See :func:`dpci.fit`.
+    RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
+        See :func:`dpci.fit`. Nothing is released by any error.
 
     Warns
     -----
@@ -211,13 +198,7 @@ def release_fit(
 
 
 def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keywords: Any) -> Settings:  # noqa: ANN401  # of fit
-    """Return the settings of a fit of so many classes, from the keywords of :func:`fit` that they have.
-
-    Raises
-    ------
-    InvalidInput
-        For a value out of range, or a schema that is not for this function.
-    """
+    """Return the settings of a fit of so many classes, from the keywords of :func:`fit` that they have."""
     # Settings ask a loss for its name and for the core's loss alone.
     loss = cast("Loss", Multinomial(n_classes))
     if keywords.get("mechanism") is None:
@@ -241,13 +222,7 @@ def check_norm(row_norm: float | None, schema: Schema | None) -> None:
 
 
 def public_classes(classes: object, schema: Schema | None) -> tuple[Label, ...]:
-    """Return the public classes, as they are given or as the schema has them.
-
-    Raises
-    ------
-    InvalidInput
-        For fewer than three, and a schema whose target has none or others.
-    """
+    """Return the public classes, as they are given or as the schema has them."""
     if schema is None:
         return check_several_classes(classes)
     target = check_schema(schema).target

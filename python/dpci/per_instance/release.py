@@ -117,10 +117,8 @@ def report(
     ledger : Ledger, optional
         The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`; its relation must be
         "add_remove".
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
-    seed : int, optional
-        For simulations and tests: noise from this seed; the result is marked as not private.
+    n_threads, seed
+        See :func:`dpci.fit`.
 
     Returns
     -------
@@ -132,24 +130,16 @@ def report(
     InvalidInput
         For arguments out of range, malformed data, or another budget than ApproxDP.
     RowNormViolation
-        For a row beyond its bounds with ``on_violation="error"``.
+        See :func:`dpci.fit`.
     RegularizationTooSmall
         If the mechanism, or ``bound="paper"``, needs a larger ``l2_strength``; the message names it.
-    NotConverged
-        If the minimiser could not be certified. Nothing is released by any error.
-    BudgetExceeded
-        If the ledger's total does not cover the budget.
-    LedgerError
-        If the ledger cannot be read or written.
-    ReleaseFailed
-        See :func:`dpci.fit`.
+    NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
+        See :func:`dpci.fit`. Nothing is released by any error.
 
     Warns
     -----
-    PrivacyLeakWarning
-        If the classes were inferred from ``y``, unless a seed is given.
-    SeededNoiseWarning
-        If a seed is given.
+    PrivacyLeakWarning, SeededNoiseWarning
+        See :func:`dpci.fit`.
 
     Examples
     --------

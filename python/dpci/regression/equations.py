@@ -194,13 +194,7 @@ class Solution:
 
 
 def solve(record: MomentRecord, model: Model) -> Solution:
-    """Solve the equations of a model.
-
-    Raises
-    ------
-    InvalidInput
-        Where a direction of the regressors is within the noise of the matrix, or their number is that of the records.
-    """
+    """Solve the equations of a model."""
     rows, response, back, shift = combinations(record, model)
     n = record.divisor
     robust = model.covariance == "robust"
@@ -342,13 +336,7 @@ def default_covariance(record: MomentRecord, model: Model) -> Literal["classical
 
 
 def check_covariance(record: MomentRecord, model: Model) -> None:
-    """Refuse a covariance that the release has nothing for, and one that does not hold for its records.
-
-    Raises
-    ------
-    InvalidInput
-        For a robust covariance that was not planned, and a classical one of persons or of weighted records.
-    """
+    """Refuse a covariance that the release has nothing for, and one that does not hold for its records."""
     if model.covariance == "robust":
         planned_residuals(record, model)
     elif record.needs_robust:
@@ -359,13 +347,7 @@ def check_covariance(record: MomentRecord, model: Model) -> None:
 
 
 def planned_residuals(record: MomentRecord, model: Model) -> tuple[_F64, float]:
-    """Return the moments of the residuals of a model, and their noise.
-
-    Raises
-    ------
-    InvalidInput
-        For a regression that was not planned.
-    """
+    """Return the moments of the residuals of a model, and their noise."""
     if not record.residuals:
         raise InvalidInput(
             "covariance='robust' requires the moments of the residuals, which robust=True releases, got a "

@@ -145,13 +145,7 @@ class LinearEstimates:
     def wald_test(
         self, labels: tuple[str, ...], value: ArrayLike, *, method: Method = "joint", private: bool
     ) -> LinearTest:
-        """Test that the estimates' targets are these values.
-
-        Raises
-        ------
-        InvalidInput
-            For rows that depend on each other, and values of another number.
-        """
+        """Test that the estimates' targets are these values."""
         if not len(self.map) or not self.map.any(axis=1).all():
             raise InvalidInput(
                 "a hypothesis must have at least one row, and a coefficient other than 0 in every row, got shape "

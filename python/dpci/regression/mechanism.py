@@ -102,22 +102,15 @@ def release(
         (docs/linear_regression.md). True: y on all columns.
     on_violation : {"error", "clip"}
         Treatment of numbers outside the bounds. Clipping changes what is estimated.
-    neighbors : {"replace_one", "add_remove"}
-        Which neighbouring data sets the guarantee makes hard to tell apart: those with one record replaced, or with one
-        added or removed.
-    n_public : int, optional
-        Public stand-in for the number of records, required by (and only for) "add_remove".
+    neighbors, n_public
+        See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
         mean of zz' over their rows, and robust covariances are cluster-robust (docs/persons.md).
     weights : Weights, optional
         See :func:`dpci.fit`: how much each row counts, with the public bound and total.
-    ledger : Ledger, optional
-        The ledger that pays. The spend is recorded before noise is drawn, as for :func:`dpci.fit`.
-    n_threads : int, optional
-        Threads; None: all cores. The result does not depend on it.
-    seed : int, optional
-        For simulations and tests: noise from this seed; the result is marked as not private.
+    ledger, n_threads, seed
+        See :func:`dpci.fit`.
 
     Returns
     -------
@@ -129,9 +122,7 @@ def release(
     InvalidInput
         For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
         Before anything is spent: for a regression of ``robust`` that public numbers show to be within the noise.
-    RowNormViolation
-        For a row above ``row_norm`` with ``on_violation="error"``.
-    BudgetExceeded, LedgerError, ReleaseFailed
+    RowNormViolation, BudgetExceeded, LedgerError, ReleaseFailed
         See :func:`dpci.fit`.
 
     Warns

@@ -255,13 +255,7 @@ def planned(
     like: object = None,
     **assumptions: Any,  # noqa: ANN401  # those of ``assumed``
 ) -> MomentPlan:
-    """Return the plan of a regression of the target, whose release would have these public numbers.
-
-    Raises
-    ------
-    InvalidInput
-        For a regression that public numbers show to be within the noise, and an earlier release of other columns.
-    """
+    """Return the plan of a regression of the target, whose release would have these public numbers."""
     case.check_possible(model)
     choices, columns, spec = case.choices, case.columns, case.spec
     k, n = len(model.names), choices.public_n(case.n_samples)

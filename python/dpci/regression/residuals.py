@@ -29,13 +29,7 @@ class ResidualMoments:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def check(self, columns: tuple[str, ...], targets: tuple[str, ...]) -> None:
-        """Check that they are of a matrix of these columns of X and targets.
-
-        Raises
-        ------
-        InvalidInput
-            For names that are not there, and arrays of another shape.
-        """
+        """Check that they are of a matrix of these columns of X and targets."""
         if self.regression.among(columns, targets) != self.regression:
             raise InvalidInput(f"a planned regression must name its columns in their order, got {self.regression}")
         size = len(self.regression.features or ()) + 1
@@ -68,13 +62,7 @@ class Refinement:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def check(self, columns: tuple[str, ...], targets: tuple[str, ...]) -> None:
-        """Check that it is of a matrix of these columns of X and targets.
-
-        Raises
-        ------
-        InvalidInput
-            For names that are not there, and arrays of another shape.
-        """
+        """Check that it is of a matrix of these columns of X and targets."""
         if self.regression.among(columns, targets) != self.regression:
             raise InvalidInput(f"a refined regression must name its columns in their order, got {self.regression}")
         size = len(self.regression.features or ()) + 2

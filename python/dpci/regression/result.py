@@ -399,13 +399,7 @@ def model_of(fit: LinearFit) -> Model:
 
 
 def solution_of(fit: LinearFit) -> Solution:
-    """Return the coefficients of a result and the forms of their errors.
-
-    Raises
-    ------
-    InvalidInput
-        For a regression that the noise hides.
-    """
+    """Return the coefficients of a result and the forms of their errors."""
     solution = fit._solution  # noqa: SLF001  # as above
     if isinstance(solution, InvalidInput):
         raise InvalidInput(str(solution))

@@ -233,13 +233,7 @@ def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDAr
 
 
 def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None:
-    """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for other rows.
-
-    Raises
-    ------
-    InvalidInput
-        For a file where there is no schema.
-    """
+    """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for others."""
     if isinstance(X, str | os.PathLike):
         if known is None:
             raise InvalidInput(f"X must hold rows if the model has no schema, got the path {str(X)!r}")
@@ -253,13 +247,7 @@ def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None
 
 
 def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> Features:
-    """Return rows as a model takes them: a table with names is encoded by the schema of the model, if it has one.
-
-    Raises
-    ------
-    InvalidInput
-        For another schema than that of the model, and other columns.
-    """
+    """Return rows as a model takes them: a table with names is encoded by the schema of the model, if it has one."""
     known = record.table
     if schema is not None and not isinstance(schema, Schema):
         raise broken("schema", "a dpci.schema.Schema or None", schema)

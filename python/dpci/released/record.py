@@ -233,13 +233,7 @@ class Record(Saved):
         }
 
     def guarantee(self) -> Guarantee:
-        """Return the (epsilon, delta) profile and the Renyi curve of all steps and seals together.
-
-        Raises
-        ------
-        InvalidInput
-            For a model that is not private.
-        """
+        """Return the (epsilon, delta) profile and the Renyi curve of all steps and seals together."""
         budget = self.budget
         if budget is None:
             raise InvalidInput(f"a guarantee requires a private model, got {self.WHAT} without a budget")

@@ -144,13 +144,7 @@ class Shown:
         return cast("Result[Any]", self.model().result)
 
     def encoding(self, given: Schema | None) -> Schema:
-        """Return the schema that encodes tables for the model; ``given`` is that of the caller for encoded rows.
-
-        Raises
-        ------
-        InvalidInput
-            For a model that predicts nothing for a table.
-        """
+        """Return the schema that encodes tables for the model; ``given`` is that of the caller for encoded rows."""
         if (known := self.result.schema or given) is None:
             raise InvalidInput("--schema must be given for a model that holds no schema, got none")
         return cast("Schema", known)

@@ -64,13 +64,7 @@ class Whole:
         return names[self.kind].format(parts=self.parts)
 
     def cost_of(self, part: Budget) -> Budget:
-        """Return what all parts cost together, each at the budget of one, and what else was released.
-
-        Raises
-        ------
-        InvalidInput
-            For a budget at which two changes leave no delta below 1.
-        """
+        """Return what all parts cost together, each at the budget of one, and what else was released."""
         if self.besides is not None:
             numbers = part.parameters().items()
             part = type(part)(**{name: value + self.besides.get(name, 0.0) for name, value in numbers})
@@ -80,13 +74,7 @@ class Whole:
 
 
 def cost_of_strata(budget: Budget, neighbors: str) -> Budget:
-    """Return what all strata cost together; a replaced record is one removed and one added (docs/strata.md, "Proof").
-
-    Raises
-    ------
-    InvalidInput
-        For a budget at which two changes leave no delta below 1.
-    """
+    """Return the cost of all strata together; a replaced record is one removed and one added (docs/strata.md)."""
     if neighbors == "add_remove":
         return budget
     found = for_changes(budget, 2)

@@ -160,13 +160,7 @@ def some_names(wanted: str, present: Sequence[object]) -> str:
 
 
 def key_of(table: Any, name: str) -> str | None:  # noqa: ANN401  # tables of any library
-    """Return the label under which a table has a column, however both were typed; None where it has none.
-
-    Raises
-    ------
-    InvalidInput
-        For a table with two such columns.
-    """
+    """Return the label under which a table has a column, however both were typed; None where it has none."""
     wanted = composed(name)
     found = {label for label in names_of(table) if isinstance(label, str) and composed(label) == wanted}
     if len(found) > 1:

@@ -177,13 +177,7 @@ def single_parts(columns: Sequence[Column]) -> tuple[Part, ...]:
 
 
 def coded_parts(terms: Sequence[Term], columns: Sequence[Column], *, intercept: bool) -> tuple[Part, ...]:
-    """Return the coding of terms; see the top of this file.
-
-    Raises
-    ------
-    InvalidInput
-        For a term that is there twice.
-    """
+    """Return the coding of terms; see the top of this file."""
     by_name = {column.name: column for column in columns}
     model: dict[frozenset[Factor], tuple[tuple[int, ...], ...]] = {}
     in_model: set[frozenset[Factor]] = {frozenset(term.factors) for term in terms}

@@ -51,13 +51,7 @@ class Model(NamedTuple):
 
 
 def parse(formula: object, columns: Mapping[str, Column]) -> Model:
-    """Return the target, the terms and whether there is an intercept.
-
-    Raises
-    ------
-    InvalidInput
-        For what is no such formula, and columns that are not there or of another kind.
-    """
+    """Return the target, the terms and whether there is an intercept."""
     if not isinstance(formula, str) or not formula.strip() or len(formula) > _MOST_CHARACTERS:
         raise InvalidInput(f"formula must be text such as 'income ~ age + sex:age', got {_short(formula)}")
     reader = _Reader(composed(formula), columns)
@@ -71,13 +65,7 @@ def parse(formula: object, columns: Mapping[str, Column]) -> Model:
 
 
 def target_of(name: str, target: Target, columns: Mapping[str, Column]) -> Target:
-    """Return the target that a formula names: that of the schema, or one of its columns.
-
-    Raises
-    ------
-    InvalidInput
-        For a name of neither, and a column of less than two categories.
-    """
+    """Return the target that a formula names: that of the schema, or one of its columns."""
     if name == target.column:
         return target
     column = columns.get(name)

@@ -28,13 +28,7 @@ _LATER = {"missing": ("error", None)}
 
 
 def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a schema from those of a dictionary as TOML or JSON gives it.
-
-    Raises
-    ------
-    InvalidInput
-        For fields that are missing or unknown.
-    """
+    """Return the fields of a schema from those of a dictionary as TOML or JSON gives it."""
     entries = _as_mapping("a schema", description)
     for required in ("target", "columns"):
         if required not in entries:

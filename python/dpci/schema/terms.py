@@ -182,13 +182,7 @@ _KINDS: dict[str, type[Power | Levels | Spline]] = {"power": Power, "levels": Le
 
 
 def resolved(term: Term, columns: Mapping[str, Column]) -> Term:
-    """Return a term with the references that it leaves to its columns.
-
-    Raises
-    ------
-    InvalidInput
-        For a column that the schema does not have or that is of another kind, and knots beyond its bounds.
-    """
+    """Return a term with the references that it leaves to its columns."""
     return Term(tuple(_resolved(factor, columns) for factor in term.factors))
 
 

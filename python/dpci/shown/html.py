@@ -231,13 +231,7 @@ _WARNINGS = {
 
 
 def write_html(document: Document, path: "str | PathLike[str] | None") -> str:
-    """Return a document as a page, and write it to a file if one is named.
-
-    Raises
-    ------
-    InvalidInput
-        For a title that is no text.
-    """
+    """Return a document as a page, and write it to a file if one is named."""
     if not isinstance(document.title, str):
         raise broken("title", "a string or None", document.title)
     page = as_html(document)

@@ -69,11 +69,6 @@ class Checkpoint:
         ----------
         nothing : mapping
             The same with no replicates: what is returned if there is not a file yet, and the shapes otherwise.
-
-        Raises
-        ------
-        InvalidInput
-            If the file cannot be read, is damaged, is not a checkpoint, or belongs to another study.
         """
         try:
             file = self.path.open("rb")
@@ -97,13 +92,7 @@ class Checkpoint:
             ) from error
 
     def save(self, outcomes: Mapping[str, Sequence[Outcomes]]) -> None:
-        """Replace the file in one step: a crash leaves either the old one or the new one.
-
-        Raises
-        ------
-        InvalidInput
-            If the file cannot be written.
-        """
+        """Replace the file in one step: a crash leaves either the old one or the new one."""
         header = json.dumps({"format": FORMAT, "private": False, "warning": _NOT_PRIVATE, "identity": self.identity})
         arrays = {
             f"{name}_{c}_{part}": values

@@ -46,13 +46,6 @@ def read_batches(
     Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
     in which a missing value is None: an array has no missing integers.
-
-    Raises
-    ------
-    InvalidInput
-        The ending is another one, the file cannot be read, has no header, repeats a name, has a line of another number
-        of fields or stray quotes, or a record on several lines; for a column that it does not have, and for an exact
-        column of values of another kind.
     """
     name = path.name.lower()
     if path != STDIN and not name.endswith(ENDINGS):
@@ -144,13 +137,7 @@ def first_pair(files: Sequence[Path], key: Callable[[Path], object]) -> tuple[st
 
 
 def check_named_once(files: Sequence[Path]) -> None:
-    """Refuse a file that is named twice in any way: nobody may count twice, as a row bounds what one person can change.
-
-    Raises
-    ------
-    InvalidInput
-        Which names are those of one file.
-    """
+    """Refuse a file that is named twice in any way: a row, which bounds what one person can change, counts once."""
     if pair := first_pair(files, identity):
         msg = f"a table must be named once, got {' and '.join(pair)}, which are one file"
         raise InvalidInput(msg)
@@ -226,11 +213,6 @@ def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Ite
 
     A record ends with its line. Otherwise one stray quote would swallow the records of other people up to the next one,
     and the number of rows would depend on more than who is in the table.
-
-    Raises
-    ------
-    InvalidInput
-        For stray quotes, a record on several lines, and bytes that are not text.
     """
     reader = csv.reader(lines, delimiter=check_delimiter(delimiter), skipinitialspace=delimiter != " ", strict=True)
     before = 0

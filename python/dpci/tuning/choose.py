@@ -132,17 +132,13 @@ def tune(
         combination that is not offered.
     RegularizationTooSmall
         If objective perturbation needs a larger ``l2_strength`` for a candidate, at its part of records and budget.
-    RowNormViolation, NotConverged
+    RowNormViolation, NotConverged, BudgetExceeded, LedgerError, ReleaseFailed
         See :func:`dpci.fit`. Nothing is released by any error.
-    BudgetExceeded, LedgerError, ReleaseFailed
-        See :func:`dpci.fit`.
 
     Warns
     -----
-    PrivacyLeakWarning
-        If the classes were inferred from ``y``, unless a seed is given.
-    SeededNoiseWarning
-        If a seed is given.
+    PrivacyLeakWarning, SeededNoiseWarning
+        See :func:`dpci.fit`.
 
     Examples
     --------

@@ -35,13 +35,7 @@ class Single:
     def candidate_settings(
         self, grid: Sequence[dict[str, Any]], options: Mapping[str, Any], budget: Budget
     ) -> list[Settings]:
-        """Return the validated keywords of each candidate, all with the same domain of rows.
-
-        Raises
-        ------
-        InvalidInput
-            For a candidate without ``l2_strength``, or values out of range.
-        """
+        """Return the validated keywords of each candidate, all with the same domain of rows."""
         found = candidate_settings(grid, options, budget)
         return found if are_rows_given(options) else with_common_rows(found)
 
@@ -66,13 +60,7 @@ class Several(Single):
     schema: Schema | None
 
     def check(self, search: Search, keywords: Mapping[str, Any]) -> None:
-        """Refuse arguments that no multinomial fit, or no choice among several of them, has.
-
-        Raises
-        ------
-        InvalidInput
-            For the first of them.
-        """
+        """Refuse arguments that no multinomial fit, or no choice among several of them, has."""
         rule = "with three or more classes"
         if search.method == "public_rule":
             reason = "because the public rule is for one linear predictor"
@@ -94,13 +82,7 @@ class Several(Single):
     def candidate_settings(
         self, grid: Sequence[dict[str, Any]], options: Mapping[str, Any], budget: Budget
     ) -> list[Settings]:
-        """Return the validated keywords of each candidate.
-
-        Raises
-        ------
-        InvalidInput
-            For a candidate without ``l2_strength``, with keywords that no multinomial fit has, or out of range.
-        """
+        """Return the validated keywords of each candidate."""
         found = []
         for candidate in grid:
             if other := [name for name in candidate if name not in _FREE]:
@@ -130,13 +112,7 @@ class Several(Single):
 
 
 def models_asked(classes: object, schema: Schema | None) -> Single:
-    """Return the models of a tuning: of several classes where three or more are given, or the schema has them.
-
-    Raises
-    ------
-    InvalidInput
-        For classes that cannot be told apart, and others than those of the schema.
-    """
+    """Return the models of a tuning: of several classes where three or more are given, or the schema has them."""
     of_schema = schema is not None and isinstance(schema.target, CategoricalTarget)
     is_list = isinstance(classes, Sized) and not isinstance(classes, str | bytes) and getattr(classes, "ndim", 1) == 1
     if of_schema or (is_list and len(classes) > 2):  # type: ignore[arg-type]  # by is_list

@@ -76,14 +76,7 @@ def _check_spent(record: TuneRecord) -> None:
 
 
 def _check_params(record: TuneRecord) -> None:
-    """Refuse a chosen candidate that is not that of the list and of the model.
-
-    Raises
-    ------
-    InvalidInput
-        For names that no candidate has, another candidate than that of the list, and another λ, loss or mechanism than
-        those of the model.
-    """
+    """Refuse a chosen candidate that is not that of the list and of the model."""
     params, model = record.params, record.of_model
     if others := sorted(params.keys() - set(FREE)):
         raise InvalidInput(f"params must name keywords that candidates have, got {others[0]!r}")

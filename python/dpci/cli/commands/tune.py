@@ -121,13 +121,7 @@ def tune(
 
 
 def parse_candidate(text: str) -> dict[str, Any]:
-    """Return the keywords of a text such as ``l2_strength=0.1,loss=huber_hinge:0.5``.
-
-    Raises
-    ------
-    InvalidInput
-        For a part that is no name and value, or whose value is no number where one is needed.
-    """
+    """Return the keywords of a text such as ``l2_strength=0.1,loss=huber_hinge:0.5``."""
     found: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))

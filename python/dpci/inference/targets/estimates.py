@@ -60,13 +60,7 @@ REASONS = {
 
 
 def newton_step(record: FitRecord) -> _core.NewtonStep:
-    """Return the step off the ridge of a fit.
-
-    Raises
-    ------
-    InvalidInput
-        For losses other than the logistic and squared ones, and fits without a Hessian.
-    """
+    """Return the step off the ridge of a fit."""
     if record.hessian is None:
         raise InvalidInput("the unregularised target needs a released Hessian, got a fit with moments='none'")
     # Only for these losses is the check of the step's length known (docs/proofs/intervals.md).

@@ -87,14 +87,7 @@ class _Change(NamedTuple):
 def marginal_effects(
     record: FitRecord, estimates: Estimates, at: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], Estimates]:
-    """Return names and estimates of the effects, by the delta method; see :meth:`dpci.PrivateFit.marginal_effects`.
-
-    Raises
-    ------
-    InvalidInput
-        For a model without a schema, for losses that are neither logistic nor squared, and for values that are not
-        those of one row.
-    """
+    """Return names and estimates of the effects, by the delta method; see :meth:`dpci.PrivateFit.marginal_effects`."""
     schema, name = record.table, record.loss["name"]
     if schema is None:
         raise InvalidInput("marginal effects need a fit with a schema (dpci.fit(..., schema=)), got one without")

@@ -185,13 +185,7 @@ class TableUnits:
 
 
 def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
-    """Return matrix and shift from the parameters to coefficients in the units of the table, their names and units.
-
-    Raises
-    ------
-    InvalidInput
-        For a model that was fitted without a schema.
-    """
+    """Return matrix and shift from the parameters to coefficients in the units of the table, their names and units."""
     schema, matrix, shift = _coefficients(record)
     units = (*schema.units, "at 0")
     kept = _kept(record, matrix, shift)
@@ -203,11 +197,6 @@ def full_range_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...]]:
     """Return matrix and shift from the parameters to coefficients over the full range of each column, and their names.
 
     Without the intercept: it is no difference, and often far from the others.
-
-    Raises
-    ------
-    InvalidInput
-        For a model that was fitted without a schema.
     """
     schema, matrix, shift = _coefficients(record)
     whole = replace(schema, encoding="full_range").from_units().T
@@ -258,13 +247,7 @@ def _kept(record: FitRecord, matrix: _F64, shift: _F64) -> slice:
 
 
 def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
-    """Return intervals of odds ratios from those of differences of log odds.
-
-    Raises
-    ------
-    InvalidInput
-        For a loss that does not model log odds.
-    """
+    """Return intervals of odds ratios from those of differences of log odds."""
     name = record.loss["name"]
     if name not in (*LOG_ODDS, SEVERAL):
         raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
@@ -272,13 +255,7 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
 
 
 def rate_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
-    """Return intervals of rate ratios, quotients of means, from those of differences of log means.
-
-    Raises
-    ------
-    InvalidInput
-        For a loss that does not model the log of a mean.
-    """
+    """Return intervals of rate ratios, quotients of means, from those of differences of log means."""
     name = record.loss["name"]
     if name not in COUNTS:
         raise InvalidInput(f"rate ratios need a loss for counts, which models the log of a mean, got {name!r}")

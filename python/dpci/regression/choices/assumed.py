@@ -50,13 +50,7 @@ def assumed(
     target_std_dev: float | None = None,
     r_squared: float = 0.5,
 ) -> tuple[Assumptions, _F64, _F64]:
-    """Return what is assumed, and mean and covariance of the scaled columns.
-
-    Raises
-    ------
-    InvalidInput
-        For numbers that contradict the bounds.
-    """
+    """Return what is assumed, and mean and covariance of the scaled columns."""
     scale = choices.place(n_columns)[1]
     mean, covariance = _uniform(choices, n_columns)
     reach = np.sqrt(_greatest_squares(choices, n_columns)) * scale

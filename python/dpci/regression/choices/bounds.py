@@ -63,13 +63,7 @@ class Bounds:
 
     @classmethod
     def checked(cls, value: object) -> "Bounds":
-        """Return the caller's (lower, upper).
-
-        Raises
-        ------
-        InvalidInput
-            Unless both are finite numbers, or one for each column, and increasing.
-        """
+        """Return the caller's (lower, upper)."""
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise broken("bounds", "a pair (lower, upper)", value)
         lower, upper = (_numbers(f"bounds[{i}]", part) for i, part in enumerate(value))
@@ -85,13 +79,7 @@ class Bounds:
         return cls(lower, upper)
 
     def placed(self, n_columns: int) -> tuple[_F64, _F64]:
-        """Return the middle and half the width for each of so many columns.
-
-        Raises
-        ------
-        InvalidInput
-            For bounds of another number of columns.
-        """
+        """Return the middle and half the width for each of so many columns."""
         for part in (self.lower, self.upper):
             if part.shape not in {(), (n_columns,)}:
                 raise InvalidInput(
@@ -131,13 +119,7 @@ class Standardise:
         return np.append(middle, self.targets.middle[:-1]), np.append(half, self.targets.half[:-1])
 
     def joined(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401  # whatever the caller has
-        """Return a table with all targets but the last behind the columns of X, and the last; one target as it is.
-
-        Raises
-        ------
-        InvalidInput
-            For sparse rows, another number of targets or of rows, and targets outside their bounds unless clipped.
-        """
+        """Return a table with all targets but the last behind the columns of X, and the last; one target as it is."""
         shape: Any = getattr(y, "shape", ())
         if not self.targets.further and not (len(shape) == 2 and shape[1] == 1):
             return X, y
@@ -157,13 +139,7 @@ class Standardise:
         return NamedRows(rows, (*features.names, *self.targets.names(features.names)[:-1])), last
 
     def rows(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return a table in which every bounded column lies within ±1.
-
-        Raises
-        ------
-        InvalidInput
-            For numbers outside the bounds unless they are clipped, and sparse rows, which would not stay sparse.
-        """
+        """Return a table in which every bounded column lies within ±1."""
         if self.bounds is None:
             return X
         features = as_features(X)
@@ -179,13 +155,7 @@ class Standardise:
         return out if features.names is None else NamedRows(out, features.names)
 
     def placed(self, X: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return the same without a copy: the core moves and scales a block of rows at a time.
-
-        Raises
-        ------
-        InvalidInput
-            For sparse rows.
-        """
+        """Return the same without a copy: the core moves and scales a block of rows at a time."""
         if self.bounds is None:
             return X
         features = as_features(X)
@@ -217,13 +187,7 @@ class Standardise:
         np.clip(out, -1.0, 1.0, out=out)
 
     def last(self, X: Any, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
-        """Return the targets around 0 of which the core checks the bound.
-
-        Raises
-        ------
-        InvalidInput
-            For moved targets beyond their bounds unless they are clipped: the core would show where they are moved to.
-        """
+        """Return the targets around 0 of which the core checks the bound."""
         check_same_index(X, y)
         middle, half = float(self.targets.middle[-1]), float(self.targets.half[-1])
         if middle == 0.0:
@@ -315,13 +279,7 @@ def domain_of(bounds: Bounds | None, rows: RowDomain | None, n_columns: int, fur
 
 
 def check_of_schema(table: Schema, columns: tuple[str, ...], rows: Blocks | None, persons: Persons | None) -> None:
-    """Refuse a saved matrix of other columns, rows, target and unit than those of its schema.
-
-    Raises
-    ------
-    InvalidInput
-        For the first difference.
-    """
+    """Refuse a saved matrix of other columns, rows, target and unit than those of its schema."""
     if table.names != columns:
         raise InvalidInput(f"the schema must name the columns {columns}, got {table.names}")
     if rows is None or not same_blocks(rows, table.rows):

@@ -145,13 +145,7 @@ class Case:
         return _core.clear_of_noise(self.spec.noise_std_dev, n_regressors=n_regressors)
 
     def check_possible(self, model: Model) -> None:
-        """Refuse a regression that no table within the public bounds could lift above the noise.
-
-        Raises
-        ------
-        InvalidInput
-            With the smallest number of records and the smallest budget at which it has a chance.
-        """
+        """Refuse a regression that no table within the public bounds could lift above the noise."""
         if model.l2_strength == PRIVATE:
             return
         k, is_planned = len(model.names), model.covariance == "robust"

@@ -13,13 +13,7 @@ _F64 = NDArray[np.float64]
 
 
 def matrix_of_earlier(record: MomentRecord, case: Case) -> _F64:
-    """Return the matrix of an earlier release in the units of the planned one.
-
-    Raises
-    ------
-    InvalidInput
-        For a release of other columns or bounds, or of another unit of privacy.
-    """
+    """Return the matrix of an earlier release in the units of the planned one."""
     place = case.place
     numbers = (
         (len(record.columns), len(case.columns), "number of columns"),

@@ -154,23 +154,11 @@ class MatrixChoices:
         return (*columns, *targets[:-1]), targets[-1]
 
     def planned(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
-        """Return the regressions that are to have a robust covariance, with the names of their columns.
-
-        Raises
-        ------
-        InvalidInput
-            For names that are not there, and a regression that is planned twice.
-        """
+        """Return the regressions that are to have a robust covariance, with the names of their columns."""
         return named_regressions("robust", self.robust, *self.names(names, n_columns))
 
     def refined(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
-        """Return the regressions whose coefficients are to be refined, with the names of their columns.
-
-        Raises
-        ------
-        InvalidInput
-            See :meth:`planned`.
-        """
+        """Return the regressions whose coefficients are to be refined, with the names of their columns."""
         return named_regressions("refine", self.refine, *self.names(names, n_columns))
 
     def public_n(self, n_samples: int) -> int:
@@ -226,13 +214,7 @@ def matrix_choices(
     rows: RowDomain | None,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`release` make.
-
-    Raises
-    ------
-    InvalidInput
-        For values out of range or that contradict each other.
-    """
+    """Return the choices that the keywords of :func:`release` make."""
     placed, domain = bounds_and_domain(bounds, row_norm, rows, several=targets.further > 0)
     return MatrixChoices(bounds=placed, domain=domain, targets=targets, **keywords)
 
@@ -245,13 +227,7 @@ def choices_of_fit(
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`dpci.fit` make.
-
-    Raises
-    ------
-    InvalidInput
-        For values out of range, and rows and a loss that contradict the schema.
-    """
+    """Return the choices that the keywords of :func:`dpci.fit` make."""
     middle, half, name = 0.0, loss.target_bound, None
     if schema is None:
         placed, domain = bounds_and_domain(None, row_norm, rows)

@@ -72,13 +72,7 @@ class Regression:
 
 
 def check_planned(name: str, value: object, *, needed: bool = False) -> tuple[Regression, ...]:
-    """Return the regressions that ``robust`` or ``refine`` names; None: y on all where some are needed, otherwise none.
-
-    Raises
-    ------
-    InvalidInput
-        Unless it is a flag or a sequence of regressions, and for none where some are needed.
-    """
+    """Return the regressions that ``robust`` or ``refine`` names; None: y on all where some are needed, else none."""
     planned = (Regression(),) if value is None and needed else _planned(name, value)
     if needed and not planned:
         raise broken(
@@ -106,13 +100,7 @@ def _planned(name: str, value: object) -> tuple[Regression, ...]:
 def named_regressions(
     name: str, planned: tuple[Regression, ...], columns: tuple[str, ...], targets: tuple[str, ...]
 ) -> tuple[Regression, ...]:
-    """Return planned regressions with their names: of each of several targets where none is named.
-
-    Raises
-    ------
-    InvalidInput
-        For names that are not there, and a regression that is planned twice.
-    """
+    """Return planned regressions with their names: of each of several targets where none is named."""
     found = tuple(
         replace(regression, target=target).among(columns, targets)
         for regression in planned

@@ -42,13 +42,7 @@ class Targets:
 
     @classmethod
     def checked(cls, y: object, bound: object) -> "Targets":
-        """Return the targets: the columns of y; of rows in parts, which hold them, one for each pair of bounds.
-
-        Raises
-        ------
-        InvalidInput
-            For bounds of another number of targets, and names that are equal or reserved.
-        """
+        """Return the targets: the columns of y; of rows in parts, which hold them, one for each pair of bounds."""
         pairs = _listed(bound)
         shape: Any = getattr(y, "shape", ())
         several = isinstance(shape, tuple) and len(shape) == 2
@@ -78,11 +72,6 @@ class Targets:
         """Return what targets are called beside columns of these names: as in their frame, or "y", or y0, y1, ...
 
         Names have underscores where a column, or the intercept, has the same, but for those of a frame of several.
-
-        Raises
-        ------
-        InvalidInput
-            For a target of a frame that is called like a column.
         """
         if self.given is not None and self.further:
             both = sorted(set(self.given) & set(columns))
@@ -96,13 +85,7 @@ class Targets:
         return tuple(plain)
 
     def split(self, values: _F64, *, clip: bool) -> tuple[_F64, _F64]:
-        """Return the further targets as columns, and the last target.
-
-        Raises
-        ------
-        InvalidInput
-            For another number of columns, and numbers outside their bounds unless they are clipped.
-        """
+        """Return the further targets as columns, and the last target."""
         count = len(self.middle)
         if values.ndim != 2 or values.shape[1] != count:
             raise InvalidInput(

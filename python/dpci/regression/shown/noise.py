@@ -19,13 +19,7 @@ _F64 = NDArray[np.float64]
 
 
 def other_noise(record: MomentRecord) -> str | None:
-    """Return the first number in which the noise of a matrix is not that of its public choices, in words.
-
-    Raises
-    ------
-    InvalidInput
-        For choices that no release can have.
-    """
+    """Return the first number in which the noise of a matrix is not that of its public choices, in words."""
     spec = _spec(record, [], [])
     if record.residuals or record.refined:
         # Further targets are weighted behind the scale of their bounds.

@@ -37,13 +37,7 @@ _ACCOUNTED = "The intervals account for sampling and noise."
 
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
-    """Return the coefficients in the units of the table.
-
-    Raises
-    ------
-    InvalidInput
-        For a release without a schema, and a regression of another column than the target, or on it.
-    """
+    """Return the coefficients in the units of the table."""
     estimates, names, per = unit_estimates(record, model, solution)
     return TableUnits(estimates, names, per, joint_method="joint", private=record.private)
 
@@ -51,13 +45,7 @@ def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUni
 def unit_estimates(
     record: MomentRecord, model: Model, solution: Solution
 ) -> tuple[LinearEstimates, tuple[str, ...], tuple[str, ...]]:
-    """Return the coefficients in the units of the table, with their names and units.
-
-    Raises
-    ------
-    InvalidInput
-        See :func:`units_of`.
-    """
+    """Return the coefficients in the units of the table, with their names and units."""
     schema = record.table
     if schema is None or not isinstance(schema.target, NumericTarget):
         raise InvalidInput("units of a table need a release with a schema (dpci.fit(..., schema=)), got one without")
@@ -243,13 +231,7 @@ def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Docu
 def page_of_regression(
     record: MomentRecord, model: Model, solution: Solution, *, level: float, title: str | None, digest: str
 ) -> Document:
-    """Return the page of a regression; see :meth:`LinearFit.to_html`.
-
-    Raises
-    ------
-    InvalidInput
-        For a level out of range.
-    """
+    """Return the page of a regression; see :meth:`LinearFit.to_html`."""
     percent = format_percent(check_fraction("level", level))
     kind = "A private linear regression" if record.private else "A linear regression with seeded noise"
     in_units = has_units(record, model)
