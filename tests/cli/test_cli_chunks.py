@@ -113,7 +113,7 @@ def test_each_pass_has_its_bar(people, capsys):
     assert "pass 1" in err
     assert "pass 2" in err
     rows = TableRows(files=(people / "people.csv",), schema=Schema.from_file(people / "people.toml"), chunk_rows=300)
-    passes = Passes(rows, UnitOptions(None, None, None, None, None), progress=False)
+    passes = Passes(rows, UnitOptions(), progress=False)
     assert [len(X) for X, _, _ in passes()] == [300] * 6 + [200]
     assert [len(X) for X, _, _ in passes()] == [300] * 6 + [200]
 

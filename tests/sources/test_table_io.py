@@ -132,7 +132,7 @@ def test_the_many_ways_to_write_csv(text: str, delimiter: str, tmp_path: Path) -
     (tmp_path / "t.csv").write_bytes(text.encode())
     schema = Schema.from_file(tmp_path / "s.toml")
     rows = TableRows(files=(tmp_path / "t.csv",), schema=schema, delimiter=delimiter, chunk_rows=1)
-    table, y, _ = UnitOptions(None, None, None, None, None).read(rows, np.inf, progress=False)
+    table, y, _ = UnitOptions().read(rows, np.inf, progress=False)
     X = table.values
     np.testing.assert_allclose(X * schema.row_scale, [[2 * 2 / 72 - 1, 0], [1, 1]], rtol=1e-15)
     assert y.tolist() == [-1.0, 1.0]

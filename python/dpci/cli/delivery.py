@@ -2,6 +2,8 @@
 
 import contextlib
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -9,26 +11,66 @@ import typer
 
 from dpci.approval.approvable import approval_of, statement_of
 from dpci.approval.statement import verified
-from dpci.cli.app import note, show_json
-from dpci.cli.output import NoCoefficients, NotDelivered, new_file
+from dpci.cli import options
+from dpci.cli.app import note, show_json, wants_progress
+from dpci.cli.options import schema_files
+from dpci.cli.output import NoCoefficients, NotDelivered, check_all_new, ledger_files, new_file
+from dpci.errors import InvalidInput
+from dpci.ledger.ledger import Ledger
 from dpci.released.result import Result, Shown, shown_of
-from dpci.report.plot import figure_height
+from dpci.report.plot import check_plot_file, figure_height
 from dpci.report.style import WIDTH
 from dpci.report.summary import View
 from dpci.schema.table import Schema
 
 
-def deliver(
-    result: Result[Any],
-    *,
-    output: Path | None,
-    plot: Path | None,
-    page: Path | None,
-    view: View,
-    force: bool,
-    json: bool,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """The options of a command that releases: who pays, what is written and printed, and how the command runs."""
+
+    ledger: options.PayingLedger = None
+    label: options.Label = None
+    output: options.Model = None
+    plot: options.Plot = None
+    page: options.Page = None
+    force: options.Force = False
+    json: options.Json = False
+    quiet: options.Quiet = False
+    progress: options.Progress = None
+    threads: options.Threads = None
+
+    def check(self, tables: Sequence[Path], schema: str) -> None:
+        """Refuse files that could not be written, or that are read, before budget is spent."""
+        read = [*tables, *schema_files(schema), *([] if self.ledger is None else ledger_files(self.ledger))]
+        outputs = {"--output": self.output, "--plot": self.plot, "--page": self.page}
+        check_all_new(outputs, force=self.force, sources=read)
+        if self.plot is not None:
+            check_plot_file(self.plot)
+
+    def payer(self) -> Ledger | None:
+        """Return the ledger that pays, if one is named."""
+        if self.ledger is None:
+            if self.label is not None:
+                msg = (
+                    f"--label requires --ledger, because it labels the entry in the ledger, got --label {self.label!r}"
+                )
+                raise InvalidInput(msg)
+            return None
+        opened = Ledger.open(self.ledger)
+        return opened if self.label is None else opened.labelled(self.label)
+
+    def shows_progress(self, *, is_private: bool) -> bool:
+        """Return whether to show the number of rows that were read, which private errors hide."""
+        if is_private and self.progress:
+            msg = (
+                "--progress must not be given with a ledger that has errors='private', because it shows the number of "
+                "rows"
+            )
+            raise InvalidInput(msg)
+        return not is_private and wants_progress(self.progress, quiet=self.quiet)
+
+
+def deliver(result: Result[Any], wanted: Delivery, view: View) -> None:
     """Write the model, print its intervals and draw them; print the model when any of it fails before it is written.
 
     Raises
@@ -40,17 +82,17 @@ def deliver(
     NoCoefficients
         The noise hides the linear regression. All that can be written of the release is written then.
     """
-    is_saved, shown = False, shown_of(result)
+    is_saved, shown, output = False, shown_of(result), wanted.output
     streams: tuple[TextIO, ...] = (sys.stdout, sys.stderr)
     try:
         if output is not None:
-            _save(result, output, force=force)
+            _save(result, output, force=wanted.force)
             is_saved = True
-            note(f"wrote {output}", quiet=quiet)
+            note(f"wrote {output}", quiet=wanted.quiet)
         streams = (sys.stderr,)  # the other may hold half a document
-        show(shown, view, json=json)
-        draw(shown, plot, view, force=force, quiet=quiet)
-        write_page(shown, page, view, force=force, quiet=quiet)
+        show(shown, view, json=wanted.json)
+        draw(shown, wanted.plot, view, force=wanted.force, quiet=wanted.quiet)
+        write_page(shown, wanted.page, view, force=wanted.force, quiet=wanted.quiet)
     except BaseException as error:
         if is_saved and isinstance(error, BrokenPipeError):
             raise

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -230,7 +230,7 @@ Threads = Annotated[int | None, _option(RUNNING, "Threads; by default all cores.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """The options of every command that fits or plans, which a command takes as one parameter; see `with_model`."""
+    """The options of every command that fits or plans, which a command takes as one parameter; see `with_options`."""
 
     epsilon: Epsilon = None
     delta: Delta = None
@@ -298,26 +298,30 @@ class PlanOptions(ModelOptions):
 _UNPARSED = ("radius", "mechanism", "intercept_scale", "on_violation", "moments", "projection", "calibration")
 
 
-def with_model(command: Callable[..., None], kind: type[ModelOptions] = ModelOptions) -> Callable[..., None]:
-    """Give a command the options of `ModelOptions`, or of ``kind``, in place of its parameter ``model``."""
-    fields = inspect.signature(kind).parameters
-    ordered: list[inspect.Parameter] = []
-    for name, part in inspect.signature(command).parameters.items():
-        ordered += fields.values() if name == "model" else [part]
+def with_options(*, without: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, in place of each parameter that is a group of options, these options ``without`` some of them."""
 
-    @functools.wraps(command)
-    def collected(*args: Any, **given: Any) -> None:  # noqa: ANN401  # what typer has parsed
-        model = kind(**{name: given.pop(name) for name in fields})
-        command(*args, model=model, **given)
+    def of(command: Callable[..., None]) -> Callable[..., None]:
+        ordered: list[inspect.Parameter] = []
+        groups: dict[str, tuple[Any, list[str]]] = {}
+        for name, part in inspect.signature(command).parameters.items():
+            taken = [part]
+            if isinstance(part.annotation, type) and dataclasses.is_dataclass(part.annotation):
+                fields = inspect.signature(part.annotation).parameters.values()
+                taken = [field for field in fields if field.name not in without]
+                groups[name] = part.annotation, [field.name for field in taken]
+            ordered += taken
 
-    collected.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]  # what inspect.signature reads
-    collected.__annotations__ = {part.name: part.annotation for part in ordered}
-    return collected
+        @functools.wraps(command)
+        def collected(*args: Any, **given: Any) -> None:  # noqa: ANN401  # what typer has parsed
+            made = {name: kind(**{each: given.pop(each) for each in names}) for name, (kind, names) in groups.items()}
+            command(*args, **made, **given)
 
+        collected.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]  # what inspect.signature reads
+        collected.__annotations__ = {part.name: part.annotation for part in ordered}
+        return collected
 
-def with_plan(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `PlanOptions` in place of its parameter ``model``."""
-    return with_model(command, PlanOptions)
+    return of
 
 
 def view(**values: Any) -> View:  # noqa: ANN401  # which checks them

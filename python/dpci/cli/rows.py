@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpci.base.optional import optional
 from dpci.base.validation import as_name
+from dpci.cli import options
 from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
@@ -116,14 +117,14 @@ class TableRows:
         found = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
         return {**found, **{name: given_cells(found[name]) for name in ids}}
 
-    def beside(self, options: "UnitOptions") -> Iterator[Chunk]:
+    def beside(self, unit: "UnitOptions") -> Iterator[Chunk]:
         """Yield rows and targets of each chunk with the columns that say how much they count.
 
         Chunks are cut between persons whose rows follow each other.
         """
-        names = options.columns
+        names = unit.columns
         for table, (X, y, _) in self._chunks(
-            self.schema.transform, (self.schema.target.column, *names), exact=names, together=options.persons
+            self.schema.transform, (self.schema.target.column, *names), exact=names, together=unit.persons
         ):
             yield X, y, {name: list(given_cells(table[name])) for name in names}
 
@@ -170,15 +171,15 @@ def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = 
     return np.concatenate([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class UnitOptions:
-    """The options --persons, --max-rows, --weights, --weight-bound and --weight-total."""
+    """The options of persons and weights."""
 
-    persons: str | None
-    max_rows: int | None
-    weights: str | None = None
-    bound: float | None = None
-    total: float | None = None
+    persons: options.Persons = None
+    max_rows: options.MaxRows = None
+    weights: options.Weights = None
+    weight_bound: options.WeightBound = None
+    weight_total: options.WeightTotal = None
 
     def __post_init__(self) -> None:
         for name in ("persons", "weights"):
@@ -199,7 +200,7 @@ class UnitOptions:
             raise InvalidInput(msg)
         check_columns_of_unit(schema.persons, Beside(self.persons, self.weights))
         self._check_persons(self.persons)
-        for option, value in (("--weight-bound", self.bound), ("--weight-total", self.total)):
+        for option, value in (("--weight-bound", self.weight_bound), ("--weight-total", self.weight_total)):
             if self.weights is None and value is not None:
                 msg = f"--weights must be given with {option}, got {option} {value} alone"
                 raise InvalidInput(msg)
@@ -212,10 +213,10 @@ class UnitOptions:
             check_columns_of_unit(named, Beside(self.persons))
         whose = self.persons or named or None
         self._check_persons(whose)
-        self._check_bound(self.total)
+        self._check_bound(self.weight_total)
         return {
             "persons": None if whose is None else Persons(max_rows=self.max_rows),
-            "weights": None if self.bound is None else Weights(bound=self.bound, total=self.total),
+            "weights": None if self.weight_bound is None else Weights(bound=self.weight_bound, total=self.weight_total),
         }
 
     def _check_persons(self, persons: str | None) -> None:
@@ -224,7 +225,7 @@ class UnitOptions:
             raise InvalidInput(msg)
 
     def _check_bound(self, needed_by: object) -> None:
-        if needed_by is not None and self.bound is None:
+        if needed_by is not None and self.weight_bound is None:
             msg = (
                 "--weight-bound, the greatest weight that any record could have, must be given with weights, because "
                 "it must not depend on the data, got none"
@@ -248,7 +249,9 @@ class UnitOptions:
     def _keywords(self, persons: object, weights: object) -> dict[str, Any]:
         return {
             "persons": None if self.persons is None else Persons(persons, max_rows=self.max_rows),
-            "weights": None if self.bound is None else Weights(weights, bound=self.bound, total=self.total),
+            "weights": None
+            if self.weight_bound is None
+            else Weights(weights, bound=self.weight_bound, total=self.weight_total),
         }
 
 
@@ -258,9 +261,9 @@ class Passes:
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, options: UnitOptions, *, progress: bool) -> None:
+    def __init__(self, rows: TableRows, unit: UnitOptions, *, progress: bool) -> None:
         self._rows = rows
-        self._options = options
+        self._unit = unit
         self._progress = progress
         self._n_passes = 0
         self._n_rows: int | None = None
@@ -270,7 +273,7 @@ class Passes:
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0
-            for chunk in self._rows.beside(self._options):
+            for chunk in self._rows.beside(self._unit):
                 yield chunk
                 n_rows += len(chunk[0])
                 advance(len(chunk[0]))

@@ -13,20 +13,17 @@ from dpci.budgets import PureDP
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
-from dpci.cli.delivery import deliver, draw, show
-from dpci.cli.options import find_schema, in_rows, schema_files, with_model
-from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.delivery import Delivery, deliver, draw, show
+from dpci.cli.options import find_schema, in_rows, with_options
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
-from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
-from dpci.report.plot import check_plot_file
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
@@ -67,7 +64,7 @@ dpci demo --output figures
 
 
 @app.command(cls=Command, epilog=_FIT_EXAMPLES)
-@with_model
+@with_options()
 def fit(
     files: options.Tables,
     *,
@@ -80,24 +77,11 @@ def fit(
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
     classes: options.ClassesText = None,
-    persons: options.Persons = None,
-    max_rows: options.MaxRows = None,
-    weights: options.Weights = None,
-    weight_bound: options.WeightBound = None,
-    weight_total: options.WeightTotal = None,
+    unit: UnitOptions,
     level: options.Level = 0.95,
     simultaneous: options.Simultaneous = None,
     units: options.Units = "table",
-    ledger: options.PayingLedger = None,
-    label: options.Label = None,
-    output: options.Model = None,
-    plot: options.Plot = None,
-    page: options.Page = None,
-    force: options.Force = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-    progress: options.Progress = None,
-    threads: options.Threads = None,
+    delivery: Delivery,
 ) -> None:
     """Fit a private model to a table.
 
@@ -108,14 +92,11 @@ def fit(
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level, simultaneous=simultaneous, units=units)
     tables = find_tables(files)
-    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
-    check_all_new({"--output": output, "--plot": plot, "--page": page}, force=force, sources=read)
-    if plot is not None:
-        check_plot_file(plot)
-        if model.moments == "none":
-            msg = "--plot requires released moments, got --moments none"
-            raise InvalidInput(msg)
-    paying = payer(ledger, label)
+    delivery.check(tables, schema)
+    if delivery.plot is not None and model.moments == "none":
+        msg = "--plot requires released moments, got --moments none"
+        raise InvalidInput(msg)
+    paying = delivery.payer()
     several = asks_several(model, classes)
     if several:
         description = several_schema(schema, target, formula, classes)
@@ -132,25 +113,25 @@ def fit(
         what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
         msg = f"{what} requires files, because tables are read several times, got {name}"
         raise InvalidInput(msg)
-    if is_private and progress:
-        msg = (
-            "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
-        )
-        raise InvalidInput(msg)
-    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
+    shown = delivery.shows_progress(is_private=is_private)
     unit.check(description)
-    shown = not is_private and wants_progress(progress, quiet=quiet)
     # With private errors nothing is read before the budget is spent.
     in_parts = chunk_rows is not None or is_private
     most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
     X, y, beside = unit.read(rows, most_bytes, progress=shown)
-    given: dict[str, Any] = {"schema": description, "ledger": paying, "n_threads": threads, **beside, **keywords}
+    given: dict[str, Any] = {
+        "schema": description,
+        "ledger": paying,
+        "n_threads": delivery.threads,
+        **beside,
+        **keywords,
+    }
     result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
-    deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
+    deliver(result, delivery, view)
 
 
 @app.command(cls=Command, epilog=_COVERAGE_EXAMPLES)
-@with_model
+@with_options()
 def coverage(
     source: Annotated[
         str,
@@ -166,11 +147,7 @@ def coverage(
     target: options.Target = None,
     delimiter: options.Delimiter = ",",
     model: options.ModelOptions,
-    persons: options.Persons = None,
-    max_rows: options.MaxRows = None,
-    weights: options.Weights = None,
-    weight_bound: options.WeightBound = None,
-    weight_total: options.WeightTotal = None,
+    unit: UnitOptions,
     level: options.Level = 0.95,
     replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
     variability: Annotated[
@@ -209,7 +186,6 @@ def coverage(
         of_table.pop("classes", None)  # those of the schema
         keywords["rows"] = default_rows(description, **of_table)
     shown = wants_progress(progress, quiet=quiet)
-    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
     unit.check(description)
     beside: dict[str, Any] = {}
     if is_public(source):
@@ -261,14 +237,3 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
-
-
-def payer(ledger: Path | None, label: str | None) -> Ledger | None:
-    """Return the ledger that pays for a fit, if one is named."""
-    if ledger is None:
-        if label is not None:
-            msg = f"--label requires --ledger, because it labels the entry in the ledger, got --label {label!r}"
-            raise InvalidInput(msg)
-        return None
-    opened = Ledger.open(ledger)
-    return opened if label is None else opened.labelled(label)

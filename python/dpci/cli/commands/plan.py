@@ -29,7 +29,7 @@ dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
-@options.with_plan
+@options.with_options()
 def plan(
     *,
     n_samples: Annotated[
@@ -99,7 +99,7 @@ def plan(
         msg = f"exactly one of --schema and --n-features must be given, got {given}"
         raise InvalidInput(msg)
     options.check_formula(schema, formula)
-    unit = UnitOptions(persons, max_rows, bound=weight_bound, total=weight_total)
+    unit = UnitOptions(persons=persons, max_rows=max_rows, weight_bound=weight_bound, weight_total=weight_total)
     assumed = options.given(target_std_dev=target_std_dev, r_squared=r_squared)
     earlier: Any = None if like is None else shown_of(read_saved_result(like)).earlier()
     if asks_several(model, classes):

@@ -5,16 +5,13 @@ from typing import cast
 
 from dpci.budgets import Neighbors
 from dpci.cli import options
-from dpci.cli.app import Command, app, wants_progress
-from dpci.cli.commands.fit import payer
-from dpci.cli.delivery import deliver
-from dpci.cli.options import find_schema, schema_files
-from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.app import Command, app
+from dpci.cli.delivery import Delivery, deliver
+from dpci.cli.options import find_schema
 from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
-from dpci.report.plot import check_plot_file
 from dpci.sources.files import is_stream
 
 _EXAMPLES = """\
@@ -24,6 +21,7 @@ dpci regress people.csv --schema ages.toml --mu 0.5 --json
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
+@options.with_options()
 def regress(
     files: options.TableFiles,
     *,
@@ -40,22 +38,9 @@ def regress(
     intercept: options.Intercept = True,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
-    persons: options.Persons = None,
-    max_rows: options.MaxRows = None,
-    weights: options.Weights = None,
-    weight_bound: options.WeightBound = None,
-    weight_total: options.WeightTotal = None,
+    unit: UnitOptions,
     level: options.Level = 0.95,
-    ledger: options.PayingLedger = None,
-    label: options.Label = None,
-    output: options.Model = None,
-    plot: options.Plot = None,
-    page: options.Page = None,
-    force: options.Force = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-    progress: options.Progress = None,
-    threads: options.Threads = None,
+    delivery: Delivery,
 ) -> None:
     """Fit a linear regression by ordinary least squares.
 
@@ -74,22 +59,13 @@ def regress(
     if any(is_stream(table) for table in tables):
         msg = "tables must be files, because they are read several times, got the standard input (-)"
         raise InvalidInput(msg)
-    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
-    check_all_new({"--output": output, "--plot": plot, "--page": page}, force=force, sources=read)
-    if plot is not None:
-        check_plot_file(plot)
-    paying = payer(ledger, label)
+    delivery.check(tables, schema)
+    paying = delivery.payer()
     is_private = paying is not None and paying.errors == "private"
     description = find_schema(schema, target, formula)
-    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
     unit.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
-    if is_private and progress:
-        msg = (
-            "--progress must not be given with a ledger that has errors='private', because it shows the number of rows"
-        )
-        raise InvalidInput(msg)
-    shown = not is_private and wants_progress(progress, quiet=quiet)
+    shown = delivery.shows_progress(is_private=is_private)
     # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
     in_parts = is_private or chunk_rows is not None or not unit.columns
     X, y, beside = unit.read(rows, 0 if in_parts else MOST_BYTES, progress=shown)
@@ -109,7 +85,7 @@ def regress(
             neighbors=cast("Neighbors", neighbors or "replace_one"),
             n_public=n_public,
             ledger=paying,
-            n_threads=threads,
+            n_threads=delivery.threads,
             **beside,
         )
-    deliver(result, output=output, plot=plot, page=page, view=view, force=force, json=json, quiet=quiet)
+    deliver(result, delivery, view)

@@ -7,11 +7,9 @@ import typer
 
 from dpci.base.validation import check_choice
 from dpci.cli import options
-from dpci.cli.app import Command, app, wants_progress
-from dpci.cli.commands.fit import payer
-from dpci.cli.delivery import deliver
-from dpci.cli.options import CommonOptions, find_schema, in_rows, schema_files, with_model
-from dpci.cli.output import check_all_new, ledger_files
+from dpci.cli.app import Command, app
+from dpci.cli.delivery import Delivery, deliver
+from dpci.cli.options import CommonOptions, find_schema, in_rows, with_options
 from dpci.cli.parsing import numbers, parse_loss
 from dpci.cli.rows import TableRows, UnitOptions, find_tables
 from dpci.cli.several import asks_several, several_keywords, several_schema
@@ -27,6 +25,8 @@ dpci tune people.csv --schema people.toml --epsilon 2 --candidate l2_strength=.1
 _TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
 
 
+@app.command(cls=Command, epilog=_EXAMPLES)
+@with_options(without=("plot", "page"))
 def tune(
     files: options.TableFiles,
     *,
@@ -60,22 +60,11 @@ def tune(
             help="Radius of the ball in which candidates without a radius are compared.", rich_help_panel=options.MODEL
         ),
     ] = None,
-    model: options.ModelOptions,
+    model: CommonOptions,
     classes: options.ClassesText = None,
-    persons: options.Persons = None,
-    max_rows: options.MaxRows = None,
-    weights: options.Weights = None,
-    weight_bound: options.WeightBound = None,
-    weight_total: options.WeightTotal = None,
+    unit: UnitOptions,
     level: options.Level = 0.95,
-    ledger: options.PayingLedger = None,
-    label: options.Label = None,
-    output: options.Model = None,
-    force: options.Force = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-    progress: options.Progress = None,
-    threads: options.Threads = None,
+    delivery: Delivery,
 ) -> None:
     """Choose one of several candidates with privacy, and fit it.
 
@@ -86,9 +75,8 @@ def tune(
     method = check_choice("method", method, tuple(name for name in METHODS if name != "public_rule"))
     candidates = [parse_candidate(text) for text in candidate]
     tables = find_tables(files)
-    read = [*tables, *schema_files(schema), *([] if ledger is None else ledger_files(ledger))]
-    check_all_new({"--output": output}, force=force, sources=read)
-    paying = payer(ledger, label)
+    delivery.check(tables, schema)
+    paying = delivery.payer()
     if paying is not None and paying.errors == "private":
         msg = "--ledger must have detailed errors for dpci tune, which reads the table first, got errors='private'"
         raise InvalidInput(msg)
@@ -100,10 +88,9 @@ def tune(
         description, domain = in_rows(find_schema(schema, target, formula), model.rows)
         keywords = dict(model.keywords(domain))
         keywords.pop("classes", None)
-    unit = UnitOptions(persons, max_rows, weights, weight_bound, weight_total)
     unit.check(description)
     rows = TableRows(files=tables, schema=description, delimiter=delimiter)
-    X, y, beside = unit.read(rows, math.inf, progress=wants_progress(progress, quiet=quiet))
+    X, y, beside = unit.read(rows, math.inf, progress=delivery.shows_progress(is_private=False))
     result = choose.tune(
         X,
         y,
@@ -113,11 +100,11 @@ def tune(
         selection_share=selection_share,
         validation_radius=validation_radius,
         ledger=paying,
-        n_threads=threads,
+        n_threads=delivery.threads,
         **beside,
         **keywords,
     )
-    deliver(result, output=output, plot=None, page=None, view=view, force=force, json=json, quiet=quiet)
+    deliver(result, delivery, view)
 
 
 def parse_candidate(text: str) -> dict[str, Any]:
@@ -135,6 +122,3 @@ def parse_candidate(text: str) -> dict[str, Any]:
         else:
             (found[name],) = numbers(f"--candidate {name}", value)
     return found
-
-
-app.command(cls=Command, epilog=_EXAMPLES)(with_model(tune, CommonOptions))
