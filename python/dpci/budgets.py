@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from dpci import _core
 from dpci.base.tables import format_bound
@@ -24,8 +24,21 @@ Calibration: TypeAlias = Literal["tight", "paper"]
 _CALIBRATIONS: tuple[Calibration, ...] = ("tight", "paper")
 
 
+class _Numbers:
+    """A budget of some notion, whose fields are its numbers."""
+
+    __slots__ = ()
+
+    def parameters(self) -> dict[str, float]:
+        """Return the numbers of the budget by name."""
+        return {name: getattr(self, name) for name in cast("Any", self).__match_args__}  # those of its fields
+
+    def __str__(self) -> str:
+        return budget_text(cast("GaussianBudget", self))
+
+
 @dataclass(frozen=True, slots=True)
-class PureDP:
+class PureDP(_Numbers):
     """Pure differential privacy.
 
     Parameters
@@ -61,16 +74,9 @@ class PureDP:
         """Return the same epsilon with a ``delta``; a pure guarantee holds with every one."""
         return ApproxDP(self.epsilon, delta)
 
-    def parameters(self) -> dict[str, float]:
-        """Return the numbers of the budget by name."""
-        return {"epsilon": self.epsilon}
-
-    def __str__(self) -> str:
-        return budget_text(self)
-
 
 @dataclass(frozen=True, slots=True)
-class ZCDP:
+class ZCDP(_Numbers):
     """Zero-concentrated differential privacy (Bun & Steinke 2016).
 
     Parameters
@@ -109,16 +115,9 @@ class ZCDP:
         """Return the largest pure budget that costs no more than this one (a zCDP guarantee implies no pure one)."""
         return PureDP(_core.zcdp_to_pure(self.rho, _calibration(calibration)))
 
-    def parameters(self) -> dict[str, float]:
-        """Return the numbers of the budget by name."""
-        return {"rho": self.rho}
-
-    def __str__(self) -> str:
-        return budget_text(self)
-
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP:
+class ApproxDP(_Numbers):
     """Approximate, or (epsilon, delta), differential privacy.
 
     Parameters
@@ -147,16 +146,9 @@ class ApproxDP:
         """Return the largest zCDP budget whose guarantee lies within this one (no zCDP guarantee follows from it)."""
         return ZCDP(_core.approx_to_zcdp(self.epsilon, self.delta, _calibration(calibration)))
 
-    def parameters(self) -> dict[str, float]:
-        """Return the numbers of the budget by name."""
-        return {"epsilon": self.epsilon, "delta": self.delta}
-
-    def __str__(self) -> str:
-        return budget_text(self)
-
 
 @dataclass(frozen=True, slots=True)
-class GDP:
+class GDP(_Numbers):
     """Gaussian differential privacy (Dong, Roth & Su 2022): as hard to tell apart as N(0, 1) and N(mu, 1).
 
     For releases whose noise is Gaussian: linear regression from a moment matrix. A ledger counts it as the zCDP that
@@ -187,13 +179,6 @@ class GDP:
     def to_zcdp(self) -> ZCDP:
         """Return the zCDP guarantee that this one implies, rho = mu²/2, the Rényi curve of the two normal laws."""
         return ZCDP(0.5 * self.mu**2)
-
-    def parameters(self) -> dict[str, float]:
-        """Return the numbers of the budget by name."""
-        return {"mu": self.mu}
-
-    def __str__(self) -> str:
-        return budget_text(self)
 
 
 Budget: TypeAlias = PureDP | ZCDP | ApproxDP
@@ -254,7 +239,7 @@ def budget_from_parameters(notion: str, parameters: object) -> Budget:
     """Rebuild a budget from its notion and its :meth:`parameters`."""
     for kind in (PureDP, ZCDP, ApproxDP):
         if kind.notion == notion:
-            return kind(**_checked(notion, parameters, tuple(part.name for part in fields(kind))))
+            return kind(**_checked(notion, parameters, kind.__match_args__))
     raise broken("notion", "'pure', 'zcdp' or 'approx'", notion)
 
 

@@ -109,11 +109,6 @@ def checksum(document: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"
 
 
-def read_saved(text: str | bytes, *, what: str, schema: str, version: int) -> dict[str, Any]:
-    """Return the fields of a saved object, without those that name its schema and its checksum."""
-    return _contents(_parsed(text, what=what), what=what, schema=schema, version=version)
-
-
 def _parsed(text: str | bytes, *, what: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=_fields_once)

@@ -19,9 +19,10 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference, common_units, parameter_estimates
+from dpci.inference.methods import Inference, parameter_estimates
 from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.estimates import TARGETS, Target
+from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.document import Document, Paragraph, Table, seeded
@@ -184,6 +185,14 @@ class Estimated(NamedTuple):
     refusals: tuple[str | None, ...]
 
 
+class UnitMap(NamedTuple):
+    """The linear map from parameters to coefficients in the units of a table."""
+
+    matrix: _F64
+    shift: _F64
+    names: tuple[str, ...]
+
+
 class ComparedFacts(NamedTuple):
     """Facts that two results must have in common, and those that tell one release from another."""
 
@@ -191,6 +200,10 @@ class ComparedFacts(NamedTuple):
     released: _F64
     schema: Schema | None
     private_n_samples: bool
+    units: UnitMap | None = None
+    """From the parameters to coefficients in the units of a table, where these are compared."""
+    custom_loss: bool = False
+    """Whether the loss is a function of the caller's, which a release does not hold."""
 
 
 def compare(
@@ -254,13 +267,14 @@ def compare(
         if compared_facts.dispatch(type(result)) is compared_facts.dispatch(object):
             raise InvalidInput(f"{name} must be a PrivateFit or a LinearFit, got {type(result).__name__}")
     check_choice("target", target, TARGETS)
-    _check_comparable(result_a, result_b, target)
-    if isinstance(result_a, Inference) and result_a.loss["name"] == "custom" and not same_loss:
+    facts = compared_facts(result_a), compared_facts(result_b)
+    _check_comparable(result_a, result_b, facts, target)
+    if facts[0].custom_loss and not same_loss:
         raise InvalidInput(
             "same_loss must be True to compare two custom losses, because a release does not contain their "
             "functions, got same_loss=False"
         )
-    units = common_units(result_a, result_b)
+    units = _common_units(*facts)
     rows, names = contrast_rows(contrast, result_a.names if units is None else units.names)
     shift = np.zeros(len(rows)) if units is None else rows @ units.shift
     rows = rows if units is None else rows @ units.matrix
@@ -281,7 +295,6 @@ def compare(
         "monte_carlo" if isinstance(error, SimulatedDifference) else "exact",
         refusals=refusals,
     )
-    private_n = any(compared_facts(result).private_n_samples for result in (result_a, result_b))
     return Comparison(
         names,
         estimates[0].found,
@@ -291,7 +304,7 @@ def compare(
         intervals,
         shared_data,
         private=result_a.private and result_b.private,
-        private_n_samples=private_n,
+        private_n_samples=any(each.private_n_samples for each in facts),
         in_units=units is not None,
         target=target,
     )
@@ -321,7 +334,17 @@ def _(result: Inference) -> ComparedFacts:
         "rows, to which records were clipped,": record.rows if record.on_violation == "clip" else None,
         **facts_of_counts(record.persons, record.weights, clipped=record.on_violation == "clip"),
     }
-    return ComparedFacts(facts, result.params, result.schema, private_n_samples=record.neighbors == "add_remove")
+    units = None if result.schema is None else UnitMap(*unit_map(record)[:3])
+    add_remove, custom = record.neighbors == "add_remove", record.loss["name"] == "custom"
+    return ComparedFacts(facts, result.params, result.schema, add_remove, units, custom)
+
+
+def _common_units(one: ComparedFacts, two: ComparedFacts) -> UnitMap | None:
+    """Return the map to the units of the table of two results, if both had a schema that gives the same one."""
+    if one.units is None or two.units is None:
+        return None
+    same = np.array_equal(one.units.matrix, two.units.matrix) and np.array_equal(one.units.shift, two.units.shift)
+    return one.units if same else None
 
 
 def facts_of_counts(persons: Persons | None, weights: Weights | None, *, clipped: bool) -> dict[str, object]:
@@ -363,8 +386,10 @@ def _(result: Inference, other: Inference, rows: _F64, shared: bool, target: Tar
     return (SimulatedDifference if simulated else Difference)(laws, rows, shared=shared)
 
 
-def _check_comparable(result_a: Comparable, result_b: Comparable, target: Target) -> None:
-    one, two = compared_facts(result_a), compared_facts(result_b)
+def _check_comparable(
+    result_a: Comparable, result_b: Comparable, facts: tuple[ComparedFacts, ComparedFacts], target: Target
+) -> None:
+    one, two = facts
     if set(one.facts) != set(two.facts):
         kinds = type(result_a).__name__, type(result_b).__name__
         raise InvalidInput(f"two results must be of one kind to be compared, got {kinds[0]} and {kinds[1]}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -503,25 +503,6 @@ def full_range_of(result: Inference, target: Target) -> tuple[tuple[str, ...], E
     """Return the coefficients of a result over the full range of each column of its schema, and their names."""
     matrix, shift, names = full_range_map(record_of(result))
     return names, parameter_estimates(result, target).mapped(matrix, shift)
-
-
-class UnitMap(NamedTuple):
-    """The linear map from parameters to coefficients in the units of a table."""
-
-    matrix: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    names: tuple[str, ...]
-
-
-def common_units(result: object, other: object) -> UnitMap | None:
-    """Return the map to the units of the table of two results, if both had a schema that gives the same one."""
-    maps = []
-    for each in (result, other):
-        if not isinstance(each, Inference) or each.schema is None:
-            return None
-        maps.append(UnitMap(*unit_map(record_of(each))[:3]))
-    same = np.array_equal(maps[0].matrix, maps[1].matrix) and np.array_equal(maps[0].shift, maps[1].shift)
-    return maps[0] if same else None
 
 
 def room_of(result: Inference) -> float | None:

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.errors import InvalidInput
 from dpci.inference.comparison import ComparedFacts, DifferenceLaw, compared_facts, difference_law, facts_of_counts
 from dpci.regression.law import ErrorParts
 from dpci.regression.result import LinearFit, model_of, record_of, solution_of
@@ -66,7 +65,5 @@ class _Difference:
 
 
 @difference_law.register
-def _law(result: LinearFit, other: object, rows: _F64, shared: bool, target: str) -> DifferenceLaw:  # noqa: ARG001, FBT001  # as registered
-    if not isinstance(other, LinearFit):
-        raise InvalidInput(f"result_b must be a LinearFit as result_a is, got {type(other).__name__}")
+def _law(result: LinearFit, other: LinearFit, rows: _F64, shared: bool, target: str) -> DifferenceLaw:  # noqa: ARG001, FBT001  # as registered
     return _Difference((solution_of(result).parts(rows), solution_of(other).parts(rows)), shared=shared)

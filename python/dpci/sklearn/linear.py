@@ -48,8 +48,12 @@ class MomentEstimator(RegressorBase):
         _warn_of_ridge(refusal, result)
         return result
 
+    def _by_moments(self) -> bool:
+        """Whether the parameters ask for a moment matrix."""
+        return True
+
     def _take(self, result: Any) -> Self:  # noqa: ANN401  # of a ridge with a radius it is a PrivateFit
-        if result.interval_refusal is None or not isinstance(result, LinearFit):
+        if result.interval_refusal is None or not self._by_moments():
             return super()._take(result)
         self.result_ = result  # the noise hides the regression: the release alone is kept
         self.coef_ = np.full(self.n_features_in_, np.nan)

@@ -10,7 +10,6 @@ from dpci.approval.of_fit import TUNING_PROOF, approval_of_record, tuned
 from dpci.approval.statement import Statement, steps_text
 from dpci.budgets import budget_from_parameters
 from dpci.multinomial.approval import with_classes
-from dpci.multinomial.record import MultinomialRecord
 from dpci.released.calibration import differences_of_seals, differences_of_steps, fit_spec
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import PublicValue
@@ -83,7 +82,7 @@ def approval_of_tuning(
         public=tuple(common),
     )
     found = tuned(found, choice.n_candidates, dict.fromkeys(free, f"chosen with noise, {choice.place}"))
-    return with_classes(found, made.fit.classes) if isinstance(made.fit, MultinomialRecord) else found
+    return found if made.several is None else with_classes(found, made.several.classes)
 
 
 def _other_noise(record: FitRecord, choice: Selection) -> str | None:

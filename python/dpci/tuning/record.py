@@ -3,7 +3,7 @@
 import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
@@ -46,11 +46,16 @@ class TuneRecord(Saved):
     """The model that won its selection; None where it was fitted again."""
 
     @property
+    def several(self) -> MultinomialRecord | None:
+        """The fit, if it is of several classes; otherwise None."""
+        return self.fit if isinstance(self.fit, MultinomialRecord) else None
+
+    @property
     def of_model(self) -> FitRecord:
         """The record of the parameters, whichever model they are of."""
-        record = self.model or self.fit
-        assert record is not None  # noqa: S101  # for the type checker
-        return record.fit if isinstance(record, MultinomialRecord) else record
+        if self.several is not None:
+            return self.several.fit
+        return cast("FitRecord", self.model or self.fit)
 
     def check(self) -> None:
         """Refuse a choice and a model that do not go together."""

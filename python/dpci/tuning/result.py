@@ -15,7 +15,6 @@ from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
-from dpci.multinomial.record import MultinomialRecord
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.fit_record import SelectedRecord
 from dpci.released.model import Released
@@ -277,8 +276,7 @@ def _model_of(record: TuneRecord) -> Shown:
     """Return the model of a tuning."""
     if record.model is not None:
         return ShownSelected(SelectedFit(record.model))
-    fit = record.fit
-    return shown_of(MultinomialFit(fit) if isinstance(fit, MultinomialRecord) else PrivateFit(record.of_model))
+    return shown_of(PrivateFit(record.of_model) if record.several is None else MultinomialFit(record.several))
 
 
 def _shown_model(tuned: TuneResult) -> Shown:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.accounting.costs import describe_seals
-from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, format_pvalue, number_format
+from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, number_format, row_of_text
 from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -132,22 +132,16 @@ def coefficient_table(record: MomentRecord, model: Model, solution: Solution, le
         parts = estimates.parts()
         values, errors, pvalues = estimates.values(), estimates.std_errors(), estimates.pvalues()
         intervals = estimates.conf_int(model.names, level=level)
-        shares = [f"{share:.0%}" for share in 1.0 - parts.sampling / parts.variance]
-        heads, last = [[name] for name in model.names], ["noise"]
+        shares = [[f"{share:.0%}"] for share in 1.0 - parts.sampling / parts.variance]
+        heads, digits = [[name] for name in model.names], number_format(errors, values, digits=ERROR_DIGITS)
     else:
         values, errors, pvalues = shown.params, shown.std_errors, shown.pvalues
         intervals = shown.conf_int(level=level)
         heads = [list(head) for head in zip(shown.names, shown.units, strict=True)]
-        shares, last = [""] * len(values), []
-    digits = [number_format(error, value, digits=ERROR_DIGITS) for error, value in zip(errors, values, strict=True)]
-    if shown is None:
-        digits = [number_format(errors, values, digits=ERROR_DIGITS)] * len(values)
-    columns = zip(heads, digits, values, errors, pvalues, intervals.lower, intervals.upper, shares, strict=True)
-    rows = [
-        [*head, f"{b:{x}}", f"{e:{x}}", format_pvalue(p), f"{lo:{x}}", f"{hi:{x}}", *([share] if last else [])]
-        for head, x, b, e, p, lo, hi, share in columns
-    ]
-    unit = [] if shown is None else ["unit"]
+        shares, digits = [[]] * len(values), None  # each has a size of its own
+    columns = zip(heads, shares, values, errors, pvalues, intervals.lower, intervals.upper, strict=True)
+    rows = [[*head, *row_of_text(*numbers, shown=digits), *share] for head, share, *numbers in columns]
+    unit, last = ([], ["noise"]) if shown is None else (["unit"], [])
     header = ["name", *unit, "estimate", "std error", "p-value", "lower", "upper", *last]
     return Table(header, rows, f"{format_percent(level)} confidence intervals", first=INTERVALS_FIRST)
 
