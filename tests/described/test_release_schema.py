@@ -113,6 +113,51 @@ def test_private_errors_say_nothing_of_the_numbers():
     assert dpci.release_schema(pd.DataFrame(TABLE), **keywords).private
 
 
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_tables_have_a_known_number_of_rows_with_private_errors(kind):
+    keywords = {"columns": COLUMNS, "target": TARGET, "budget": BUDGETS["zcdp"]}
+    ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
+    assert dpci.release_schema(kind(TABLE), ledger=ledger, **keywords).private
+    for table, message in ((iter([TABLE]), "in memory"), ({"age": [1.0]}, "among 1 records")):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.release_schema(table, ledger=ledger, **keywords)
+    assert len(ledger.history) == 1
+
+
+def test_tables_of_another_kind_are_refused_by_their_rule():
+    for table in (iter([TABLE]), [1, 2], np.zeros((3, 2)), None, "people.csv"):
+        with pytest.raises(dpci.InvalidInput, match="a table must be a mapping of columns or a data frame"):
+            dpci.release_schema(table, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"])
+
+
+def test_missing_values_do_not_count_and_the_middle_stands_for_them():
+    columns = tuple(dataclasses.replace(column, missing="middle") for column in COLUMNS)
+    gaps = {name: RNG.uniform(size=N) < 0.5 for name in ("age", "income", "spells")}
+    holes = {name: np.where(gap, np.nan, TABLE[name]) for name, gap in gaps.items()}
+    holes["income"] = [None if gap else value for gap, value in zip(gaps["income"], TABLE["income"], strict=True)]
+    table = {**TABLE, **holes}
+    with pytest.raises(dpci.InvalidInput, match="a missing value"):
+        dpci.release_schema(table, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"])
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    found = dpci.release_schema(table, columns=columns, target=TARGET, budget=BUDGETS["zcdp"], ledger=ledger)
+    rows, _, names = found.schema.transform(table)
+    for j, name in enumerate(("age", "income", "spells")):
+        lower, upper = found.bounds[name]
+        present = TABLE[name][~gaps[name] & (TABLE[name] != 0.0)]
+        assert np.mean((present >= lower) & (present <= upper)) > 0.6 or name == "spells"
+        assert found.schema.columns[j].missing == 0.5 * (lower + upper)
+        indicator = rows[:, names.index(f"{name}=missing")] > 0.0
+        assert np.array_equal(indicator, gaps[name])
+        assert np.allclose(rows[indicator, names.index(name)], 0.0, atol=1e-12)
+
+
+def test_a_middle_after_a_transform_is_one_within_the_bounds():
+    column = UnboundedColumn(name="x", transform="signed_log", missing="middle").bounded(0.0, np.e**2 - 1, source="")
+    assert column.missing == pytest.approx(np.e - 1)
+    with pytest.raises(dpci.InvalidInput, match="missing must be one of"):
+        UnboundedColumn(name="x", missing=3.0)
+
+
 def test_persons_move_a_bound_by_all_their_rows():
     one = release()
     of_persons = release(persons=dpci.Persons("id", max_rows=2))
@@ -155,7 +200,9 @@ def test_odd_columns_have_bounds(kind, known):
 
 BAD = {
     "no gap": ({"columns": (NumericColumn(name="age", lower=0, upper=1),)}, "must have an UnboundedColumn"),
-    "small budget": ({"budget": dpci.PureDP(1e-3)}, "the budget finds bounds"),
+    "small budget": ({"budget": dpci.PureDP(1e-3)}, "at least 0[.].* for bounds of 3 columns among 6000"),
+    "no columns": ({"columns": None}, "columns must be a sequence"),
+    "generator": ({"columns": (column for column in COLUMNS)}, "columns must be a sequence"),
     "missing column": ({"columns": (UnboundedColumn(name="height"),)}, "height"),
     "text": ({"columns": (UnboundedColumn(name="ill2"),), "target": TARGET}, "ill2"),
     "twice": ({"columns": (COLUMNS[0], COLUMNS[0])}, "name a column once"),

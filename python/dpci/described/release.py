@@ -13,7 +13,7 @@ from dpci.base.validation import broken, check_choice, check_seed, check_threads
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.frames import named_columns
-from dpci.data.rows import Rows, Source
+from dpci.data.rows import Rows, Source, check_index_beside
 from dpci.described.record import SchemaRecord, bounds_spec, source_of
 from dpci.described.result import ReleasedSchema
 from dpci.errors import InvalidInput
@@ -22,7 +22,7 @@ from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Squared
 from dpci.model.settings import DerivedFacts
-from dpci.model.tables import columns_beside
+from dpci.model.tables import RawTable, columns_beside
 from dpci.rows import Ball
 from dpci.schema.cells import column_of
 from dpci.schema.columns import Column, NumericColumn, Target, UnboundedColumn
@@ -84,7 +84,8 @@ def release_schema(
     Parameters
     ----------
     table : mapping of columns or data frame
-        The table, in memory, with the columns and the ids; the target is not read.
+        The table, in memory, with the columns and the ids; the target is not read. Missing values are refused, unless
+        the column has ``missing="middle"``.
     columns : sequence of UnboundedColumn, NumericColumn and CategoricalColumn
         The columns of the schema, in its order. Bounds are released of each :class:`dpci.schema.UnboundedColumn`.
     target : ClassTarget, CategoricalTarget or NumericTarget
@@ -114,7 +115,8 @@ def release_schema(
     ------
     InvalidInput
         For columns without a gap, a column that is missing or holds no finite numbers, persons without ``max_rows``,
-        and a budget that cannot find bounds among so many records, before anything is spent.
+        and a budget that cannot find bounds among so many records, before anything is spent; the message has the least
+        budget that finds them.
     BudgetExceeded, LedgerError, ReleaseFailed
         See :func:`dpci.fit`.
 
@@ -162,10 +164,11 @@ def release_schema(
         return Schema(columns=tuple(filled), target=target, persons=named)
 
     # What is wrong with the schema is known beforehand.
-    completed(dict.fromkeys((column.name for column in gaps), (-1.0, 1.0)))
+    described = RawTable(table, completed(dict.fromkeys((column.name for column in gaps), (-1.0, 1.0))))
 
     def numbers(source: Source) -> Source:
-        cells = named_columns(source.X)
+        cells = named_columns(table)
+        check_index_beside(table, source.beside)
         X = np.column_stack([column.numbers(column_of(cells, column.name)) for column in gaps])
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
@@ -197,8 +200,8 @@ def release_schema(
         )
         return ReleasedSchema(record), ()
 
-    kind = Kind(choices=choices, resolve=resolve, release=release, sums=False, what="schema")
-    return run(payment, kind, Source(table, (), beside, numbers))
+    kind = Kind(choices=choices, resolve=resolve, release=release, any_rows=True, what="schema")
+    return run(payment, kind, Source(described, (), beside, numbers))
 
 
 def _bounded(column: UnboundedColumn, bounds: tuple[float, float], source: str) -> NumericColumn:

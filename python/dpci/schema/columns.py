@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +19,7 @@ Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
 Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
+UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
 
 
@@ -160,6 +161,10 @@ class UnboundedColumn:
         values, and hold 0 as well.
     scale, transform, unit
         Scale, transform and unit of the :class:`NumericColumn`.
+    missing : {"error", "middle"}
+        Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
+        middle of these, after the transform, stands for it in the :class:`NumericColumn`, beside a further column of
+        the matrix, ``name=missing``.
 
     Examples
     --------
@@ -174,9 +179,11 @@ class UnboundedColumn:
     scale: Scale = "symmetric"
     transform: Transform = "none"
     unit: str = ""
+    missing: UnboundedMissing = "error"
 
     def __post_init__(self) -> None:
         check_flag("zeros", self.zeros)
+        _check_choice(self.name, "missing", self.missing, UnboundedMissing)
         if (self.lower is None) is not (self.upper is None):
             raise InvalidInput(
                 f"column {self.name!r}: lower and upper must both be given or both be left out, "
@@ -197,7 +204,7 @@ class UnboundedColumn:
 
     def bounded(self, lower: float, upper: float, *, source: str) -> NumericColumn:
         """Return the column with these bounds; ``source`` says why they are public."""
-        return NumericColumn(
+        found = NumericColumn(
             name=self.name,
             lower=lower,
             upper=upper,
@@ -206,21 +213,26 @@ class UnboundedColumn:
             source=source,
             unit=self.unit,
         )
+        if self.missing == "error":
+            return found
+        middle = found.back(0.5 * found.transformed_bounds.sum(keepdims=True))
+        return replace(found, missing=float(np.clip(middle[0], found.lower, found.upper)))
 
     def numbers(self, values: object) -> _F64:
-        """(n,) numbers of the column, as they are.
+        """(n,) numbers of the column, as they are; NaN for missing values where these are allowed.
 
         Raises
         ------
         InvalidInput
-            For a value that is no finite number.
+            For any other value that is no finite number.
         """
         cells = as_cells(values)
         if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
             raise InvalidInput(f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}")
         numbers = as_floats(cells)
-        check_rows(self.name, cells, np.isfinite(numbers), "hold finite numbers")
-        return numbers
+        gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
+        check_rows(self.name, cells, gaps | np.isfinite(numbers), "hold finite numbers")
+        return np.where(gaps, np.nan, numbers)
 
 
 @dataclass(frozen=True, kw_only=True)

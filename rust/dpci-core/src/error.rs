@@ -18,7 +18,7 @@ fn short(value: f64) -> String {
 }
 
 /// A least value in four digits, rounded up so that what is shown is enough.
-fn rounded_up(least: f64) -> String {
+pub(crate) fn rounded_up(least: f64) -> String {
     let near = format!("{least:.3e}");
     let Some((digits, exponent)) = near.split_once('e') else {
         return readable(least); // infinite

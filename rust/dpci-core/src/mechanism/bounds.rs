@@ -48,7 +48,7 @@ pub fn release_bounds(
         let points = points?;
         let columns: Vec<_> = stage.columns().iter().copied().zip(&points).collect();
         let counts = count(&columns, rows, kept.as_deref(), exec)?;
-        let cells = release_cells(stage, &counts, generator)?;
+        let cells = release_cells(stage, &counts, exec, generator)?;
         for ((j, points), cells) in columns.iter().zip(cells) {
             let known = &mut known[*j];
             known.range = stage.bounds(points, cells).or(known.range);
@@ -183,6 +183,7 @@ impl ColumnCounts {
 fn release_cells(
     stage: &Stage,
     counts: &[ColumnCounts],
+    exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<[usize; 2]>> {
     let errors: Vec<Vec<u64>> = counts
@@ -190,12 +191,13 @@ fn release_cells(
         .flat_map(|column| column.errors(|counted| stage.rank(counted)))
         .collect();
     let (rate, together) = stage.rate();
+    let check = || exec.check();
     let chosen = if together {
-        joint_index(&errors, rate, generator)?
+        joint_index(&errors, rate, &check, generator)?
     } else {
         let mut chosen = Vec::with_capacity(errors.len());
         for one in errors {
-            chosen.extend(joint_index(&[one], rate, generator)?);
+            chosen.extend(joint_index(&[one], rate, &check, generator)?);
         }
         chosen
     };
@@ -341,8 +343,10 @@ mod tests {
         let odds: Vec<f64> = odds.iter().map(|w| w / total).collect();
         let mut found = vec![0; 81];
         let mut generator = SimulationGenerator::new(83, 0);
+        let cancel = AtomicBool::new(false);
+        let exec = Executor::sequential(&cancel);
         for _ in 0..40_000 {
-            let chosen = release_cells(stage, &counted, &mut generator).unwrap();
+            let chosen = release_cells(stage, &counted, &exec, &mut generator).unwrap();
             let at = chosen.iter().flatten().fold(0, |at, i| 3 * at + i);
             found[at] += 1;
         }

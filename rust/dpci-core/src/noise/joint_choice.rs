@@ -17,13 +17,16 @@ const GUARD: u64 = 64;
 /// An index into each list, together with probability exactly proportional to `exp(-rate·max errors[j][index_j])`.
 ///
 /// With errors that one record moves by at most 1 this is `2·rate`-DP (`McSherry` & Talwar 2007), and `rate²/2`-zCDP, because the privacy
-/// loss takes values in an interval of length `2·rate` (Cesar & Rogers 2021).
+/// loss takes values in an interval of length `2·rate` (Cesar & Rogers 2021). `check` is asked before each exponential whether to go on:
+/// long lists take seconds.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] unless the rate is finite and at least 0, [`Error::Unsupported`] for an empty list, [`Error::Entropy`].
+/// [`Error::OutOfRange`] unless the rate is finite and at least 0, [`Error::Unsupported`] for an empty list, [`Error::Entropy`], those of
+/// `check`.
 pub fn joint_index(
     errors: &[Vec<u64>],
     rate: f64,
+    check: &dyn Fn() -> Result<()>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<usize>> {
     if !(rate >= 0.0 && rate.is_finite()) {
@@ -40,7 +43,7 @@ pub fn joint_index(
     }
     generator.refresh()?;
     let levels = Levels::new(errors);
-    let Some(level) = levels.draw(&Rate::new(rate), generator) else {
+    let Some(level) = levels.draw(&Rate::new(rate), check, generator)? else {
         return Ok(Vec::new());
     };
     let within: Vec<Vec<usize>> = errors
@@ -100,34 +103,36 @@ impl Levels {
     ///
     /// A uniform number times the sum of all weights falls into the part of one level. Both are known to some digits; where these leave
     /// two levels, more digits of the same number and of the weights decide.
-    fn draw(&self, rate: &Rate, generator: &mut impl NoiseGenerator) -> Option<u64> {
-        let (first, last) = (
-            self.errors.first()?,
-            self.counts.iter().map(BigUint::bits).max()?,
-        );
+    fn draw(
+        &self,
+        rate: &Rate,
+        check: &dyn Fn() -> Result<()>,
+        generator: &mut impl NoiseGenerator,
+    ) -> Result<Option<u64>> {
+        let longest = self.counts.iter().map(BigUint::bits).max();
+        let (Some(first), Some(last)) = (self.errors.first(), longest) else {
+            return Ok(None);
+        };
         let mut digits = last.next_multiple_of(64) + FIRST_DIGITS;
         let mut uniform = random(digits, generator);
         loop {
             // Sums of all weights up to each level, from below and from above.
             let (mut low, mut high) = (BigUint::ZERO, BigUint::ZERO);
-            let sums: Vec<(BigUint, BigUint)> = self
-                .errors
-                .iter()
-                .zip(&self.counts)
-                .map(|(error, count)| {
-                    let (least, most) = rate.exponential(error - first, digits);
-                    low += count * least;
-                    high += count * most;
-                    (low.clone(), high.clone())
-                })
-                .collect();
+            let mut sums = Vec::with_capacity(self.errors.len());
+            for (error, count) in self.errors.iter().zip(&self.counts) {
+                check()?;
+                let (least, most) = rate.exponential(error - first, digits);
+                low += count * least;
+                high += count * most;
+                sums.push((low.clone(), high.clone()));
+            }
             let from = &uniform * &low;
             let to = (&uniform + 1_u32) * &high;
             let at = sums.partition_point(|(_, most)| (most << digits) <= from);
             if let Some((least, _)) = sums.get(at)
                 && to <= (least << digits)
             {
-                return Some(self.errors[at]);
+                return Ok(Some(self.errors[at]));
             }
             uniform = (uniform << FIRST_DIGITS) + random(FIRST_DIGITS, generator);
             digits += FIRST_DIGITS;
@@ -218,6 +223,33 @@ mod tests {
     use crate::noise::SimulationGenerator;
     use crate::noise::testing::assert_counts;
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "what the draw asks before each exponential"
+    )]
+    fn go_on() -> Result<()> {
+        Ok(())
+    }
+
+    #[test]
+    fn a_draw_ends_where_it_is_told_to() {
+        let mut generator = SimulationGenerator::new(74, 0);
+        let lists = [vec![0, 1, 2]];
+        for most in [0, 2] {
+            let asked = std::cell::Cell::new(0);
+            let check = || {
+                asked.set(asked.get() + 1);
+                if asked.get() > most {
+                    Err(Error::Interrupted)
+                } else {
+                    Ok(())
+                }
+            };
+            let found = joint_index(&lists, 1.0, &check, &mut generator);
+            assert_eq!(found, Err(Error::Interrupted));
+        }
+    }
+
     #[test]
     fn exponentials_are_between_their_bounds() {
         for (rate, steps) in [
@@ -272,7 +304,7 @@ mod tests {
             let mut generator = SimulationGenerator::new(71, 0);
             let mut counts = vec![0; odds.len()];
             for _ in 0..60_000 {
-                let chosen = joint_index(&lists, rate, &mut generator).unwrap();
+                let chosen = joint_index(&lists, rate, &go_on, &mut generator).unwrap();
                 counts[chosen[0] * 8 + chosen[1] * 4 + chosen[2]] += 1;
             }
             let odds: Vec<f64> = odds.iter().map(|w| w / total).collect();
@@ -288,8 +320,8 @@ mod tests {
         let mut generator = SimulationGenerator::new(72, 0);
         let mut counts = [0; 4];
         for _ in 0..100_000 {
-            counts[joint_index(std::slice::from_ref(&errors), 0.25, &mut generator).unwrap()[0]] +=
-                1;
+            counts[joint_index(std::slice::from_ref(&errors), 0.25, &go_on, &mut generator)
+                .unwrap()[0]] += 1;
         }
         assert_counts(&counts, &weights.map(|w| w / total));
     }
@@ -300,17 +332,21 @@ mod tests {
         let lists = vec![list; 60];
         let mut generator = SimulationGenerator::new(73, 0);
         for rate in [5e-324, 1e-9, 1e-3, 1e15, f64::MAX] {
-            let chosen = joint_index(&lists, rate, &mut generator).unwrap();
+            let chosen = joint_index(&lists, rate, &go_on, &mut generator).unwrap();
             assert_eq!(chosen.len(), 60);
             if rate >= 1e-3 {
                 assert!(chosen.iter().all(|i| *i == 60));
             }
         }
-        assert!(joint_index(&[], 1.0, &mut generator).unwrap().is_empty());
+        assert!(
+            joint_index(&[], 1.0, &go_on, &mut generator)
+                .unwrap()
+                .is_empty()
+        );
         for bad in [f64::NAN, -1.0, f64::INFINITY] {
-            assert!(joint_index(&lists, bad, &mut generator).is_err());
+            assert!(joint_index(&lists, bad, &go_on, &mut generator).is_err());
         }
-        assert!(joint_index(&[vec![]], 1.0, &mut generator).is_err());
+        assert!(joint_index(&[vec![]], 1.0, &go_on, &mut generator).is_err());
     }
 
     #[test]
@@ -321,6 +357,6 @@ mod tests {
         let mut words = vec![1_u64 << 63];
         words.extend([0; 40]);
         let mut generator = crate::noise::generator::Scripted::new(words);
-        assert_eq!(levels.draw(&rate, &mut generator), Some(1));
+        assert_eq!(levels.draw(&rate, &go_on, &mut generator).unwrap(), Some(1));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) use points::PublicPoints;
 use statrs::function::erf::erf_inv;
 
 use super::{Query, Step};
+use crate::error::rounded_up;
 use crate::noise::Family;
 use crate::privacy::{Budget, Cost};
 use crate::unit::Unit;
@@ -74,7 +75,7 @@ impl BoundsSpec {
     ///
     /// # Errors
     /// [`Error::Unsupported`] without columns, for more than 500, and for persons without a greatest number of rows; as
-    /// [`PublicPoints::of_range`]; [`Error::OutOfRange`] for a budget that cannot find bounds among so many records.
+    /// [`PublicPoints::of_range`]; [`Error::Unsupported`] for a budget that cannot find bounds among so many records, too.
     pub fn new(
         columns: Vec<ColumnRange>,
         n_samples: usize,
@@ -112,21 +113,69 @@ impl BoundsSpec {
         };
         let stages = if unknown.is_empty() {
             let points: Vec<_> = points.iter().collect();
-            let both = stage(known.clone(), &points, half).and_then(|first| Ok([first, second()?]));
-            match both {
-                // A finer grid between the bounds that are found first, where half of the budget finds them as well.
-                Ok(both) if both.iter().all(|stage| stage.share() <= LEAST_SHARE) => both.to_vec(),
-                _ => vec![stage(known, &points, budget)?],
+            let both = vec![stage(known.clone(), &points, half)?, second()?];
+            // A finer grid between the bounds that are found first, where half of the budget finds them as well.
+            if both
+                .iter()
+                .all(|stage| stage.rank_error <= LEAST_SHARE * stage.n_samples)
+            {
+                both
+            } else {
+                vec![stage(known, &points, budget)?]
             }
         } else {
             let first: Vec<_> = unknown.iter().map(|j| &points[*j]).collect();
             vec![stage(unknown, &first, half)?, second()?]
         };
-        Ok(Self {
+        let found = Self {
             columns,
             stages,
             unit,
-        })
+        };
+        found.check(n_samples, budget)?;
+        Ok(found)
+    }
+
+    /// Refuses a budget that finds no bounds among so many records; the message says which one does, and how many records it needs.
+    fn check(&self, n_samples: usize, budget: Budget) -> Result<()> {
+        let n = n_samples as f64;
+        let lacking = self.rank_error() / (MOST_SHARE * n);
+        if lacking <= 1.0 {
+            return Ok(());
+        }
+        // The rank error is inversely proportional to ε, and to √ρ.
+        let (name, given, least) = match budget {
+            Budget::Zcdp { rho } => ("rho", rho, rho * lacking * lacking),
+            Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => {
+                ("epsilon", epsilon, epsilon * lacking)
+            }
+        };
+        let records = match self.unit {
+            Unit::Row => "records",
+            Unit::Person { .. } => "persons",
+        };
+        let unknown = self.columns.iter().any(|column| column.range.is_none());
+        let ranges = if unknown {
+            ", or public ranges, which need less"
+        } else {
+            ""
+        };
+        let columns = match self.columns.len() {
+            1 => "a column".to_owned(),
+            several => format!("{several} columns"),
+        };
+        let enough = if n_samples > 0 {
+            format!(
+                "{name} must be at least {} ",
+                rounded_up(least * (1.0 + 1e-9))
+            )
+        } else {
+            format!("{name} must be greater ")
+        };
+        let most = (self.rank_error() / MOST_SHARE).ceil();
+        Err(Error::Unsupported(format!(
+            "{enough}for bounds of {columns} among {n_samples} {records}, got {name}={given} (or take at least {most} {records}{ranges})"
+        )))
     }
 
     /// Number of columns.
@@ -212,14 +261,6 @@ impl Stage {
         } else {
             (Law::Apart(apart), error_apart, apart)
         };
-        let n = n_samples as f64;
-        if !(rank_error <= MOST_SHARE * n) {
-            return Err(Error::OutOfRange {
-                name: "n_samples",
-                rule: "such that the budget finds bounds (the rank error is above .3 of the records; give ranges, or take a greater budget)",
-                value: n,
-            });
-        }
         let step = Step {
             query: Query::Bounds,
             noise: Family::Gumbel,
@@ -233,7 +274,7 @@ impl Stage {
             law,
             step,
             rank_error,
-            n_samples: n,
+            n_samples: n_samples as f64,
         })
     }
 
@@ -405,8 +446,36 @@ mod tests {
         assert!(ranks.windows(2).all(|pair| pair[1] - pair[0] <= 1));
         assert_eq!((ranks[0], ranks[2], ranks[3]), (0, 0, 1));
         assert!((ranks[2_999] as f64 - found.rank_error()).abs() <= 1.0);
-        assert!(spec(2, 60, Budget::Pure { epsilon: 0.5 }).is_err());
         assert!(spec(0, 100, Budget::Pure { epsilon: 0.5 }).is_err());
+    }
+
+    #[test]
+    fn a_small_budget_is_refused_with_one_that_is_enough() {
+        for (budget, name) in [
+            (Budget::Pure { epsilon: 0.5 }, "epsilon"),
+            (Budget::Zcdp { rho: 0.01 }, "rho"),
+        ] {
+            for ranges in [[Some([0.0, 9.0]); 2], [None, Some([0.0, 9.0])]] {
+                let of =
+                    |n, budget| BoundsSpec::new(ranges.map(column).to_vec(), n, budget, Unit::Row);
+                let message = of(60, budget).unwrap_err().to_string();
+                let after = |text: &str| -> f64 {
+                    let (_, rest) = message.split_once(text).unwrap();
+                    rest.split_once(' ').unwrap().0.parse().unwrap()
+                };
+                let (enough, n) = (after("at least "), after("take at least "));
+                let budget_of = |value| match name {
+                    "rho" => Budget::Zcdp { rho: value },
+                    _ => Budget::Pure { epsilon: value },
+                };
+                assert!(message.starts_with(name));
+                assert!(of(60, budget_of(enough)).is_ok(), "{message}");
+                assert!(of(60, budget_of(0.998 * enough)).is_err(), "{message}");
+                assert!(of(n as usize, budget).is_ok(), "{message}");
+                assert!(of(n as usize - 1, budget).is_err(), "{message}");
+            }
+        }
+        assert!(spec(1, 0, Budget::Pure { epsilon: 0.5 }).is_err());
     }
 
     #[test]
