@@ -8,7 +8,7 @@ import numpy as np
 import dpci
 from _environments import now
 from _timing import commit
-from dpci.schema import ClassTarget, UnboundedColumn
+from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn
 
 ABOUT = """# Released bounds
 
@@ -67,7 +67,8 @@ def measure(
     widths, left, share = [], [], 0.0
     for seed in range(n_releases):
         try:
-            found = dpci.release_schema(data, columns=wanted, target=TARGET, budget=budget, seed=seed)
+            partial = PartialSchema(columns=wanted, target=TARGET)
+            found = dpci.release_schema(data, schema=partial, budget=budget, seed=seed)
         except dpci.InvalidInput:
             return "- | refused | | | | "
         share = found.share

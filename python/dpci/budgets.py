@@ -292,6 +292,20 @@ def split_budget(budget: Budget, share: float, name: str = "selection_share") ->
     return type(budget)(**first), type(budget)(**rest)
 
 
+def remainder(whole: Budget, part: Budget) -> Budget:
+    """Return what a part of a budget leaves, so that the exact sum of both never exceeds the whole.
+
+    Raises
+    ------
+    InvalidInput
+        For a part that leaves nothing, and one of another notion.
+    """
+    if type(part) is not type(whole):
+        raise InvalidInput(f"a part of a budget must be of its notion, got {part} of {whole}")
+    taken = part.parameters()
+    return type(whole)(**{key: _remainder(value, taken[key]) for key, value in whole.parameters().items()})
+
+
 def _remainder(whole: float, part: float) -> float:
     rest = whole - part
     return rest if Fraction(part) + Fraction(rest) <= Fraction(whole) else math.nextafter(rest, 0.0)

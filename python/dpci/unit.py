@@ -51,9 +51,17 @@ class Persons:
     def __str__(self) -> str:
         if self.max_rows is None:
             return "the mean of each person's rows"
-        if self.max_rows == 1:
-            return "the first row of each person"
-        return f"the first {self.max_rows} rows of each person, each with weight 1/{self.max_rows}"
+        weight = "" if self.max_rows == 1 else f", each with weight 1/{self.max_rows}"
+        return f"{self.kept}{weight}"
+
+    @property
+    def kept(self) -> str:
+        """The rows that count, in words."""
+        if self.max_rows is None:
+            return "all rows of each person"
+        return (
+            "the first row of each person" if self.max_rows == 1 else f"the first {self.max_rows} rows of each person"
+        )
 
     @property
     def public(self) -> "Persons":

@@ -50,7 +50,8 @@ def test_what_it_says_is_true_in_every_setting(case):
     assert f"- [ ] This release: {entry.budget}\n" in text
     assert f"- [ ] Total of the ledger, which equals the approved total: {ledger.total}\n" in text
     assert f"- [ ] Spent in the ledger today, all entries: {spent} (1 entry)\n- [ ] Remaining: " in text
-    assert ("has no page: its file is published" in text) == (kind in {"best", "report", "several"})
+    without_page = {"best", "report", "several", "bounds", "bounds_of_persons"}
+    assert ("has no page: its file is published" in text) == (kind in without_page)
     assert f"| composition | Together {entry.budget}. Details" in text
     assert text.count("entry 1 of the ledger paid (checked). Ask whether anything was released outside it |") == 2
     assert ("protects persons, each with all rows |" in text) == (entry.unit == "person")

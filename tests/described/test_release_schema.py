@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.schema import ClassTarget, NumericColumn, UnboundedColumn
+from dpci.schema import ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
 
 RNG = np.random.default_rng(4)
 N = 6000
@@ -29,10 +29,16 @@ TARGET = ClassTarget(column="ill", negative=("no",), positive=("yes",))
 BUDGETS = {"pure": dpci.PureDP(0.5), "zcdp": dpci.ZCDP(0.05), "approx": dpci.ApproxDP(0.5, 1e-6)}
 
 
-def release(**keywords):
-    return dpci.release_schema(
-        TABLE, **{"columns": COLUMNS, "target": TARGET, "budget": BUDGETS["zcdp"], "seed": 1, **keywords}
-    )
+def partial(columns=COLUMNS, target=TARGET, **fields):
+    return PartialSchema(columns=columns, target=target, **fields)
+
+
+PARTIAL = partial()
+
+
+def release(columns=COLUMNS, target=TARGET, **keywords):
+    keywords = {"budget": BUDGETS["zcdp"], "seed": 1, **keywords}
+    return dpci.release_schema(TABLE, schema=partial(columns, target), **keywords)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
@@ -83,12 +89,12 @@ def test_a_seed_repeats_a_release_and_threads_do_not_matter():
     assert release(n_threads=1).bounds == release(n_threads=2).bounds
     assert release().private is False
     assert "NOT PRIVATE" in release().summary()
-    assert dpci.release_schema(TABLE, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"]).private is True
+    assert dpci.release_schema(TABLE, schema=PARTIAL, budget=BUDGETS["zcdp"]).private is True
 
 
 def test_a_frame_is_a_mapping_of_columns():
     frame = pd.DataFrame(TABLE)
-    found = dpci.release_schema(frame, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"], seed=1)
+    found = dpci.release_schema(frame, schema=PARTIAL, budget=BUDGETS["zcdp"], seed=1)
     assert found.bounds == release().bounds
 
 
@@ -106,7 +112,7 @@ def test_the_ledger_pays_once_and_keeps_the_hash():
 def test_private_errors_say_nothing_of_the_numbers():
     frame = pd.DataFrame({**TABLE, "income": np.full(N, np.nan)})
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
-    keywords = {"columns": COLUMNS, "target": TARGET, "budget": BUDGETS["zcdp"], "ledger": ledger}
+    keywords = {"schema": PARTIAL, "budget": BUDGETS["zcdp"], "ledger": ledger}
     with pytest.raises(dpci.ReleaseFailed):
         dpci.release_schema(frame, **keywords)
     assert len(ledger.history) == 1
@@ -115,7 +121,7 @@ def test_private_errors_say_nothing_of_the_numbers():
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame])
 def test_tables_have_a_known_number_of_rows_with_private_errors(kind):
-    keywords = {"columns": COLUMNS, "target": TARGET, "budget": BUDGETS["zcdp"]}
+    keywords = {"schema": PARTIAL, "budget": BUDGETS["zcdp"]}
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
     assert dpci.release_schema(kind(TABLE), ledger=ledger, **keywords).private
     for table, message in ((iter([TABLE]), "in memory"), ({"age": [1.0]}, "among 1 records")):
@@ -127,7 +133,7 @@ def test_tables_have_a_known_number_of_rows_with_private_errors(kind):
 def test_tables_of_another_kind_are_refused_by_their_rule():
     for table in (iter([TABLE]), [1, 2], np.zeros((3, 2)), None, "people.csv"):
         with pytest.raises(dpci.InvalidInput, match="a table must be a mapping of columns or a data frame"):
-            dpci.release_schema(table, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"])
+            dpci.release_schema(table, schema=PARTIAL, budget=BUDGETS["zcdp"])
 
 
 def test_missing_values_do_not_count_and_the_middle_stands_for_them():
@@ -137,9 +143,9 @@ def test_missing_values_do_not_count_and_the_middle_stands_for_them():
     holes["income"] = [None if gap else value for gap, value in zip(gaps["income"], TABLE["income"], strict=True)]
     table = {**TABLE, **holes}
     with pytest.raises(dpci.InvalidInput, match="a missing value"):
-        dpci.release_schema(table, columns=COLUMNS, target=TARGET, budget=BUDGETS["zcdp"])
+        dpci.release_schema(table, schema=PARTIAL, budget=BUDGETS["zcdp"])
     ledger = dpci.Ledger(dpci.ZCDP(1.0))
-    found = dpci.release_schema(table, columns=columns, target=TARGET, budget=BUDGETS["zcdp"], ledger=ledger)
+    found = dpci.release_schema(table, schema=partial(columns), budget=BUDGETS["zcdp"], ledger=ledger)
     rows, _, names = found.schema.transform(table)
     for j, name in enumerate(("age", "income", "spells")):
         lower, upper = found.bounds[name]
@@ -164,7 +170,7 @@ def test_persons_move_a_bound_by_all_their_rows():
     assert of_persons.privacy["unit"] == "person"
     assert of_persons.privacy["steps"][0]["scale"] == 2.0 * one.privacy["steps"][0]["scale"]
     assert of_persons.schema.persons == "id"
-    with pytest.raises(dpci.InvalidInput, match="give max_rows"):
+    with pytest.raises(dpci.InvalidInput, match="persons must have max_rows"):
         release(persons="id")
 
 
@@ -189,7 +195,7 @@ def test_odd_columns_have_bounds(kind, known):
     extent = {"lower": -1e9, "upper": 1e9} if known else {}
     column = UnboundedColumn(name="x", **extent)
     found = dpci.release_schema(
-        {"x": ODD[kind], "ill": TABLE["ill"]}, columns=(column,), target=TARGET, budget=BUDGETS["pure"], seed=3
+        {"x": ODD[kind], "ill": TABLE["ill"]}, schema=partial((column,)), budget=BUDGETS["pure"], seed=3
     )
     lower, upper = found.bounds["x"]
     assert lower < upper
@@ -204,7 +210,7 @@ BAD = {
     "no columns": ({"columns": None}, "columns must be a sequence"),
     "generator": ({"columns": (column for column in COLUMNS)}, "columns must be a sequence"),
     "missing column": ({"columns": (UnboundedColumn(name="height"),)}, "height"),
-    "text": ({"columns": (UnboundedColumn(name="ill2"),), "target": TARGET}, "ill2"),
+    "text": ({"columns": (UnboundedColumn(name="id2"),)}, "id2"),
     "twice": ({"columns": (COLUMNS[0], COLUMNS[0])}, "name a column once"),
     "budget": ({"budget": 1.0}, "budget must be"),
 }
@@ -217,6 +223,41 @@ def test_bad_choices_are_refused_before_anything_is_spent(kind):
     with pytest.raises(dpci.InvalidInput, match=message):
         release(seed=None, ledger=ledger, **keywords)
     assert ledger.history == ()
+
+
+def test_a_schema_without_gaps_is_refused():
+    found = release()
+    for other in (found.schema, None, "people.toml"):
+        with pytest.raises(dpci.InvalidInput, match=r"schema must be a dpci\.schema\.PartialSchema"):
+            dpci.release_schema(TABLE, schema=other, budget=BUDGETS["zcdp"])
+    with pytest.raises(dpci.InvalidInput, match="describe the table by a PartialSchema"):
+        dpci.schema.Schema(columns=COLUMNS, target=TARGET)
+
+
+def test_schemas_with_gaps_are_read_from_files(tmp_path):
+    lines = (
+        'title = "People"\npersons = "id"\n[target]\ncolumn = "ill"\nnegative = "no"\npositive = "yes"\n'
+        '[[columns]]\nkind = "unbounded"\nname = "income"\nmissing = "middle"\n'
+        '[[columns]]\nkind = "numeric"\nname = "age"\nlower = 0\nupper = 120\n'
+    )
+    path = tmp_path / "people.toml"
+    path.write_text(lines)
+    found = PartialSchema.from_file(path)
+    assert found.gaps == (UnboundedColumn(name="income", missing="middle"),)
+    assert (found.title, found.persons, found.blank.names) == ("People", "id", ("income", "age", "income=missing"))
+    assert PartialSchema.from_dict(found.to_dict()) == found == PartialSchema.from_dict(found.to_dict(defaults=True))
+    path.write_text('formula = "ill ~ age + income + age:income"\n' + lines)
+    with_model = PartialSchema.from_file(path)
+    completed = with_model.completed({"income": (0.0, 9.0)}, source="law")
+    assert completed.names[:3] == ("age", "income", "age:income")
+    assert PartialSchema.from_dict(with_model.to_dict()) == with_model
+    for formula, message in (("ill ~ bs(income, df=5)", "a spline must be of a column with bounds"),
+                             ("ill ~ age", "must have an UnboundedColumn")):  # fmt: skip
+        path.write_text(f'formula = "{formula}"\n' + lines)
+        with pytest.raises(dpci.InvalidInput, match=message):
+            PartialSchema.from_file(path)
+    with pytest.raises(dpci.InvalidInput, match="PartialSchema"):
+        dpci.schema.Schema.from_file(path)
 
 
 def test_columns_without_bounds_follow_the_rules_of_those_with():

@@ -196,6 +196,11 @@ SITES = {
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
         "Schema.from_dict": (1, ()),
+        "RawTable.shape": (1, ("table_columns",)),
+    },
+    "schema/partial": {
+        "PartialSchema.__post_init__": (3, ()),
+        "PartialSchema.from_dict": (1, ()),
     },
     "schema/terms": {
         "Power.__post_init__": (1, ()),

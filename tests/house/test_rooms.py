@@ -299,7 +299,7 @@ def test_one_place_releases():
         "release_moment_matrix": {"dpci.regression.mechanism"},
         "release_moment_matrix_parts": {"dpci.regression.mechanism"},
         "release_tuning": {"dpci.tuning.choose"},
-        "release_bounds": {"dpci.described.release"},
+        "release_bounds": {"dpci.described.bounds"},
     }
     # Other files name these two as types.
     for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import dpci
-from dpci.schema import NumericColumn, Schema
+from dpci.schema import NumericColumn, PartialSchema, Schema, UnboundedColumn
 from dpci.schema.columns import ClassTarget, NumericTarget
 
 N = 2_000
@@ -24,6 +24,10 @@ TABLE = {
 }
 COLUMNS = (NumericColumn(name="age", lower=18, upper=90, source="law"),)
 OF_CLASSES = Schema(columns=COLUMNS, target=ClassTarget(column="ill", negative=("no",), positive=("yes",)))
+GAPS = PartialSchema(
+    columns=(UnboundedColumn(name="age", lower=0, upper=150), UnboundedColumn(name="wage", missing="middle")),
+    target=OF_CLASSES.target,
+)
 OF_WAGES = Schema(columns=COLUMNS, target=NumericTarget(column="wage", lower=0, upper=100))
 BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.ApproxDP(1.0, 1e-7)}
 RELATIONS = ("replace_one", "add_remove")
@@ -42,6 +46,7 @@ KINDS = (
     ),
     *("strata", "counted", "strata_of_persons", "stratum", "counted_stratum"),
     *("multinomial", "multinomial_of_persons", "groups", "disjoint", "chosen", "chosen_fit", "best", "rule", "report"),
+    *("gaps", "bounds", "bounds_of_persons"),
 )
 LAST = {"stratum": "A", "counted_stratum": "A", "groups": "a", "disjoint": "a"}
 
@@ -84,6 +89,11 @@ def made(kind, notion, neighbors):
             "wages": lambda: dpci.fit(TABLE, schema=OF_WAGES, loss="squared", **common, **number),
             "several": lambda: dpci.regression.release(
                 X, np.column_stack([REAL, REAL**2]), target_bound=[(-1, 1), (0, 1)], **of_matrix, **number
+            ),
+            "gaps": lambda: dpci.fit(TABLE, schema=GAPS, l2_strength=0.2, bounds_share=0.5, **common, **number),
+            "bounds": lambda: dpci.release_schema(TABLE, schema=GAPS, **common, **number),
+            "bounds_of_persons": lambda: dpci.release_schema(
+                TABLE, schema=GAPS, persons=dpci.Persons(IDS, max_rows=3), **common, **people
             ),
             "strata": lambda: dpci.fit_strata(TABLE, n_public=N // 2, **strata, **common),
             "counted": lambda: dpci.fit_strata(TABLE, n_public="private", **strata, **common),

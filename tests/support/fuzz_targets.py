@@ -146,6 +146,10 @@ OWN = {
     "Term": {"factors": (schema.Power(column="a"),)},
     "Spline": {"column": "a", "knots": (0.5, 1.0)},
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},
+    "PartialSchema": {
+        "columns": (schema.UnboundedColumn(name="a", lower=0.0, upper=5.0), *SMALL_SCHEMA.columns[1:]),
+        "target": SMALL_SCHEMA.target,
+    },
     # Their rows are encoded.
     **{name: {"schema": None} for name in ("fit", "predict", "predict_proba", "decision_function", "predict_conf_int")},
     "tune": {"candidates": [{"l2_strength": 0.5}, {"l2_strength": 1.0}], "schema": None},
@@ -153,8 +157,9 @@ OWN = {
     "weighted_gram": {"weights": np.linspace(0.0, 1.0, N)},
     "release_schema": {
         "table": {"a": np.linspace(0.1, 2.0, N), "b": ["u", "v"] * (N // 2), "c": ["no", "yes"] * (N // 2)},
-        "columns": (schema.UnboundedColumn(name="a", lower=0.0, upper=5.0),),
-        "target": SMALL_SCHEMA.target,
+        "schema": schema.PartialSchema(
+            columns=(schema.UnboundedColumn(name="a", lower=0.0, upper=5.0),), target=SMALL_SCHEMA.target
+        ),
     },
     "fit_strata": {"by": "b", "n_public": 100_000, "strata": None},
     "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},

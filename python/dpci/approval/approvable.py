@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpci.ledger.ledger import Ledger
 from dpci.released.result import Result, SavedRecord
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Approvable(Result[SavedRecord]):
         path: "str | PathLike[str] | None" = None,
         *,
         ledger: "Ledger | str | PathLike[str] | None" = None,
-        schema: Schema | None = None,
+        schema: Schema | PartialSchema | None = None,
     ) -> str:
         """Return a Markdown document for whoever has to approve the release (docs/approve.md).
 
@@ -41,8 +42,9 @@ class Approvable(Result[SavedRecord]):
             File to write the document to as well, in UTF-8; one that exists is replaced.
         ledger : Ledger or path, optional
             The ledger that paid, or its file: the document says whether it agrees. It is only read.
-        schema : dpci.schema.Schema, optional
+        schema : Schema or PartialSchema of dpci.schema, optional
             The schema that was agreed on before the release: the document says whether that of the release agrees.
+            With gaps where the release found bounds.
 
         Returns
         -------
@@ -64,7 +66,9 @@ class Approvable(Result[SavedRecord]):
         return document
 
 
-def approval_of(result: Result[Any], *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None) -> str:
+def approval_of(
+    result: Result[Any], *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None
+) -> str:
     """Return the report of a released result for whoever has to approve it."""
     from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
     from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above

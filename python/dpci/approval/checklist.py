@@ -23,7 +23,7 @@ def nist_points(found: Statement, paid: Words) -> Section:
     unit = found.unit
     exact = [*([f"the number of {unit}s"] if found.kind_of_numbers == "exact" else []), *found.exact]
     moved = " and ".join(filter(None, [", ".join(found.moved[:-1]), *found.moved[-1:]]))
-    bias = "Nothing but noise shifts the estimates."
+    bias = "Nothing but noise shifts the estimates." if found.target else "No estimates are released."
     if moved:
         bias = f"{moved[0].upper()}{moved[1:]} can shift the estimates, most for small groups."
     publish = f"publish {' and '.join(_beside(found))}; " if _beside(found) else ""
@@ -40,8 +40,7 @@ def nist_points(found: Statement, paid: Words) -> Section:
         ("correctness", _correctness(found), "nobody but the authors has reviewed the proofs"),
         (
             "floating point",
-            f"rounded, with exact integer noise. Details for experts: {found.sealed} on a lattice",
-            "accept that elementary functions were tested, not proved",
+            *_rounding(found),
         ),
         ("bounds and clipping", found.beyond, "the source of each bound"),
         (
@@ -64,6 +63,14 @@ def nist_points(found: Statement, paid: Words) -> Section:
     return Section(
         "nist", "NIST SP 800-226, point by point", [Paragraph((topics, Code("docs/nist.md"), others)), table]
     )
+
+
+def _rounding(found: Statement) -> tuple[str, str]:
+    """Return what floating point does to what is released, and what is left to the reader."""
+    if found.sealed is None:
+        return "nothing is rounded: the choice is exact, in whole numbers", "nothing"
+    seal = f"rounded, with exact integer noise. Details for experts: {found.sealed} on a lattice"
+    return seal, "accept that elementary functions were tested, not proved"
 
 
 def checklist(found: Statement, account: Sequence[str] | None = None) -> Section:
@@ -102,7 +109,7 @@ def _of_units(found: Statement) -> Iterator[Words]:
         if found.table is not None and found.table.persons:
             stated = ("by the schema: ", Code(found.table.persons))
         yield "Column of ids, as stated ", stated
-        yield f"The column of ids names persons, and the rule for their rows is agreed: {found.persons}"
+        yield f"The column of ids names persons, and the rule for their rows is agreed: {found.counted}"
         if found.claim.paid is None:
             yield "The operator states in writing that the rows were told apart by their persons"
         else:
@@ -127,9 +134,11 @@ def _of_budget(found: Statement, account: Sequence[str] | None) -> Iterator[Word
 
 
 def _of_statements(found: Statement) -> Iterator[Words]:
+    but: Words = "" if found.found is None else (", but for ", found.found, ",")
     yield (
-        "Each public value of the table above has a source that is independent of these data, and was fixed before "
-        "they were seen"
+        "Each public value of the table above",
+        but,
+        " has a source that is independent of these data, and was fixed before they were seen",
     )
     if found.table is None:
         yield "A written statement says what each column means, and states its bounds and their sources"
@@ -144,8 +153,10 @@ def _of_statements(found: Statement) -> Iterator[Words]:
         yield "A written statement says that the class labels would be the same for any data"
     yield "The operator states in writing that nobody else could see errors, timing or memory of the run"
     yield f'What the page "{NIST_PAGE}" leaves to the approver was considered'
-    yield "Nothing else that was computed from these records is published with the model"
-    yield f"Estimates are published with {', '.join([*_beside(found), 'the budget'])} and the relation"
+    result = "schema" if found.target is None else "model"
+    yield f"Nothing else that was computed from these records is published with the {result}"
+    what = "The schema is" if found.target is None else "Estimates are"
+    yield f"{what} published with {', '.join([*_beside(found), 'the budget'])} and the relation"
 
 
 def decision() -> list[Part]:
@@ -177,10 +188,12 @@ def counted(found: Statement, ledger: "Ledger | str | PathLike[str] | None") -> 
 
 
 def _correctness(found: Statement) -> Words:
-    audits = joined(Code(f"evidence/{page}.md") for page in found.audits)
+    audits: Words = "no audit"
+    if found.audits:
+        audits = ("audits ", joined(Code(f"evidence/{page}.md") for page in found.audits))
     noise = found.noise.replace("laplace", "Laplace").replace("gaussian", "Gaussian")
     source = f"In the folder docs of the source of dpci {found.version}"
-    return f"{found.adds_noise}. Law: {noise}. {source}: audits ", audits, "; proofs ", _addresses(found.proofs)
+    return f"{found.adds_noise}. Law: {noise}. {source}: ", audits, "; proofs ", _addresses(found.proofs)
 
 
 def _addresses(proofs: Iterable[str]) -> Words:

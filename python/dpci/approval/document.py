@@ -10,7 +10,7 @@ from dpci.approval.statement import Statement, verified
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
-from dpci.released.record import CHOSEN_WITHOUT_DATA, OBEYS_BOUNDS
+from dpci.released.record import OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
 from dpci.report.sections import (
     Meaning,
@@ -24,6 +24,7 @@ from dpci.report.sections import (
     percent_up,
     what_it_says,
 )
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.shown.document import (
     Bullets,
@@ -45,6 +46,7 @@ _GROUPS = (1, 2, 5, 10)
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
 _NO_SOURCE: Words = (Strong("none stated"), "; written statement of: ___")
+_WITHOUT_DATA = "were chosen without the data"
 _ALWAYS = (
     (
         "by tests of dpci",
@@ -76,7 +78,10 @@ _OUTCOMES = {
 
 
 def approval_document(
-    statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None" = None, schema: Schema | None = None
+    statement: Statement,
+    *,
+    ledger: "Ledger | str | PathLike[str] | None" = None,
+    schema: Schema | PartialSchema | None = None,
 ) -> Document:
     """Return the document of a release of any kind; see :meth:`Approvable.officer_report`."""
     found, claim = statement, statement.claim
@@ -108,7 +113,7 @@ def _head(found: Statement) -> list[Part]:
         ("file", Code(found.claim.digest)),
         ("made by", f"dpci {found.version}"),
         *found.contents,
-        ("estimated", found.target),
+        *([] if found.target is None else [("estimated", found.target)]),
         (f"{found.unit}s", _numbers(found)),
         ("spent", _spent(found) if found.private else "nothing: the noise came from a seed"),
         (
@@ -212,7 +217,7 @@ def _protected(found: Statement) -> Section:
     whose = (
         f"One record, that is one row{weighted}. {only}"
         if found.persons is None
-        else f"One person with all of that person's rows. What counts: {found.persons}."
+        else f"One person with all of that person's rows. What counts: {found.counted}."
     )
     answers = [
         ("unit of privacy", whose),
@@ -297,13 +302,15 @@ def _before_and_after(meaning: Meaning) -> Iterator[Part]:
 
 def _assumptions(found: Statement, paid: Words) -> Section:
     prepared = "cannot be shown: the release is of encoded rows, and the file holds no schema"
-    if found.table is not None:
+    if found.reads is not None:
+        prepared = f"{found.reads}; what was done before is not shown"
+    elif found.table is not None:
         prepared = "the schema in the file encodes each record by itself; what was done before is not shown"
     absent: Words = ("assumed absent: ", joined(found.absent, "; "))
     if found.clips or found.table is not None:
         ruled = "are moved or replaced by public rules" if found.table is not None else "beyond the bounds are moved"
         absent = (absent, f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")')
-    further = (fact for fact in found.conditions if fact != CHOSEN_WITHOUT_DATA and OBEYS_BOUNDS not in fact)
+    further = (fact for fact in found.conditions if not fact.endswith(_WITHOUT_DATA) and OBEYS_BOUNDS not in fact)
     rows: list[tuple[str, Words]] = [
         (
             f"{found.all_chosen} were chosen without the data",
@@ -321,11 +328,12 @@ def _assumptions(found: Statement, paid: Words) -> Section:
     shows = (
         "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
     )
+    released = "" if found.found is None else ", but for those that it released"
     values = [(Code(value.name), Code(value.value), _source(value, found.table)) for value in found.public]
     parts = [
         Paragraph(shows),
         Table(("assumption", "what the file shows"), rows, of_words=True),
-        Paragraph("The public values of this release, each of which needs a source:"),
+        Paragraph(f"The public values of this release, each of which needs a source{released}:"),
         Table(("value", "in this release", "source"), values, of_words=True),
     ]
     return Section("conditions", "Assumptions", parts)
@@ -335,7 +343,7 @@ def _source(value: PublicValue, schema: Schema | None) -> Words:
     """Return why a value is public, or what has to be asked for."""
     if value.source:
         return value.source
-    of_table = value.name == "classes" or value.name.startswith(("column ", "target "))
+    of_table = value.name == "classes" or value.name.startswith(("column ", "target ", "range of "))
     if of_table and schema is not None and schema.source:
         return f"the whole schema: {' '.join(schema.source.split())}"
     return _NO_SOURCE

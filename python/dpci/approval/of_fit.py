@@ -6,6 +6,7 @@ from dataclasses import replace
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.findings import Claim
 from dpci.approval.noise import lattice_of_fits, noise_of_fit
+from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement, steps_text
 from dpci.inference.error_law import NOISE_AWARE
@@ -46,7 +47,10 @@ _PROOF_OF = {
 def approval_of_fit(result: Inference) -> Statement:
     """Return what an approver must know of a fit by itself, or of one part of a release."""
     guarantee = result.guarantee if result.private else None
-    found = approval_of_record(record_of(result), refusal=result.interval_refusal, guarantee=guarantee)
+    record = record_of(result)
+    found = approval_of_record(record, refusal=result.interval_refusal, guarantee=guarantee)
+    if record.released_bounds is not None:
+        found = with_bounds(found, record.released_bounds)
     return found if found.whole is None else _of_part(found, found.whole)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from dpci.approval.findings import Finding
 from dpci.base.validation import broken
-from dpci.schema.columns import CategoricalColumn, Column
+from dpci.released.bounds import RELEASED
+from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
+from dpci.schema.partial import PartialSchema
 from dpci.schema.saved import essential
 from dpci.schema.table import Schema, without_column
 
@@ -19,14 +21,16 @@ class Strata:
     names: tuple[str, ...] = ()
 
 
-def against_schema(known: Schema | None, given: Schema | None, strata: Strata | None = None) -> Iterator[Finding]:
+def against_schema(
+    known: Schema | None, given: Schema | PartialSchema | None, strata: Strata | None = None
+) -> Iterator[Finding]:
     """Yield what agrees, what does not and what cannot be checked.
 
     ``given`` None: no schema is given. ``strata`` are those of the release, or of which the file is a part: their
     models have the schema without the column that names them.
     """
-    if not isinstance(given, Schema | None):
-        raise broken("schema", "a dpci.schema.Schema or None", given)
+    if not isinstance(given, Schema | PartialSchema | None):
+        raise broken("schema", "a dpci.schema.Schema, a PartialSchema or None", given)
     if known is None:
         if given is None:
             yield Finding("not checked", "the schema: the model was fitted to encoded rows and holds none")
@@ -38,6 +42,8 @@ def against_schema(known: Schema | None, given: Schema | None, strata: Strata | 
         what = "that this is the schema that was agreed on: none was given to compare it with (--schema)"
         yield Finding("not checked", what)
         return
+    if isinstance(given, PartialSchema):
+        given = _filled(given, known)
     given = dataclasses.replace(given, encoding=known.encoding)
     apart = _column_of_strata(known, given, strata)
     if apart is not None:
@@ -48,6 +54,21 @@ def against_schema(known: Schema | None, given: Schema | None, strata: Strata | 
     else:
         what = "the schema of the model differs from the agreed one (--schema)"
         yield Finding("FAILED", f"{what}: {_difference(known, given)}")
+
+
+def _filled(given: PartialSchema, known: Schema) -> Schema:
+    """Return the agreed schema with the bounds that were released, and where they come from, in its gaps."""
+    released = {column.name: column for column in known.columns if isinstance(column, NumericColumn)}
+    bounds = {name: (column.lower, column.upper) for name, column in released.items()}
+    found = given.completed(bounds, source="")
+    gaps = {column.name for column in given.gaps}
+    columns = (
+        dataclasses.replace(column, source=released[column.name].source)
+        if column.name in gaps & released.keys() and released[column.name].source.startswith(RELEASED)
+        else column
+        for column in found.columns
+    )
+    return dataclasses.replace(found, columns=tuple(columns))
 
 
 def _column_of_strata(known: Schema, given: Schema, strata: Strata | None) -> Column | None:

@@ -15,6 +15,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.released.record import Record
 from dpci.released.sources import PublicValue, exceptions, failures
 from dpci.released.whole import Whole
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.shown.document import Words, joined, names
 from dpci.unit import Persons, Weights
@@ -53,8 +54,8 @@ class Statement:
     """The guarantee of everything that was paid for; None where no more is known of it than its budget."""
     composition: tuple[str, ...]
     """Uses of the budget, and how they add up."""
-    sealed: str
-    """The released vectors, matrices and counts, in words."""
+    sealed: str | None
+    """The released vectors, matrices and counts, in words; None for a choice in whole numbers, which needs no seal."""
     numbers: tuple[tuple[str, int], ...]
     """Numbers of records, with the names of the strata; a name is empty where there are none."""
     kind_of_numbers: Numbers
@@ -68,12 +69,20 @@ class Statement:
     classes_inferred: bool
     covers: tuple[Words, ...]
     """Sentences on what the one budget covers."""
-    target: str
-    """Target of the estimates."""
+    target: str | None
+    """Target of the estimates; None where there are none."""
     intervals: str | None
     """Errors that the intervals count; None where there are none."""
     moved: tuple[str, ...]
     """Causes of shifts in the estimates, besides noise."""
+    found: "Words | None" = None
+    """Public values that the release itself found, in words; None where all were public before."""
+    reads: str | None = None
+    """Parts of the table that are read, where no schema encodes its rows; None for a model."""
+    beyond_bounds: "Words | None" = None
+    """Treatment of values beyond public bounds; None: by the rules of the schema, or by clipping."""
+    fails_at: tuple[Words, ...] | None = None
+    """Values at which the release fails; None: those that the rules of the schema do not replace."""
     strata: Strata | None = None
     """The strata that the release, or the whole, is of."""
     from_data: tuple[str, ...] = ()
@@ -103,6 +112,13 @@ class Statement:
         return self.record.persons
 
     @property
+    def counted(self) -> str:
+        """Rows of a person that count, and by how much, in words."""
+        if self.persons is None:
+            return "each row"
+        return self.persons.kept if self.target is None else str(self.persons)
+
+    @property
     def weights(self) -> Weights | None:
         """The public facts of weights; None without them."""
         return self.record.weights
@@ -130,6 +146,8 @@ class Statement:
     @property
     def beyond(self) -> Words:
         """Treatment of rows and values beyond the public bounds."""
+        if self.beyond_bounds is not None:
+            return self.beyond_bounds
         rule: Words = "the release fails if a record is beyond the bounds or a value is missing"
         if self.table is not None:
             rules = joined(((names(columns), f": {each}") for columns, each in exceptions(self.table)), ". ")
@@ -143,6 +161,8 @@ class Statement:
     @property
     def absent(self) -> tuple[Words, ...]:
         """Contents of the data at which the release fails."""
+        if self.fails_at is not None:
+            return self.fails_at
         found: list[Words]
         if self.table is None:
             found = [*([] if self.clips else ["records beyond the bounds"]), "missing values"]
@@ -187,7 +207,7 @@ def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
 
 
 def verified(
-    statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | None
+    statement: Statement, *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None
 ) -> list[Finding]:
     """Return what agrees, what does not and what cannot be checked.
 

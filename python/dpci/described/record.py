@@ -1,51 +1,14 @@
 """Record of a released schema: the schema, which of its bounds were released, and what they cost."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
-from dpci import _core
 from dpci.accounting.guarantee import Guarantee
-from dpci.base.codec import check_interval
-from dpci.base.validation import broken
-from dpci.budgets import ZCDP, ApproxDP, Budget, Neighbors, PureDP, core_budget
+from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP
 from dpci.errors import InvalidInput
+from dpci.released.bounds import ReleasedBounds, check_ranges
 from dpci.released.record import CHOSEN_WITHOUT_DATA, Record, SavedBudget, SavedTable
-from dpci.schema.columns import NumericColumn
-from dpci.unit import Persons
-
-
-def bounds_spec(
-    columns: Iterable[tuple[tuple[float, float] | None, bool]], n_samples: int, budget: Budget, unit: Persons | None
-) -> _core.BoundsSpec:
-    """Calibrate a release of bounds; of each column its range, and whether 0 stands apart.
-
-    Raises
-    ------
-    InvalidInput
-        For persons without ``max_rows``, and for a budget that cannot find bounds among so many records.
-    """
-    return _core.BoundsSpec(
-        columns=list(columns),
-        n_samples=n_samples,
-        budget=core_budget(budget),
-        persons=unit is not None,
-        max_rows=None if unit is None else unit.max_rows,
-    )
-
-
-def source_of(budget: Budget) -> str:
-    """Return why released bounds are public, as a schema states it."""
-    return f"released at {budget}"
-
-
-def _check_ranges(name: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or not value or not all(isinstance(column, str) for column in value):
-        raise broken(name, "an object that names at least one column", value)
-    return {
-        column: None if extent is None else check_interval(f"{name}.{column}", extent)
-        for column, extent in value.items()
-    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +23,7 @@ class SchemaRecord(Record):
     neighbors: Neighbors
     budget: SavedBudget
     table: SavedTable
-    ranges: Annotated[dict[str, Any], _check_ranges]
+    ranges: Annotated[dict[str, Any], check_ranges]
     """The public range of each column whose bounds were released, None where none is known."""
     zeros: tuple[str, ...]
     """Columns of which 0 stands apart."""
@@ -69,35 +32,25 @@ class SchemaRecord(Record):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        numeric = {column.name: column for column in self.table.columns if isinstance(column, NumericColumn)}
-        if not self.ranges or not set(numeric).issuperset(self.ranges) or not set(self.ranges).issuperset(self.zeros):
-            raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
-        for name, extent in self.ranges.items():
-            column = numeric[name]
-            if extent is not None and not extent[0] <= column.lower < column.upper <= extent[1]:
-                raise InvalidInput(
-                    f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"
-                )
-            if column.source != source_of(self.budget) or column.outside != "clip":
-                raise InvalidInput(f"the source of {name!r} must be {source_of(self.budget)!r}, got {column.source!r}")
+        self.found.check_table(self.table)
         if self.rows is not None or self.weights is not None or self.on_violation != "clip":
             raise InvalidInput(
                 f"{self.WHAT} must have neither rows nor weights, and clip, got on_violation={self.on_violation!r}"
             )
-        if not 0.0 < self.share < 0.5:
-            raise InvalidInput(f"share must be above 0 and below .5, got share={self.share!r}")
-        if self.seals or not 1 <= len(self.steps) <= 2:
-            raise InvalidInput(f"{self.WHAT} must have one or two steps and no seal, got {len(self.steps)} steps")
+        if self.seals:
+            raise InvalidInput(f"{self.WHAT} must have no seal, got {len(self.seals)}")
+
+    @cached_property
+    def found(self) -> ReleasedBounds:
+        """The bounds, as a fit that releases its own has them."""
+        return ReleasedBounds(
+            budget=self.budget, ranges=self.ranges, zeros=self.zeros, share=self.share, steps=self.steps
+        )
 
     @property
     def released(self) -> tuple[str, ...]:
         """Names of the columns whose bounds were released."""
         return tuple(self.ranges)
-
-    def spec(self) -> _core.BoundsSpec:
-        """Return the release as the core calibrates it, of public choices alone."""
-        columns = ((extent, name in self.zeros) for name, extent in self.ranges.items())
-        return bounds_spec(columns, self.n_samples, self.budget, self.persons)
 
     @property
     def bounds(self) -> str:

@@ -1,6 +1,6 @@
 """``release_schema``: bounds of columns that nobody knows, chosen from the data under differential privacy."""
 
-from collections.abc import Sequence
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,36 +8,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.costs import steps_from
 from dpci.base.validation import broken, check_choice, check_seed, check_threads
 from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
 from dpci.data.arrays import OnViolation
 from dpci.data.frames import named_columns
+from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, Source, check_index_beside
-from dpci.described.record import SchemaRecord, bounds_spec, source_of
+from dpci.described.bounds import BoundsStage, check_persons, stage_alone
+from dpci.described.record import SchemaRecord
 from dpci.described.result import ReleasedSchema
-from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Squared
-from dpci.model.settings import DerivedFacts
-from dpci.model.tables import RawTable, columns_beside
 from dpci.rows import Ball
-from dpci.schema.cells import column_of
-from dpci.schema.columns import Column, NumericColumn, Target, UnboundedColumn
-from dpci.schema.table import Schema, Table
+from dpci.schema.cells import columns_beside
+from dpci.schema.partial import PartialSchema
+from dpci.schema.table import RawTable, Table
 from dpci.unit import Persons, given_unit
 
 # Nothing is assumed about the numbers, as far as the squares of a row can be added.
 _UNBOUNDED = Ball(1e150)
 _NO_TARGET = Squared()
-# Of a column of zeros alone nothing is known.
-_OF_ZEROS = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Choices(DerivedFacts):
+class _Choices:
     """Public choices of a release of bounds, as reading and paying need them."""
 
     budget: Budget
@@ -47,10 +43,12 @@ class _Choices(DerivedFacts):
     n_threads: int | None
     seed: int | None
     loss: Squared = _NO_TARGET
+    two_classes: bool = False
     rows: Ball = _UNBOUNDED
     on_violation: OnViolation = "clip"
+    clip: bool = True
     fit_intercept: bool = False
-    intercept_scale: float = 1.0
+    intercept: None = None
     classes: None = None
     weights: None = None
 
@@ -61,12 +59,15 @@ class _Choices(DerivedFacts):
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
         object.__setattr__(self, "seed", check_seed(self.seed))
 
+    def public_n(self, n_records: int) -> int:
+        """Return the public number of records."""
+        return n_records if self.n_public is None else self.n_public
+
 
 def release_schema(
     table: Table,
     *,
-    columns: Sequence[Column | UnboundedColumn],
-    target: Target,
+    schema: PartialSchema,
     budget: Budget,
     persons: ArrayLike | Persons | str | None = None,
     neighbors: Literal["replace_one", "add_remove"] = "replace_one",
@@ -86,10 +87,8 @@ def release_schema(
     table : mapping of columns or data frame
         The table, in memory, with the columns and the ids; the target is not read. Missing values are refused, unless
         the column has ``missing="middle"``.
-    columns : sequence of UnboundedColumn, NumericColumn and CategoricalColumn
-        The columns of the schema, in its order. Bounds are released of each :class:`dpci.schema.UnboundedColumn`.
-    target : ClassTarget, CategoricalTarget or NumericTarget
-        The target of the schema.
+    schema : dpci.schema.PartialSchema
+        The description of the table. Bounds are released of each :class:`dpci.schema.UnboundedColumn`.
     budget : PureDP, ZCDP or ApproxDP
         Budget of the bounds; a tenth of that of a fit is a good start. The delta of ApproxDP is charged, though none
         is needed.
@@ -114,7 +113,7 @@ def release_schema(
     Raises
     ------
     InvalidInput
-        For columns without a gap, a column that is missing or holds no finite numbers, persons without ``max_rows``,
+        For a schema without a gap, a column that is missing or holds no finite numbers, persons without ``max_rows``,
         and a budget that cannot find bounds among so many records, before anything is spent; the message has the least
         budget that finds them.
     BudgetExceeded, LedgerError, ReleaseFailed
@@ -131,55 +130,39 @@ def release_schema(
 
     Examples
     --------
-    >>> from dpci.schema import ClassTarget, UnboundedColumn
+    >>> from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn
     >>> rng = np.random.default_rng(0)
     >>> people = {"age": rng.integers(18, 90, 5000), "income": rng.lognormal(10, 1, 5000), "ill": ["no"] * 5000}
-    >>> found = dpci.release_schema(
-    ...     people,
+    >>> partial = PartialSchema(
     ...     columns=(UnboundedColumn(name="age", lower=0, upper=120), UnboundedColumn(name="income")),
     ...     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
-    ...     budget=dpci.PureDP(0.5),
     ... )
+    >>> found = dpci.release_schema(people, schema=partial, budget=dpci.PureDP(0.5))
     >>> 50 < found.bounds["age"][1] <= 120
     True
     """
     unit, _, beside = given_unit(persons, None)
     choices = _Choices(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
-    given: object = columns
-    if not isinstance(given, Sequence) or not all(isinstance(part, Column | UnboundedColumn) for part in given):
-        raise broken("columns", "a sequence of UnboundedColumn, NumericColumn and CategoricalColumn", columns)
-    gaps = [column for column in columns if isinstance(column, UnboundedColumn)]
-    if not gaps:
-        raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")
-
-    def completed(bounds: dict[str, tuple[float, float]]) -> Schema:
-        filled = (
-            _bounded(column, bounds[column.name], source_of(payment.budget))
-            if isinstance(column, UnboundedColumn)
-            else column
-            for column in columns
-        )
-        named = beside.persons if isinstance(beside.persons, str) else ""
-        return Schema(columns=tuple(filled), target=target, persons=named)
-
-    # What is wrong with the schema is known beforehand.
-    described = RawTable(table, completed(dict.fromkeys((column.name for column in gaps), (-1.0, 1.0))))
+    if not isinstance(schema, PartialSchema):
+        raise broken("schema", "a dpci.schema.PartialSchema, which has columns without bounds", schema)
+    check_columns_of_unit(schema.persons, beside)
+    check_persons(unit)
+    # The name of a column of ids stays with the schema.
+    if isinstance(beside.persons, str):
+        schema = dataclasses.replace(schema, persons=beside.persons)
 
     def numbers(source: Source) -> Source:
         cells = named_columns(table)
         check_index_beside(table, source.beside)
-        X = np.column_stack([column.numbers(column_of(cells, column.name)) for column in gaps])
+        X = schema.numbers(cells)
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
-    def resolve(n_records: int, _: int) -> _core.BoundsSpec:
-        return bounds_spec(
-            ((column.range, column.zeros) for column in gaps), choices.public_n(n_records), payment.budget, unit
-        )
+    def resolve(n_records: int, _: int) -> BoundsStage:
+        return stage_alone(schema, payment.budget, choices.public_n(n_records), unit)
 
-    def release(rows: Rows, spec: _core.BoundsSpec, paid: Paid) -> Outcome[ReleasedSchema]:
-        found = _core.release_bounds(spec, rows.records, n_threads=choices.n_threads, seed=choices.seed)
-        bounds = zip((column.name for column in gaps), found["bounds"], strict=True)
+    def release(rows: Rows, stage: BoundsStage, paid: Paid) -> Outcome[ReleasedSchema]:
+        found = stage.release(rows.records, n_threads=choices.n_threads, seed=choices.seed)
         record = SchemaRecord(
             n_samples=choices.public_n(rows.n_records),
             named_columns=True,
@@ -187,26 +170,18 @@ def release_schema(
             on_violation=choices.on_violation,
             neighbors=choices.neighbors,
             budget=payment.budget,
-            steps=steps_from(found["steps"]),
+            steps=found.facts.steps,
             seals=(),
-            private=found["private"],
+            private=found.private,
             version=_core.__version__,
             persons=unit,
-            table=completed({name: found or _OF_ZEROS for name, found in bounds}),
+            table=found.schema,
             paid=paid,
-            ranges={column.name: column.range for column in gaps},
-            zeros=tuple(column.name for column in gaps if column.zeros),
-            share=spec.share,
+            ranges=found.facts.ranges,
+            zeros=found.facts.zeros,
+            share=found.facts.share,
         )
         return ReleasedSchema(record), ()
 
     kind = Kind(choices=choices, resolve=resolve, release=release, any_rows=True, what="schema")
-    return run(payment, kind, Source(described, (), beside, numbers))
-
-
-def _bounded(column: UnboundedColumn, bounds: tuple[float, float], source: str) -> NumericColumn:
-    """Return the column with these bounds, or with its range where a transform leaves nothing between them."""
-    try:
-        return column.bounded(*bounds, source=source)
-    except InvalidInput:
-        return column.bounded(*(column.range or _OF_ZEROS), source=source)
+    return run(payment, kind, Source(RawTable(table, schema.blank), (), beside, numbers))

@@ -1,17 +1,23 @@
 """``ReleasedSchema``: a public schema whose bounds were released, and what they cost."""
 
+from typing import TYPE_CHECKING
+
+from dpci.approval.approvable import Approvable
 from dpci.base.tables import change_text
 from dpci.budgets import Budget
 from dpci.described.record import SchemaRecord
 from dpci.released.model import ReleaseFacts
-from dpci.released.result import Result, Shown
+from dpci.released.result import Shown
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
 from dpci.shown.text import as_text
 
+if TYPE_CHECKING:
+    from dpci.approval.statement import Statement
 
-class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Result[SchemaRecord]):
+
+class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord]):
     """A schema whose bounds were released. Made by :func:`dpci.release_schema`, never changed.
 
     The schema is public: every later release may use it, and pays for itself alone. Bounds hold all but a public share
@@ -53,13 +59,18 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Result[SchemaRecord]):
         facts = [
             ("budget spent", str(self.spent)),
             ("neighbours", change_text(record.neighbors, unit)),
-            *([] if record.persons is None else [("persons", str(record.persons))]),
+            *([] if record.persons is None else [("persons", record.persons.kept)]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
             ("left out", f"up to about {self.share:.1%} of the values on either side"),
         ]
         note = Paragraph("The bounds are public. A release that uses them pays for itself alone.")
         banner = seeded(private=self.private)
         return as_text(Document(parts=[Table(["column", "lower", "upper"], rows), Facts(facts), note], banner=banner))
+
+    def _statement(self) -> "Statement":
+        from dpci.described.approval import approval_of_schema  # noqa: PLC0415  # most programs write no document
+
+        return approval_of_schema(self._record)
 
     def _short(self) -> tuple[str, ...]:
         n_bounds = len(self._record.released)

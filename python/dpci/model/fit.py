@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_real
+from dpci.base.validation import broken, check_real
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
+from dpci.data.frames import named_columns
 from dpci.data.parts import Partitions, PartRules
 from dpci.data.rows import Rows, Source
+from dpci.described.bounds import BoundsStage, check_persons, stage_within
+from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
@@ -24,9 +27,11 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import source_of
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
-from dpci.schema.table import Schema
+from dpci.schema.partial import PartialSchema
+from dpci.schema.table import RawTable, Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
 from dpci.unit import PersonsLike, Weights, given_unit
@@ -62,7 +67,8 @@ def fit(
     loss: LossLike = "logistic",
     mechanism: MechanismLike | None = None,
     radius: float | None = None,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
     ledger: Ledger | None = None,
     **keywords: Unpack[OtherKeywords],
 ) -> PrivateFit: ...
@@ -74,7 +80,8 @@ def fit(
     *,
     budget: GaussianBudget,
     l2_strength: float | Literal["private"] | None = None,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
     loss: LossLike = "logistic",
     mechanism: MechanismLike | Literal["moments"] | None = None,
     split: Sequence[float] | None = None,
@@ -125,7 +132,11 @@ def fit(
     schema : dpci.schema.Schema, optional
         Public description of the table: it gives the bound on the rows, the names and the classes. It stays with the
         result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md). None:
-        the schema of the chunks, if they were made with one.
+        the schema of the chunks, if they were made with one. A :class:`dpci.schema.PartialSchema`: the bounds that it
+        lacks are released first, for a part of the budget (docs/released_bounds.md).
+    bounds_share : float, optional
+        Share of the budget for the bounds that ``schema`` lacks, between 0 and 1. None: the smallest of 5%, 10%, 15%,
+        20% and 25% at which bounds leave out no more than 5% of the values on either side, and 25% if none does.
     loss : str or object of dpci.losses
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
@@ -246,10 +257,15 @@ def fit(
         schema = X.schema
     given = dict(locals())
     loss = check_loss(loss)
+    partial = schema if isinstance(schema, PartialSchema) else None
+    if partial is None and bounds_share is not None:
+        raise broken("bounds_share", "None for a schema without gaps", bounds_share)
+    described = schema.blank if isinstance(schema, PartialSchema) else schema
     if takes_moments(loss, mechanism, radius):
         # Imported when it is first used: a program that fits other losses does not wait for it.
         from dpci.model.moments import fit_moments  # noqa: PLC0415
 
+        del given["bounds_share"]
         return fit_moments(**{**given, "loss": loss})
     mechanism = check_mechanism("objective" if mechanism is None else mechanism)
     if l2_strength is None:
@@ -277,12 +293,18 @@ def fit(
         weights=weighing,
         n_threads=n_threads,
         seed=seed,
-        schema=schema,
+        schema=described,
     )
-    if rows is None and row_norm is None:
+    default_rows = rows is None and row_norm is None
+    if default_rows:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
-    return release_fit(source_of(Source(X, y, beside), schema), settings, payment=payment)
+    source = source_of(Source(X, y, beside), described)
+    if partial is None:
+        return release_fit(source, settings, payment=payment)
+    return _release_with_bounds(
+        source, settings, partial, payment=payment, share=bounds_share, default_rows=default_rows
+    )
 
 
 def release_fit(source: Source, settings: Settings, *, payment: Payment, recommended: bool = False) -> PrivateFit:
@@ -304,6 +326,53 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
     return run(payment, kind, source)
 
 
+def _release_with_bounds(
+    source: Source,
+    settings: Settings,
+    partial: PartialSchema,
+    *,
+    payment: Payment,
+    share: float | None,
+    default_rows: bool,
+) -> PrivateFit:
+    """Release the bounds that a schema lacks, then fit, at one budget that is paid once; see :func:`fit`.
+
+    ``settings`` have the blank schema, by which the table is checked before it is paid for; ``default_rows``: and the
+    domain of rows that goes with it.
+    """
+    if source.prepare is None:
+        raise InvalidInput(
+            f"a schema with gaps needs a table in memory, got {type(source.X).__name__} (read it into a frame, or "
+            "release the schema first)"
+        )
+    check_persons(settings.unit)
+    prepared, tables = source.prepare, []
+
+    def prepare(given: Source) -> Source:
+        # Once: a stream can be read only once.
+        tables.append(named_columns(given.X.table))
+        return prepared(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
+
+    def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, _core.Spec]:
+        stage = stage_within(partial, payment.budget, settings.public_n(n_records), settings.unit, share)
+        return stage, settings.spec(n_records, n_columns, budget=stage.rest)
+
+    def release(rows: Rows, made: tuple[BoundsStage, _core.Spec], paid: Paid) -> Outcome[PrivateFit]:
+        stage, _ = made
+        threads, seed = settings.n_threads, settings.seed
+        found, encoded = stage.release_beside(tables[0], rows, n_threads=threads, seed=seed)
+        domain = found.schema.domain if default_rows else settings.rows
+        chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
+        chosen = with_default_rows(chosen) if default_rows else chosen
+        spec = chosen.spec(rows.n_records, rows.shape[1], budget=stage.rest)
+        result = fit_rows(encoded, spec, chosen, paid=paid, bounds=found.facts)
+        return result, remarks(result)
+
+    kind = Kind(choices=settings, resolve=resolve, release=release)
+    # The table has the targets that are not given.
+    return run(payment, kind, source._replace(y=() if source.y is None else source.y, prepare=prepare))
+
+
 def calibration_of(
     settings: Settings, payment: Payment, *, recommended: bool
 ) -> Callable[[int, int], tuple[_core.Spec, Settings]]:
@@ -320,12 +389,22 @@ def calibration_of(
 
 
 def fit_rows(
-    rows: Rows, spec: _core.Spec, settings: Settings, *, paid: Paid = None, whole: Whole | None = None
+    rows: Rows,
+    spec: _core.Spec,
+    settings: Settings,
+    *,
+    paid: Paid = None,
+    whole: Whole | None = None,
+    bounds: ReleasedBounds | None = None,
 ) -> PrivateFit:
-    """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``."""
+    """Release a fit of rows that are read and ``paid`` for, at the budget of ``spec``, as a part of ``whole``.
+
+    ``bounds``: those of the schema that were released before it.
+    """
     clip = settings.clip
     if rows.parts is None:
         release = _core.fit(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)
-    return PrivateFit(settings.record(spec, rows, {**release, "paid": paid, "whole": whole}))
+    values = {**release, "paid": paid, "whole": whole, "released_bounds": bounds}
+    return PrivateFit(settings.record(spec, rows, values))

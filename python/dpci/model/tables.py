@@ -18,9 +18,10 @@ from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
-from dpci.schema.cells import absent, column_of, key_of
+from dpci.schema.cells import absent, column_of, columns_beside
 from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.partial import PartialSchema
+from dpci.schema.table import RawTable, Schema
 from dpci.sources.chunks import Chunks
 from dpci.unit import Beside
 
@@ -30,27 +31,14 @@ _CODED: Classes = (-1, 1)
 _CELLS = {"persons": "ids", "weights": "numbers"}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RawTable:
-    """A table in memory that is not encoded yet, with the shape that it will have."""
-
-    table: Any
-    schema: Schema
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of encoded columns, without a look at a value."""
-        table, name = self.table, self.schema.columns[0].name
-        try:
-            key = key_of(table, name) if isinstance(table, Mapping) else None
-            n_rows = len(table) if key is None else len(table[key])
-        except TypeError as error:  # such as a lazy frame
-            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
-        return n_rows, len(self.schema.names)
-
-
 def check_schema(schema: object) -> Schema:
     """Return a public schema that a result can be saved with."""
+    if isinstance(schema, PartialSchema):
+        gaps = [column.name for column in schema.gaps]
+        raise InvalidInput(
+            f"schema must have bounds for every column for this function, got none for {gaps} (dpci.release_schema "
+            "releases them)"
+        )
     if not isinstance(schema, Schema):
         raise broken("schema", "a dpci.schema.Schema or None", schema)
     try:
@@ -197,11 +185,6 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # no
     features = schema.features(X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), _coded(targets, schema)
-
-
-def columns_beside(columns: Any, beside: Beside) -> Beside:  # noqa: ANN401  # tables of any library
-    """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given."""
-    return Beside(*(column_of(columns, values) if isinstance(values, str) else values for values in beside))
 
 
 def _encoded(source: Source) -> Source:

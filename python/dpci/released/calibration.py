@@ -12,9 +12,10 @@ from dpci import _core
 from dpci.accounting.costs import Seal, Step, seals_from, steps_from
 from dpci.budgets import budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.fit_record import FitRecord
 from dpci.rows import core_rows
-from dpci.unit import core_unit
+from dpci.unit import Persons, core_unit
 
 # Elementary functions of another machine may round otherwise.
 TOLERANCE = 1e-6
@@ -48,7 +49,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         loss=loss,
         l2_strength=record.l2_strength,
         radius=record.radius,
-        budget=core_budget(record.budget),
+        budget=core_budget(record.own_budget),
         mechanism=record.mechanism,
         noise=record.noise_law,
         variant=record.variant,
@@ -94,7 +95,9 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
         margin = plan["row_norm"] * (norm if record.radius is None else min(norm, record.radius))
         expected += steps_from(_core.moment_steps(spec, margin))
     seals = seals_from(plan["seals"])
+    before = record.released_bounds
     differ = [
+        *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons)),
         *differences(
             {
                 "slope_bound": (record.slope_bound, spec.slope_bound),
@@ -134,6 +137,13 @@ def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Ite
             {f"{name} of the step {own.step!r}": (getattr(own, name), getattr(other, name)) for name in _OF_STEP},
             tolerance=_OF_SEARCH if own.step == "moments" else TOLERANCE,
         )
+
+
+def differences_of_bounds(found: ReleasedBounds, n_samples: int, persons: Persons | None) -> Iterator[str]:
+    """Yield in which numbers released bounds differ from those that public choices call for."""
+    spec = found.spec(n_samples, persons)
+    yield from differences({"share of the bounds": (found.share, spec.share)})
+    yield from differences_of_steps(found.steps, steps_from(spec.steps))
 
 
 def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Iterator[str]:

@@ -19,14 +19,19 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.model_record import ModelRecord
-from dpci.released.record import SavedBudget, SavedRows
+from dpci.released.record import CHOSEN_WITHOUT_DATA, SavedBudget, SavedRows
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
 
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
+CHOSEN_BUT_BOUNDS = (
+    "all bounds but those that were released, lists of categories, the formula, λ and all other settings were chosen "
+    "without the data"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +72,8 @@ class FitRecord(ModelRecord):
     noise_spectral_radius: NotNegative
     whole: Whole | None = None
     """The release that the fit is a part of, such as all strata of a table; None for a fit by itself."""
+    released_bounds: ReleasedBounds | None = None
+    """The bounds of the schema that were released for a part of the budget; None where all were public before."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,6 +111,12 @@ class FitRecord(ModelRecord):
         return tuple(prefix + name for prefix in self.prefixes for name in kept)
 
     @property
+    def own_budget(self) -> Budget:
+        """The budget without that of the bounds of the schema: that of parameters and matrices."""
+        found = self.released_bounds
+        return self.budget if found is None else found.rest_of(self.budget)
+
+    @property
     def cost_unit(self) -> str:
         """Unit in which the costs of the steps are counted: "epsilon", "rho" or "mu_squared"."""
         return _core.cost_unit(core_budget(self.budget), self.calibration, self.mechanism)
@@ -115,14 +128,24 @@ class FitRecord(ModelRecord):
         if notion == "approx":
             return total
         name, whole = next(iter(total.parameters().items()))
-        cost = sum(step.cost for step in self.steps) + seal_cost(self.seals, self.steps).get(name, 0.0)
+        before = () if self.released_bounds is None else self.released_bounds.steps
+        cost = sum(step.cost for step in (*before, *self.steps)) + seal_cost(self.seals, self.steps).get(name, 0.0)
         return total if cost >= whole * (1 - _ROUNDING) else budget_from_parameters(notion, {name: cost})
 
     @property
     def choices(self) -> dict[str, Any]:
         """Public choices, as :attr:`privacy` has them."""
         names = ("classes_inferred", "mechanism", "variant", "project", "calibration", "moments", "projection")
-        return {name: getattr(self, name) for name in names}
+        before = self.released_bounds
+        bounds = {} if before is None else {"released_bounds": before.facts()}
+        return {**{name: getattr(self, name) for name in names}, **bounds}
+
+    @property
+    def conditions(self) -> list[str]:
+        """The assumptions of the guarantee besides the theorem."""
+        if self.released_bounds is None:
+            return super().conditions
+        return [CHOSEN_BUT_BOUNDS if each == CHOSEN_WITHOUT_DATA else each for each in super().conditions]
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -131,9 +154,14 @@ class FitRecord(ModelRecord):
 
     def guarantee(self) -> Guarantee:
         """Return the guarantee of all steps and seals together."""
+        own = self.own_guarantee()
+        return own if self.released_bounds is None else self.released_bounds.before(own, self.budget)
+
+    def own_guarantee(self) -> Guarantee:
+        """Return the guarantee without the bounds of the schema."""
         facts = {name: getattr(self, name) for name in GUARANTEE_FACTS}
         n_params = len(self.names)
-        return guarantee_of(self.budget, self.steps, self.seals, facts, divisor=self.divisor, n_params=n_params)
+        return guarantee_of(self.own_budget, self.steps, self.seals, facts, divisor=self.divisor, n_params=n_params)
 
     def _special_conditions(self) -> Iterator[str]:
         if self.loss["name"] == "custom":
@@ -236,9 +264,14 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
 
 def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the schema, as :func:`_contradictions` does."""
-    table = record.table
+    table, found = record.table, record.released_bounds
+    if found is not None:
+        yield table is None, "a fit with released bounds must have a schema", "none"
+        yield record.whole is not None, "a fit with released bounds must be no part of a release", str(record.whole)
     if table is None:
         return
+    if found is not None:
+        found.check_table(table)
     yield (
         table.names != record.columns,
         "the columns must be those of the schema",
@@ -302,7 +335,7 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     # A selection's runs may be of another notion than its budget.
     if not record.SELECTED:
         steps, seals = record.steps, record.seals
-        yield from spending_contradictions(record.budget, steps, seals, record.guarantee)
+        yield from spending_contradictions(record.own_budget, steps, seals, record.own_guarantee)
     for seal in record.seals:
         law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
         rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"

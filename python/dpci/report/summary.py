@@ -198,6 +198,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("loss", describe(record.loss) + positive_class(classes, inferred=record.classes_inferred)),
         ("budget spent", str(result.spent)),
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
+        *bounds_lines(record),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, unit_of_privacy)),
@@ -209,6 +210,16 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
         ("moments", "none released" if result.hessian is None else _moments(record)),
     ]
+
+
+def bounds_lines(record: FitRecord) -> list[tuple[str, str]]:
+    """Return what bounds of the schema cost that were released with the fit, and how much they leave out."""
+    found = record.released_bounds
+    if found is None:
+        return []
+    columns = "a column" if len(found.ranges) == 1 else f"{len(found.ranges)} columns"
+    left_out = f"up to about {found.share:.1%} of the values on either side left out"
+    return [("  bounds", f"{found.budget}, exponential mechanism: of {columns}, {left_out}")]
 
 
 def _rows(record: FitRecord) -> str:

@@ -15,6 +15,7 @@ from dpci.schema.columns import (
     NumericTarget,
     UnboundedColumn,
 )
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Encoded, Schema, Table
 from dpci.schema.terms import Levels, Power, Spline, Term
 
@@ -27,6 +28,7 @@ __all__ = [
     "Levels",
     "NumericColumn",
     "NumericTarget",
+    "PartialSchema",
     "Power",
     "Schema",
     "SchemaCheck",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpci.base.validation import composed
 from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
+from dpci.unit import Beside
 
 # Types whose equal values have equal labels, and those of which a list is kept as it is.
 _PLAIN = {str, bool, int, float, type(None)}
@@ -190,3 +191,8 @@ def check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
     if len(values) != n_samples:
         msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"
         raise InvalidInput(msg)
+
+
+def columns_beside(columns: Any, beside: Beside) -> Beside:  # noqa: ANN401  # tables of any library
+    """Return ids and weights of the rows of a table: those of the columns that are named, or as they are given."""
+    return Beside(*(column_of(columns, values) if isinstance(values, str) else values for values in beside))

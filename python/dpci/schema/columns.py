@@ -182,6 +182,7 @@ class UnboundedColumn:
     missing: UnboundedMissing = "error"
 
     def __post_init__(self) -> None:
+        _take_name(self, "name")
         check_flag("zeros", self.zeros)
         _check_choice(self.name, "missing", self.missing, UnboundedMissing)
         if (self.lower is None) is not (self.upper is None):

@@ -17,7 +17,7 @@ from dpci.base.validation import check_choice, check_flag, composed
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import check_length, column_of, has_column
+from dpci.schema.cells import check_length, column_of, has_column, key_of
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, Target
 from dpci.schema.design import (
@@ -114,7 +114,11 @@ class Schema:
         if not isinstance(columns, Sequence) or not all(
             isinstance(c, NumericColumn | CategoricalColumn) for c in columns
         ):
-            raise InvalidInput(f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}")
+            gaps = " (the bounds of an UnboundedColumn have to be released: describe the table by a PartialSchema)"
+            hint = gaps * ("UnboundedColumn" in repr(columns))
+            raise InvalidInput(
+                f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}{hint}"
+            )
         object.__setattr__(self, "columns", tuple(columns))
         target: object = self.target
         if not isinstance(target, Target):
@@ -394,3 +398,22 @@ def same_columns(schema: Schema, other: Schema) -> bool:
     target = ClassTarget(column="".join(used) + "?", negative=("0",), positive=("1",))
     first, second = (dataclasses.replace(each, target=target).digest for each in (schema, other))
     return first == second
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RawTable:
+    """A table in memory that is not encoded yet, with the shape that it will have."""
+
+    table: Any
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of encoded columns, without a look at a value."""
+        table, name = self.table, self.schema.columns[0].name
+        try:
+            key = key_of(table, name) if isinstance(table, Mapping) else None
+            n_rows = len(table) if key is None else len(table[key])
+        except TypeError as error:  # such as a lazy frame
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}") from error
+        return n_rows, len(self.schema.names)

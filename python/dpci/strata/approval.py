@@ -41,7 +41,7 @@ def approval_of_strata(record: StrataRecord, *, refusal: str | None) -> Statemen
     if counted is not None:
         noise = f"{counted.law.replace('_', ' ')} noise of scale {counted.scale:.3g}"
         costs.append(f"each count {counted.budget}: {noise}")
-    target, *further = one.target.split("; ")
+    target, *further = (one.target or "").split("; ")
     further = [part for part in further if not part.startswith("λ applies")]
     whose = "its public number" if counted is None else "its released number"
     applies = f"{whose}: {', '.join(f'{name} {fit.n_samples:,}' for name, fit in fits.items())}"

@@ -25,11 +25,11 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit_many import announce, release_groups
 from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, columns_beside, described, encode_table
+from dpci.model.tables import check_schema, check_unit_columns, described, encode_table
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
-from dpci.schema.cells import column_of
+from dpci.schema.cells import column_of, columns_beside
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable

@@ -1,0 +1,105 @@
+"""Approval of a released schema."""
+
+from collections.abc import Iterator
+
+from dpci.approval.claims import Claim
+from dpci.approval.noise import finding_of_noise
+from dpci.approval.of_bounds import BOUNDS_LAW, BOUNDS_PROOF, found_of, range_values
+from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, public_number
+from dpci.approval.statement import Statement, steps_text
+from dpci.described.record import SchemaRecord
+from dpci.released.calibration import differences_of_bounds
+from dpci.released.sources import PublicValue, table_values
+from dpci.schema.columns import CategoricalColumn, NumericTarget
+from dpci.shown.document import Words, names
+
+_CHOSEN = ("budget", "public ranges and bounds", "categories", "columns", "classes")
+
+
+def approval_of_schema(record: SchemaRecord) -> Statement:
+    """Return what an approver must know of a release of bounds."""
+    digest, add, bounds = record.digest, record.neighbors == "add_remove", record.found
+    known = [PublicValue("n_public", f"{record.n_samples:,}", "")] if add else []
+    known += [] if record.persons is None else [PublicValue("persons", record.persons.kept, "")]
+    return Statement(
+        record=record,
+        claim=Claim(
+            kind="a released schema",
+            digest=digest,
+            kept=digest,
+            charged=record.budget,
+            neighbors=record.neighbors,
+            unit=record.unit,
+            paid=record.paid,
+        ),
+        contents=(
+            ("released", "a lower and an upper bound of each column"),
+            ("columns", names(record.released)),
+        ),
+        made_by="the exponential mechanism",
+        adds_noise=f"the bounds are drawn by {BOUNDS_LAW}",
+        noise="the exponential mechanism",
+        proofs=(BOUNDS_PROOF, *count_proofs(record.persons, None), PROGRAM_PROOF),
+        audits=(),
+        budget=record.budget,
+        own=record.budget,
+        whole=None,
+        guarantee=record.guarantee() if record.private else None,
+        composition=(steps_text(record.steps, record.cost_unit, record.seals),),
+        sealed=None,
+        numbers=(("", record.n_samples),),
+        kind_of_numbers="stand_in" if add else "exact",
+        public=(*known, *range_values(bounds), *table_values(record.table)),
+        found=found_of(bounds),
+        exact=tuple(_exact(record)),
+        chosen=(*(public_number(record.persons) if add else ()), *_CHOSEN),
+        conditions=tuple(record.conditions),
+        custom_loss=False,
+        classes_inferred=False,
+        covers=(
+            "It covers the bounds of the columns that are listed.",
+            "It does not cover a model that uses these bounds. Such a model pays for itself.",
+        ),
+        target=None,
+        intervals=None,
+        moved=(),
+        reads="only the columns whose bounds are released are read, as the table has them",
+        beyond_bounds=_beyond(record),
+        fails_at=_fails_at(record),
+        from_data=("the bounds of some columns, which the budget covers",),
+        has_page=False,
+        findings=(finding_of_noise(record.version, lambda: _other_noise(record)),),
+    )
+
+
+def _exact(record: SchemaRecord) -> Iterator[str]:
+    """Yield what of the schema is public as it is."""
+    columns, target = record.table.columns, record.table.target
+    listed = [column for column in columns if isinstance(column, CategoricalColumn)]
+    yield "the names of the columns"
+    if len(columns) > len(listed) + len(record.ranges):
+        yield "the bounds of all other columns"
+    if listed:
+        yield "the categories"
+    yield "the bounds of the target" if isinstance(target, NumericTarget) else "the classes"
+
+
+def _beyond(record: SchemaRecord) -> Words:
+    """Return what is done with values beyond a range, and with missing ones."""
+    numbers = [column for column in record.table.columns if column.name in record.ranges]
+    skipped = [column.name for column in numbers if column.missing != "error"]
+    beyond = "a value beyond the public range of its column counts as the end of the range"
+    return (beyond, "; missing values do not count: ", names(skipped)) if skipped else beyond
+
+
+def _fails_at(record: SchemaRecord) -> tuple[Words, ...]:
+    """Return the values at which a release of bounds fails."""
+    numbers = [column for column in record.table.columns if column.name in record.ranges]
+    refused = [column.name for column in numbers if column.missing == "error"]
+    texts: Words = ("values other than finite numbers of ", names(record.released))
+    return (texts, *([("missing values of ", names(refused))] if refused else []))
+
+
+def _other_noise(record: SchemaRecord) -> str | None:
+    """Return the first number in which the choice is not that of the public choices, in words."""
+    return next(differences_of_bounds(record.found, record.n_samples, record.persons), None)

@@ -1,0 +1,159 @@
+"""``PartialSchema``: the public description of a table of which some bounds are not known, and have to be released."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.errors import InvalidInput
+from dpci.schema.cells import check_length, column_of
+from dpci.schema.columns import Column, NumericColumn, Target, UnboundedColumn
+from dpci.schema.saved import build, fields_of, plain_column, read_file
+from dpci.schema.table import Encoding, Schema
+from dpci.schema.terms import Spline, Term
+
+__all__ = ["PartialSchema"]
+
+# Of a column of zeros alone nothing is known.
+_OF_ZEROS = (-1.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialSchema:
+    """A :class:`Schema` with gaps: numbers whose bounds nobody knows.
+
+    :func:`dpci.release_schema` releases their bounds, and :func:`dpci.fit` does so within the budget of the fit. All of
+    it is public.
+
+    Parameters
+    ----------
+    columns : tuple of UnboundedColumn, NumericColumn and CategoricalColumn
+        Columns of a :class:`Schema`, at least one of them an :class:`UnboundedColumn`. A spline of such a column is
+        refused, because its knots lie between bounds.
+    target, terms, intercept, encoding, name, title, source, licence, persons
+        The other fields of a :class:`Schema`.
+
+    Raises
+    ------
+    InvalidInput
+        For columns without a gap, a spline of a gap, and all that a :class:`Schema` refuses.
+
+    Examples
+    --------
+    >>> from dpci.schema import ClassTarget
+    >>> partial = PartialSchema(
+    ...     columns=(UnboundedColumn(name="income"), NumericColumn(name="age", lower=0, upper=100)),
+    ...     target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+    ... )
+    >>> [column.name for column in partial.gaps]
+    ['income']
+    """
+
+    columns: tuple[Column | UnboundedColumn, ...]
+    target: Target
+    terms: tuple[Term, ...] = ()
+    intercept: bool = True
+    encoding: Encoding = "unit_norm"
+    name: str = ""
+    title: str = ""
+    source: str = ""
+    licence: str = ""
+    persons: str = ""
+
+    def __post_init__(self) -> None:
+        columns: object = self.columns
+        if not isinstance(columns, Sequence) or not all(isinstance(c, Column | UnboundedColumn) for c in columns):
+            raise InvalidInput(
+                "columns must be a sequence of UnboundedColumn, NumericColumn and CategoricalColumn, got "
+                f"columns={columns!r}"
+            )
+        object.__setattr__(self, "columns", tuple(columns))
+        if not self.gaps:
+            raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")
+        unknown = {column.name for column in self.gaps}
+        # What is wrong with the rest is known beforehand.
+        for term in self.blank.terms:
+            for factor in term.factors:
+                if isinstance(factor, Spline) and factor.column in unknown:
+                    raise InvalidInput(f"a spline must be of a column with bounds, got one of {factor.column!r}")
+
+    @property
+    def gaps(self) -> tuple[UnboundedColumn, ...]:
+        """Columns whose bounds are not known."""
+        return tuple(column for column in self.columns if isinstance(column, UnboundedColumn))
+
+    @functools.cached_property
+    def blank(self) -> Schema:
+        """The schema with the public range of each gap, or [-1, 1], for its bounds: of the same names and classes."""
+        return self.completed({}, source="")
+
+    def completed(self, bounds: Mapping[str, tuple[float, float] | None], *, source: str) -> Schema:
+        """Return the schema with these bounds by the names of the gaps; ``source`` says why they are public.
+
+        A gap without bounds gets its public range, or [-1, 1], and so does one whose transform leaves nothing between
+        its bounds.
+        """
+        filled = (
+            _bounded(column, bounds.get(column.name), source) if isinstance(column, UnboundedColumn) else column
+            for column in self.columns
+        )
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Schema(**{**fields, "columns": tuple(filled)})
+
+    def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
+        """(n, gaps) numbers of the gaps in a table, as they are; NaN for missing values where these are allowed."""
+        cells = [column_of(table, column.name) for column in self.gaps]
+        for column, values in zip(self.gaps, cells, strict=True):
+            check_length(column.name, values, len(cells[0]))
+        return np.column_stack([column.numbers(values) for column, values in zip(self.gaps, cells, strict=True)])
+
+    def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
+        """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
+        described = self.blank.to_dict(defaults=defaults)
+        return {**described, "columns": [plain_column(column, defaults=defaults) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "PartialSchema":
+        """Return the schema of a dictionary as TOML or JSON gives it; see docs/released_bounds.md for the layout."""
+        fields = fields_of(description)
+        formula = fields.pop("formula", None)
+        found = build(cls, "a schema", fields)
+        if formula is None:
+            return found
+        if found.terms or not found.intercept:
+            raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
+        model = Schema.from_formula(formula, found.blank)
+        used = {column.name for column in model.columns}
+        return dataclasses.replace(
+            found,
+            columns=tuple(column for column in found.columns if column.name in used),
+            target=model.target,
+            terms=model.terms,
+            intercept=model.intercept,
+        )
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "PartialSchema":
+        """Return the schema of a ``.toml`` or ``.json`` file."""
+        return cls.from_dict(read_file(path))
+
+
+def schema_from_file(path: str | PathLike[str]) -> Schema | PartialSchema:
+    """Return the schema of a file, which may have gaps."""
+    description = read_file(path)
+    columns = description.get("columns") if isinstance(description, Mapping) else None
+    listed = columns if isinstance(columns, list) else []
+    has_gaps = any(isinstance(column, Mapping) and column.get("kind") == "unbounded" for column in listed)
+    return (PartialSchema if has_gaps else Schema).from_dict(description)
+
+
+def _bounded(column: UnboundedColumn, bounds: tuple[float, float] | None, source: str) -> NumericColumn:
+    try:
+        return column.bounded(*(bounds or column.range or _OF_ZEROS), source=source)
+    except InvalidInput:
+        return column.bounded(*(column.range or _OF_ZEROS), source=source)

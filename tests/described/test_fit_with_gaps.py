@@ -1,0 +1,223 @@
+"""Fits that release the bounds of their schema first: one budget, one payment, and the two releases that they are."""
+
+import dataclasses
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpci
+from dpci.described.bounds import SHARES, stage_within
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
+
+RNG = np.random.default_rng(5)
+N = 8000
+TABLE = {
+    "age": RNG.uniform(18, 90, N),
+    "income": RNG.lognormal(10, 1, N),
+    "ward": RNG.choice(["A", "B"], N),
+    "ill": np.where(RNG.uniform(size=N) < 0.3, "yes", "no"),
+    "id": np.arange(N) // 2,
+}
+PARTIAL = PartialSchema(
+    columns=(
+        UnboundedColumn(name="age", lower=0, upper=150, unit="year"),
+        UnboundedColumn(name="income", lower=0, upper=1e7),
+        CategoricalColumn(name="ward", categories=("A", "B"), reference="A"),
+    ),
+    target=ClassTarget(column="ill", negative=("no",), positive=("yes",)),
+)
+BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.ApproxDP(1.0, 1e-6)}
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+
+
+def fit(table=TABLE, **keywords):
+    return dpci.fit(table, **{"schema": PARTIAL, "budget": BUDGETS["zcdp"], "l2_strength": 0.01, **keywords})
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_it_is_the_release_of_a_schema_and_then_a_fit(notion):
+    budget = BUDGETS[notion]
+    both = fit(budget=budget, bounds_share=0.25, seed=3)
+    record = both._record
+    parts = record.released_bounds.budget, record.own_budget
+    assert parts[0].parameters() == {name: 0.25 * value for name, value in budget.parameters().items()}
+    # A seed of its own: the choice of the bounds and the noise of the fit are independent.
+    first = dpci.release_schema(TABLE, schema=PARTIAL, budget=parts[0], seed=3 ^ 0x5DEECE66D)
+    assert first.schema == both.schema
+    assert first.share == record.released_bounds.share
+    second = dpci.fit(TABLE, schema=first.schema, budget=parts[1], l2_strength=0.01, seed=3)
+    assert np.array_equal(second.params, both.params)
+    assert np.array_equal(second.conf_int(), both.conf_int())
+    assert both.privacy["released_bounds"]["steps"] == first.privacy["steps"]
+    assert both.privacy["steps"] == second.privacy["steps"]
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_both_together_cost_the_budget(notion):
+    budget = BUDGETS[notion]
+    found = fit(budget=budget)
+    record = found._record
+    own, bounds = record.own_budget, record.released_bounds.budget
+    assert found.budget == budget
+    for name, whole in budget.parameters().items():
+        assert own.parameters()[name] + bounds.parameters()[name] == pytest.approx(whole, rel=1e-15)
+        assert getattr(found.spent, name) == pytest.approx(whole, rel=1e-9)
+    if notion == "approx":
+        alone = record.own_guarantee()
+        spent = sum(step.cost for step in record.released_bounds.steps)
+        assert spent == pytest.approx(bounds.epsilon)
+        for epsilon in (0.3, 0.6, 0.9):
+            # What is pure adds to epsilon.
+            assert found.guarantee.delta(epsilon) == pytest.approx(float(alone.delta(epsilon - spent)), rel=1e-9)
+        assert found.guarantee.rdp(4.0) == pytest.approx(float(alone.rdp(4.0)) + 4.0 * spent**2 / 8.0)
+        assert found.guarantee.delta(budget.epsilon) <= budget.delta
+    else:
+        alone = dpci.fit(TABLE, schema=found.schema, budget=budget, l2_strength=0.01)
+        assert found.guarantee.delta(0.5) == alone.guarantee.delta(0.5)
+    text = found.summary()
+    assert f"budget spent     {budget}" in text
+    assert f"  bounds         {bounds}, exponential mechanism: of 2 columns" in text
+
+
+@pytest.mark.parametrize("errors", ["detailed", "private"])
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
+    ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
+    found = fit(kind(TABLE), ledger=ledger, on_violation="clip")
+    (entry,) = ledger.history
+    assert (entry.source, entry.budget) == ("dpci.fit", dpci.ZCDP(0.3))
+    assert ledger.models == {entry.number: found.digest}
+    broken = kind({**TABLE, "income": np.full(N, np.nan)})
+    with pytest.raises(dpci.InvalidInput if errors == "detailed" else dpci.ReleaseFailed):
+        fit(broken, ledger=ledger, on_violation="clip")
+    assert len(ledger.history) == (1 if errors == "detailed" else 2)
+    n_entries = len(ledger.history)
+    for refused, message in (
+        ({"bounds_share": 1e-9}, "rho must be at least .* among 8000 records"),
+        ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
+        ({"loss": "squared"}, "schema must have bounds for every column for this function"),
+    ):
+        with pytest.raises(dpci.DpciError, match=message):
+            fit(kind(TABLE), ledger=ledger, on_violation="clip", **refused)
+    assert len(ledger.history) == n_entries
+    of_persons = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
+    with pytest.raises(dpci.InvalidInput, match="persons must have max_rows"):
+        fit(kind(TABLE), ledger=of_persons, on_violation="clip", persons="id")
+    assert of_persons.history == ()
+
+
+def test_bounds_take_the_least_share_that_is_enough():
+    def share(n, budget, given=None):
+        stage = stage_within(PARTIAL, budget, n, None, given)
+        name, whole = next(iter(budget.parameters().items()))
+        return stage.budget.parameters()[name] / whole, stage.spec.share
+
+    for n in (1_000, 2_000, 4_000, 8_000, 100_000):
+        for budget in BUDGETS.values():
+            taken, left_out = share(n, budget)
+            enough = []
+            for each in SHARES:
+                try:
+                    enough += [each] if share(n, budget, each)[1] <= 0.05 else []
+                except dpci.InvalidInput:
+                    continue
+            assert taken == pytest.approx(min(enough, default=0.25))
+            assert left_out == share(n, budget, taken)[1]
+    assert share(100_000, BUDGETS["zcdp"]) == (pytest.approx(0.05), 0.02)
+
+
+def test_files_hold_what_was_released_and_are_held_against_their_rules():
+    found = fit()
+    for again in (dpci.PrivateFit.from_json(found.to_json()), pickle.loads(pickle.dumps(found))):
+        assert again.to_json() == found.to_json()
+        assert again.privacy == found.privacy
+        assert again.summary() == found.summary()
+    record = found._record
+    bounds = record.released_bounds
+
+    def other(**fields):
+        return {"released_bounds": dataclasses.replace(bounds, **fields)}
+
+    columns = tuple(
+        dataclasses.replace(column, source="law") if column.name == "age" else column for column in record.table.columns
+    )
+    for change, message in (
+        (lambda: {"released_bounds": None}, "the steps and seals must spend the whole budget"),
+        (lambda: other(budget=dpci.ZCDP(0.1)), "must spend at most the budget"),
+        (lambda: other(budget=dpci.PureDP(0.1)), "a part of a budget must be of its notion"),
+        (lambda: other(ranges={"height": None}), "ranges must name columns"),
+        (lambda: other(ranges={}), "ranges must name columns"),
+        (lambda: other(ranges={"age": (0.0, 20.0)}), "bounds within its range"),
+        (lambda: other(share=0.7), "share must be"),
+        (lambda: other(steps=()), "one or two steps"),
+        (lambda: {"table": dataclasses.replace(record.table, columns=columns)}, "the source of 'age' must be"),
+    ):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dataclasses.replace(record, **change()).check()
+    assert json.loads(found.to_json())["released_bounds"]["ranges"] == {"age": [0.0, 150.0], "income": [0.0, 1e7]}
+
+
+def test_an_approval_finds_bounds_that_cost_less_than_they_say():
+    found = fit()
+    record = found._record
+    assert "| FAILED |" not in found.officer_report(schema=PARTIAL)
+    bounds = record.released_bounds
+    for change, what in (
+        ({"share": 0.03}, "share of the bounds"),
+        ({"steps": tuple(dataclasses.replace(step, scale=2.0 * step.scale) for step in bounds.steps)}, "scale of the"),
+    ):
+        edited = dataclasses.replace(record, released_bounds=dataclasses.replace(bounds, **change))
+        text = dpci.PrivateFit(edited).officer_report(schema=PARTIAL)
+        assert f"| FAILED | the noise must be that which the public choices in the file call for, {what}" in text
+    known = dataclasses.replace(PARTIAL, columns=(NumericColumn(name="age", lower=0, upper=120), *PARTIAL.columns[1:]))
+    assert "| FAILED | the schema of the model differs" in found.officer_report(schema=known)
+    text = found.officer_report()
+    assert "| column age" not in text.partition("## Decide first")[0]
+    assert "It covers the released bounds, the released parameters, and the matrices" in text
+    assert "but for the bounds of `age`, `income`, which it found under its budget, has a source" in text
+
+
+def test_persons_missing_values_and_add_remove():
+    columns = tuple(
+        dataclasses.replace(column, missing="middle") if isinstance(column, UnboundedColumn) else column
+        for column in PARTIAL.columns
+    )
+    gaps = RNG.uniform(size=N) < 0.2
+    table = {**TABLE, "age": np.where(gaps, np.nan, TABLE["age"])}
+    found = fit(
+        table,
+        schema=dataclasses.replace(PARTIAL, columns=columns, persons="id"),
+        persons=dpci.Persons("id", max_rows=2),
+        neighbors="add_remove",
+        n_public=N // 2,
+    )
+    assert found.names == ("age", "income", "ward=B", "age=missing", "income=missing", "intercept")
+    assert found.privacy["released_bounds"]["steps"][0]["sensitivity"] == 2.0
+    assert found.privacy["unit"] == "person"
+    assert found.schema.columns[0].missing == pytest.approx(np.mean([found.schema.columns[0].lower,
+                                                                     found.schema.columns[0].upper]))  # fmt: skip
+
+
+def test_blocks_follow_the_released_bounds():
+    full = dataclasses.replace(PARTIAL, encoding="full_range")
+    found = fit(schema=full, rows=None)
+    assert found.schema.encoding == "full_range"
+    assert found.privacy["constants"]["blocks"]["bounds"] == [0.5, 0.5, 1.0]
+
+
+def test_what_has_no_bounds_is_refused_by_its_rule(tmp_path):
+    path = tmp_path / "people.csv"
+    pd.DataFrame(TABLE).to_csv(path, index=False)
+    for call, message in (
+        (lambda: fit(path), "a schema with gaps needs a table in memory"),
+        (lambda: fit(bounds_share=1.0), "bounds_share must be > 0 and < 1"),
+        (lambda: fit(schema=fit().schema, bounds_share=0.1), "bounds_share must be None for a schema without gaps"),
+        (lambda: dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["zcdp"]), "must have bounds for every column"),
+        (lambda: dpci.fit_strata(TABLE, by="ward", schema=PARTIAL, budget=BUDGETS["zcdp"], l2_strength=1, n_public=9),
+         "must have bounds for every column"),
+    ):  # fmt: skip
+        with pytest.raises(dpci.InvalidInput, match=message):
+            call()
