@@ -100,6 +100,9 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "here"
     shutil.copytree(people, folder)
     (folder / "ages.toml").write_text(AGES, encoding="utf-8")
+    bounds = 'kind = "numeric"\nname = "age"\nlower = 18\nupper = 90'
+    gaps = (folder / "people.toml").read_text().replace(bounds, 'kind = "unbounded"\nname = "age"')
+    (folder / "gaps.toml").write_text(gaps, encoding="utf-8")
     monkeypatch.chdir(folder)
     use_the_sample(monkeypatch)
     command, _, stdin = line.partition(" < ")
@@ -118,7 +121,7 @@ def test_the_examples_run(words, line, people, tmp_path, monkeypatch, capsys):
     if "--json" in arguments:
         documents = captured.out.splitlines() if words == ("predict",) else [captured.out]
         assert [json.loads(document) for document in documents]
-    elif "--output" in arguments and words not in {("fit",), ("regress",), ("demo",)}:
+    elif "--output" in arguments and words not in {("fit",), ("regress",), ("schema",), ("demo",)}:
         assert captured.out == ""
     else:
         assert captured.out
@@ -129,7 +132,7 @@ def test_the_help_of_the_program(monkeypatch, capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     lines = [line.split()[0] for line in text.split("Commands:")[1].split("Exit codes:")[0].splitlines() if line]
-    assert lines[:4] == ["check", "plan", "ledger", "fit"]
+    assert lines[:5] == ["check", "plan", "ledger", "schema", "fit"]
     assert set(lines) == {words[0] for words in COMMANDS}
     for code in (0, 1, 2, 3, 70, 74, 129, 130, 141, 143):
         assert f"\n  {code} " in text

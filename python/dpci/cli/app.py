@@ -21,6 +21,7 @@ From a table to a published model:
   dpci check     show what a schema would change or refuse in a table
   dpci plan      predict the cost and the precision of a fit, before any data
   dpci ledger    keep one total budget for all fits to a table
+  dpci schema    release the bounds that a schema lacks
   dpci fit       fit a private model to a table, and release it with its intervals
   dpci tune      choose one of several public candidates with privacy, and fit it
   dpci regress   release a moment matrix and a linear regression from it
@@ -50,7 +51,7 @@ EXIT_CODES: Final = """\
 """
 
 _ORDER: Final = (
-    *("check", "plan", "ledger", "fit", "tune", "regress", "report", "verify", "compare", "predict"),
+    *("check", "plan", "ledger", "schema", "fit", "tune", "regress", "report", "verify", "compare", "predict"),
     *("data", "coverage", "audit", "demo"),
 )
 

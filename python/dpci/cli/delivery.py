@@ -21,6 +21,7 @@ from dpci.released.result import Result, Shown, shown_of
 from dpci.report.plot import check_plot_file, figure_height
 from dpci.report.style import WIDTH
 from dpci.report.summary import View
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 
 
@@ -178,7 +179,7 @@ def write_officer_report(
     output: Path | None,
     *,
     ledger: Path | None,
-    schema: Schema | None,
+    schema: Schema | PartialSchema | None,
     force: bool,
     quiet: bool,
 ) -> None:

@@ -13,6 +13,7 @@ from dpci.base.validation import check_choice
 from dpci.budgets import GaussianBudget
 from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budget, parse_loss, parse_ridge
 from dpci.datasets.loaders import load_schema, schema_names
+from dpci.described.record import SchemaRecord
 from dpci.errors import InvalidInput
 from dpci.inference.targets.estimates import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
@@ -21,6 +22,8 @@ from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
 from dpci.rows import Ball, RowDomain
 from dpci.schema.columns import CategoricalTarget
+from dpci.schema.partial import PartialSchema, schema_from
+from dpci.schema.saved import read_file
 from dpci.schema.table import Schema
 
 _ROW_KINDS = ("ball", "blocks")
@@ -66,6 +69,9 @@ SchemaText = Annotated[
     str,
     _option(INPUT, "File of public bounds (.toml, .json), or the name of a packaged schema.", completed_by=schemas),
 ]
+SchemaWithGaps = Annotated[
+    str, _option(INPUT, 'File of a schema with columns of the kind "unbounded" (.toml, .json).', "--schema")
+]
 OptionalSchema = Annotated[
     str | None,
     _option(INPUT, "Schema as for fit. A public data set has its own, if none is given.", completed_by=schemas),
@@ -87,6 +93,10 @@ Delta = Annotated[float | None, _option(BUDGET, "Budget: approximate DP, togethe
 Rho = Annotated[float | None, _option(BUDGET, "Budget: zero-concentrated DP, instead of --epsilon.")]
 Split = Annotated[
     str | None, _option(BUDGET, "Shares of the budget for coefficients, Hessian, gradient covariance: a,b,c.")
+]
+BoundsShare = Annotated[
+    float | None,
+    _option(BUDGET, "Share for the bounds that the schema lacks, from 0 to 1. Default: by a public rule."),
 ]
 Neighbors = Annotated[
     str | None,
@@ -214,6 +224,9 @@ PayingLedger = Annotated[
 ]
 Label = Annotated[str | None, _option(BUDGET, "Label of the entry in the ledger.")]
 Model = Annotated[Path | None, _option(OUTPUT, "Write the released model to this new file.", "--output")]
+ReleasedSchema = Annotated[
+    Path | None, _option(OUTPUT, "Write the released schema to this new file (.json).", "--output")
+]
 Plot = Annotated[Path | None, _option(OUTPUT, "Write a forest plot to this new file.", "--plot")]
 Page = Annotated[Path | None, _option(OUTPUT, "Write one self-contained HTML page to this new file.", "--page")]
 Json = Annotated[bool, _option(OUTPUT, "Print JSON; errors are JSON on stderr.", "--json")]
@@ -340,17 +353,48 @@ def given(**values: object) -> dict[str, Any]:
 
 
 def find_schema(schema: str, target: str | None, formula: str | None = None) -> Schema:
-    """Return a packaged schema by its name, or that of a file; with another column to be predicted, or a formula."""
+    """Return the schema of a command that needs all bounds; see :func:`find_any_schema`.
+
+    Raises
+    ------
+    InvalidInput
+        For a schema with gaps.
+    """
+    found = find_any_schema(schema, target, formula)
+    if isinstance(found, PartialSchema):
+        gaps = ", ".join(column.name for column in found.gaps)
+        msg = f"--schema must have bounds for every column here, got none for {gaps} (dpci schema releases them)"
+        raise InvalidInput(msg)
+    return found
+
+
+def find_any_schema(schema: str, target: str | None, formula: str | None = None) -> Schema | PartialSchema:
+    """Return a packaged schema by its name, or that of a file; with another column to be predicted, or a formula.
+
+    The file may be one that ``dpci schema`` wrote, and its schema may have gaps.
+    """
     packaged = schema in schema_names()
     if not packaged and not Path(schema).suffix:
         names = ", ".join(schema_names())
         raise InvalidInput(
             f"a schema must be a file .toml or .json, or one of the packaged schemas ({names}), got {schema!r}"
         )
-    description = load_schema(schema) if packaged else Schema.from_file(schema)
+    description = load_schema(schema) if packaged else _schema_of_file(Path(schema))
     if target is not None:
         description = dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
-    return description if formula is None else Schema.from_formula(formula, description)
+    if formula is None:
+        return description
+    if isinstance(description, PartialSchema):
+        return PartialSchema.from_formula(formula, description)
+    return Schema.from_formula(formula, description)
+
+
+def _schema_of_file(path: Path) -> Schema | PartialSchema:
+    """Return the schema that a file describes, or that was released to it."""
+    found = read_file(path)
+    if isinstance(found, dict) and found.get("schema") == SchemaRecord.KIND:
+        return SchemaRecord.from_json(path.read_bytes()).table
+    return schema_from(found)
 
 
 def check_formula(schema: str | None, formula: str | None) -> None:
@@ -360,10 +404,10 @@ def check_formula(schema: str | None, formula: str | None) -> None:
         raise InvalidInput(msg)
 
 
-def agreed_schema(schema: str | None, formula: str | None) -> Schema | None:
+def agreed_schema(schema: str | None, formula: str | None) -> Schema | PartialSchema | None:
     """Return the schema that a released file is compared with, if one is given."""
     check_formula(schema, formula)
-    return None if schema is None else find_schema(schema, None, formula)
+    return None if schema is None else find_any_schema(schema, None, formula)
 
 
 def in_rows(description: Schema, rows: str | None) -> tuple[Schema, RowDomain | None]:

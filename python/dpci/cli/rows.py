@@ -110,9 +110,12 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
 
-    def columns(self) -> Columns:
-        """Return the columns that the schema names, of all files, as they are written; ids as a fit has them."""
-        ids = [self.schema.persons] if self.schema.persons else []
+    def columns(self, beside: Sequence[str] = ()) -> Columns:
+        """Return the columns that the schema names, of all files, as they are written.
+
+        Columns of ids and those ``beside`` are as a fit has them.
+        """
+        ids = list(dict.fromkeys([*([self.schema.persons] if self.schema.persons else []), *beside]))
         parts = [table for table, _ in self._chunks(lambda _: None, (self.schema.target.column, *ids), exact=ids)]
         found = {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
         return {**found, **{name: given_cells(found[name]) for name in ids}}
@@ -245,6 +248,14 @@ class UnitOptions:
         X, y, beside = held
         ids, weights = (None if name is None else beside[name] for name in (self.persons, self.weights))
         return NamedRows(X, rows.schema.names), y, self._keywords(ids, weights_of_cells(weights))
+
+    def read_table(self, rows: TableRows, *, progress: bool) -> tuple[Columns, dict[str, Any]]:
+        """Return the table as it is written, and the keywords of a fit that say how much its rows count."""
+        with progress_bar("read", None, wanted=progress) as advance:
+            table = rows.columns(self.columns)
+            advance(len(next(iter(table.values()))))
+        weights = None if self.weights is None else table[self.weights]
+        return table, self._keywords(self.persons, weights_of_cells(weights))
 
     def _keywords(self, persons: object, weights: object) -> dict[str, Any]:
         return {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dpci.approval.claims import Claim
+from dpci.approval.findings import Claim
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_bounds import BOUNDS_LAW, BOUNDS_PROOF, found_of, range_values
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, public_number

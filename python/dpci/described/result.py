@@ -1,6 +1,6 @@
 """``ReleasedSchema``: a public schema whose bounds were released, and what they cost."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import change_text
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from dpci.approval.statement import Statement
 
 
+class _ShownSchema(Shown):
+    """A released schema as commands show it."""
+
+    def numbers(self, view: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002  # of a room that is built on this one
+        """Return bounds and cost for programs to read."""
+        found = self.result
+        bounds = {name: {"lower": lower, "upper": upper} for name, (lower, upper) in found.bounds.items()}
+        n = {"n_samples": found.n_samples}
+        return {"private": found.private, **n, "bounds": bounds, "share": found.share, "privacy": found.privacy}
+
+
 class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord]):
     """A schema whose bounds were released. Made by :func:`dpci.release_schema`, never changed.
 
@@ -26,7 +37,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
 
     __slots__ = ("_record",)
 
-    _RECORD, _SHOWN = SchemaRecord, Shown
+    _RECORD, _SHOWN = SchemaRecord, _ShownSchema
 
     def __init__(self, record: SchemaRecord) -> None:
         self._record = record

@@ -127,11 +127,16 @@ class PartialSchema:
             return found
         if found.terms or not found.intercept:
             raise InvalidInput("a schema must have terms and intercept, or a formula, got both")
-        model = Schema.from_formula(formula, found.blank)
+        return cls.from_formula(formula, found)
+
+    @classmethod
+    def from_formula(cls, formula: str, base: "PartialSchema") -> "PartialSchema":
+        """Return the schema of a model that a formula describes; see :meth:`Schema.from_formula`."""
+        model = Schema.from_formula(formula, base.blank)
         used = {column.name for column in model.columns}
         return dataclasses.replace(
-            found,
-            columns=tuple(column for column in found.columns if column.name in used),
+            base,
+            columns=tuple(column for column in base.columns if column.name in used),
             target=model.target,
             terms=model.terms,
             intercept=model.intercept,
@@ -143,9 +148,8 @@ class PartialSchema:
         return cls.from_dict(read_file(path))
 
 
-def schema_from_file(path: str | PathLike[str]) -> Schema | PartialSchema:
-    """Return the schema of a file, which may have gaps."""
-    description = read_file(path)
+def schema_from(description: Any) -> Schema | PartialSchema:  # noqa: ANN401  # a file can hold anything
+    """Return the schema of a dictionary as TOML or JSON gives it, which may have gaps."""
     columns = description.get("columns") if isinstance(description, Mapping) else None
     listed = columns if isinstance(columns, list) else []
     has_gaps = any(isinstance(column, Mapping) and column.get("kind") == "unbounded" for column in listed)

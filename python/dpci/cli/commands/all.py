@@ -18,6 +18,7 @@ from dpci.cli.commands import (
     model,  # noqa: F401
     plan,  # noqa: F401
     regress,  # noqa: F401
+    schema,  # noqa: F401
     tune,  # noqa: F401
     verify,  # noqa: F401
 )

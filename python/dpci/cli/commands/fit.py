@@ -1,5 +1,6 @@
 """The commands that fit: ``fit``, ``coverage`` and ``demo``."""
 
+import dataclasses
 import math
 import warnings
 from pathlib import Path
@@ -14,16 +15,20 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import Delivery, deliver, draw, show
-from dpci.cli.options import find_schema, in_rows, with_options
+from dpci.cli.options import find_any_schema, find_schema, in_rows, with_options
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
 from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
+from dpci.rows import Blocks, RowDomain
+from dpci.schema.partial import PartialSchema
+from dpci.schema.table import Schema
 from dpci.sources.files import STDIN, is_stream
 
 DEMO_NOTES = """\
@@ -49,6 +54,7 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
+dpci fit people.csv --schema gaps.toml --epsilon 8 --l2-strength 0.01 --bounds-share 0.5
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.05 --loss multinomial --classes no,probably,yes
 """
 
@@ -74,6 +80,7 @@ def fit(
     delimiter: options.Delimiter = ",",
     chunk_rows: options.ChunkRows = None,
     model: options.ModelOptions,
+    bounds_share: options.BoundsShare = None,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
     classes: options.ClassesText = None,
@@ -98,15 +105,17 @@ def fit(
         raise InvalidInput(msg)
     paying = delivery.payer()
     several = asks_several(model, classes)
+    description: Schema | PartialSchema
     if several:
         description = several_schema(schema, target, formula, classes)
         keywords = several_keywords(model, {}, neighbors=neighbors, n_public=n_public)
     else:
-        description, domain = in_rows(find_schema(schema, target, formula), model.rows)
+        description, domain = _in_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
+    known = _known(description, paying, chunk_rows, bounds_share)
     is_private = paying is not None and paying.errors == "private"
-    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    rows = TableRows(files=tables, schema=known, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
@@ -114,17 +123,21 @@ def fit(
         msg = f"{what} requires files, because tables are read several times, got {name}"
         raise InvalidInput(msg)
     shown = delivery.shows_progress(is_private=is_private)
-    unit.check(description)
+    unit.check(known)
     # With private errors nothing is read before the budget is spent.
     in_parts = chunk_rows is not None or is_private
     most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
-    X, y, beside = unit.read(rows, most_bytes, progress=shown)
+    if isinstance(description, PartialSchema):
+        (X, beside), y = unit.read_table(rows, progress=shown), None
+    else:
+        X, y, beside = unit.read(rows, most_bytes, progress=shown)
     given: dict[str, Any] = {
         "schema": description,
         "ledger": paying,
         "n_threads": delivery.threads,
         **beside,
         **keywords,
+        **options.given(bounds_share=bounds_share),
     }
     result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, delivery, view)
@@ -237,3 +250,46 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
+
+
+def _in_rows(description: Schema | PartialSchema, rows: str | None) -> tuple[Schema | PartialSchema, RowDomain | None]:
+    """Return what :func:`in_rows` does, also of a schema with gaps, whose blocks follow from the bounds."""
+    if not isinstance(description, PartialSchema):
+        return in_rows(description, rows)
+    found, domain = in_rows(description.blank, rows)
+    encoded = dataclasses.replace(description, encoding=found.encoding)
+    return encoded, None if isinstance(domain, Blocks) else domain
+
+
+def _known(
+    description: Schema | PartialSchema, paying: Ledger | None, chunk_rows: int | None, bounds_share: float | None
+) -> Schema:
+    """Return what is known of a schema before bounds are released, or refuse how its table is to be read."""
+    if isinstance(description, PartialSchema):
+        check_read_first(paying, chunk_rows)
+        return description.blank
+    if bounds_share is not None:
+        msg = (
+            f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
+        )
+        raise InvalidInput(msg)
+    return description
+
+
+def check_read_first(paying: Ledger | None, chunk_rows: int | None = None) -> None:
+    """Refuse a schema with gaps where its table may not be read, and held, before it is paid for.
+
+    Raises
+    ------
+    InvalidInput
+        For a ledger with private errors, and rows that are to be read in parts.
+    """
+    if paying is not None and paying.errors == "private":
+        msg = (
+            "--schema must have bounds for every column with a ledger that has errors='private', because a table with "
+            "gaps is read before it is paid for, got gaps (release the schema in Python)"
+        )
+        raise InvalidInput(msg)
+    if chunk_rows is not None:
+        msg = f"--chunk-rows must not be given with a schema that has gaps, got --chunk-rows {chunk_rows}"
+        raise InvalidInput(msg)

@@ -1,0 +1,86 @@
+"""The command ``schema``: releases the bounds that a schema lacks, from a table."""
+
+from typing import cast
+
+from dpci.budgets import Neighbors
+from dpci.cli import options
+from dpci.cli.app import Command, app, wants_progress
+from dpci.cli.commands.fit import check_read_first
+from dpci.cli.delivery import Delivery, deliver
+from dpci.cli.options import find_any_schema
+from dpci.cli.parsing import parse_budget
+from dpci.cli.rows import TableRows, UnitOptions, find_tables
+from dpci.described.release import release_schema
+from dpci.errors import InvalidInput
+from dpci.schema.partial import PartialSchema
+
+_EXAMPLES = """\
+dpci schema people.csv --schema gaps.toml --epsilon 4 --output people.json
+dpci schema people.csv --schema gaps.toml --epsilon 1 --ledger people.ledger --json
+"""
+
+
+@app.command(cls=Command, epilog=_EXAMPLES)
+def schema(
+    files: options.Tables,
+    *,
+    schema: options.SchemaWithGaps,
+    target: options.Target = None,
+    formula: options.Formula = None,
+    delimiter: options.Delimiter = ",",
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    neighbors: options.Neighbors = None,
+    n_public: options.NPublic = None,
+    persons: options.Persons = None,
+    max_rows: options.MaxRows = None,
+    ledger: options.PayingLedger = None,
+    label: options.Label = None,
+    output: options.ReleasedSchema = None,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    progress: options.Progress = None,
+    threads: options.Threads = None,
+) -> None:
+    """Release the bounds that a schema lacks.
+
+    Columns of the kind "unbounded" get bounds that are chosen from the table under differential privacy. Prints the
+    bounds and the spent budget. The written file is a schema for --schema of all other commands.
+    """
+    # Whatever can be refused is refused before budget is spent.
+    budget = parse_budget(epsilon, delta, rho)
+    tables = find_tables(files)
+    delivery = Delivery(
+        ledger=ledger,
+        label=label,
+        output=output,
+        force=force,
+        json=json,
+        quiet=quiet,
+        progress=progress,
+        threads=threads,
+    )
+    delivery.check(tables, schema)
+    paying = delivery.payer()
+    check_read_first(paying)
+    description = find_any_schema(schema, target, formula)
+    if not isinstance(description, PartialSchema):
+        msg = f'--schema must have a column of the kind "unbounded", whose bounds are released, got none in {schema!r}'
+        raise InvalidInput(msg)
+    unit = UnitOptions(persons=persons, max_rows=max_rows)
+    unit.check(description.blank)
+    rows = TableRows(files=tables, schema=description.blank, delimiter=delimiter)
+    table, beside = unit.read_table(rows, progress=wants_progress(progress, quiet=quiet))
+    result = release_schema(
+        table,
+        schema=description,
+        budget=budget,
+        persons=beside["persons"],
+        neighbors=cast("Neighbors", neighbors or "replace_one"),
+        n_public=n_public,
+        ledger=paying,
+        n_threads=threads,
+    )
+    deliver(result, delivery, options.view())

@@ -1,0 +1,107 @@
+"""``dpci schema``, and schemas with gaps in other commands."""
+
+import json
+
+import pytest
+
+import dpci
+from dpci.cli.main import main
+from dpci.schema import PartialSchema
+from support.people import as_csv, columns
+
+GAPS = """\
+[target]
+column = "ill"
+negative = "no"
+positive = ["yes", "probably"]
+[[columns]]
+kind = "unbounded"
+name = "age"
+[[columns]]
+kind = "categorical"
+name = "ward"
+categories = ["A", "B"]
+reference = "A"
+"""
+SHARED = ["--schema", "gaps.toml", "--quiet"]
+FIT = ["fit", "people.csv", *SHARED, "--epsilon", "8", "--l2-strength", "0.01"]
+RELEASE = ["schema", "people.csv", *SHARED, "--epsilon", "4"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    table = columns()
+    table["id"] = [f"{i // 2:04d}" for i in range(len(table["age"]))]
+    (tmp_path / "people.csv").write_text(as_csv(table), encoding="utf-8")
+    (tmp_path / "gaps.toml").write_text(GAPS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(capsys, *arguments):
+    assert main([*arguments]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_released_schema_is_one_for_all_commands(here, capsys):
+    dpci.Ledger(dpci.PureDP(20.0), path=here / "l.db").close()
+    assert main([*RELEASE, "--ledger", "l.db", "--output", "people.json"]) == 0
+    assert "left out      up to about" in capsys.readouterr().out
+    found = dpci.ReleasedSchema.from_json((here / "people.json").read_text())
+    lower, upper = found.bounds["age"]
+    assert lower < 30.0
+    assert upper > 80.0
+    with_bounds = ["--schema", "people.json", "--epsilon", "1", "--l2-strength", "0.01", "--quiet"]
+    assert main(["fit", "people.csv", *with_bounds, "--output", "model.json"]) == 0
+    assert dpci.PrivateFit.from_json((here / "model.json").read_text()).schema == found.schema
+    capsys.readouterr()
+    assert main(["verify", "people.json", "--schema", "gaps.toml", "--ledger", "l.db"]) == 0
+    assert "nothing differs" in capsys.readouterr().out
+    assert main(["report", "people.json", "--officer", "--schema", "gaps.toml", "--ledger", "l.db"]) == 0
+    agreed = PartialSchema.from_file(here / "gaps.toml")
+    assert capsys.readouterr().out == found.officer_report(schema=agreed, ledger=here / "l.db")
+    damaged = (here / "people.json").read_text().replace('"share": 0.', '"share": 0.0', 1)
+    (here / "people.json").write_text(damaged)
+    assert "damaged or was edited" in refused(capsys, "fit", "people.csv", *with_bounds)
+
+
+def test_json_has_the_bounds_and_the_guarantee(capsys):
+    persons = ["--persons", "id", "--max-rows", "2"]
+    assert main([*RELEASE[:-1], "16", *persons, "--neighbors", "add_remove", "--n-public", "1000", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["bounds"]["age"]) == {"lower", "upper"}
+    assert (found["private"], found["n_samples"], found["privacy"]["unit"]) == (True, 1000, "person")
+    assert found["privacy"]["budget"] == {"epsilon": 16.0}
+
+
+def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
+    assert main([*FIT, "--bounds-share", "0.5", "--output", "model.json", "--formula", "ill ~ age"]) == 0
+    fit = dpci.PrivateFit.from_json((here / "model.json").read_text())
+    assert fit.privacy["released_bounds"]["budget"] == {"epsilon": 4.0}
+    assert fit.names == ("age", "intercept")
+    assert main([*FIT, "--rows", "blocks", "--persons", "id", "--max-rows", "2", "--bounds-share", "0.8"]) == 0
+    assert "epsilon=6.4 (pure DP), exponential mechanism" in capsys.readouterr().out
+
+
+def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
+    dpci.Ledger(dpci.PureDP(20.0), errors="private", path=here / "private.db").close()
+    private = ["--ledger", "private.db"]
+    (here / "full.toml").write_text(
+        GAPS.replace("unbounded", "numeric").replace('"age"', '"age"\nlower = 0\nupper = 99')
+    )
+    full = [*FIT[:2], "--schema", "full.toml", *FIT[5:]]
+    for arguments, message in (
+        ([*FIT, *private], "--schema must have bounds for every column with a ledger that has errors='private'"),
+        ([*RELEASE, *private], "--schema must have bounds for every column with a ledger that has errors='private'"),
+        ([*FIT, "--chunk-rows", "100"], "--chunk-rows must not be given with a schema that has gaps"),
+        ([*full, "--bounds-share", "0.1"], "--bounds-share requires a schema with gaps"),
+        (
+            ["schema", "people.csv", "--schema", "full.toml", "--epsilon", "1"],
+            'must have a column of the kind "unbounded"',
+        ),
+        (["check", "people.csv", "--schema", "gaps.toml"], "must have bounds for every column here, got none for age"),
+        ([*RELEASE[:-1], "0.01"], "epsilon must be at least"),
+        ([*RELEASE, "--max-rows", "2"], "--max-rows must go with --persons"),
+        ([*RELEASE, "--persons", "id"], "persons must have max_rows"),
+    ):
+        assert message in refused(capsys, *arguments), arguments
