@@ -287,6 +287,61 @@ def fit(
     """seed=None: operating-system entropy."""
 
 @final
+class NewtonSpec:
+    """Every public choice of a fit by Newton steps on round rows, validated; holds no data."""
+
+    def __new__(
+        cls,
+        *,
+        n_samples: int,
+        n_columns: int,
+        intercept: float | None,
+        row_norm: RowDomain | float,
+        loss: Loss,
+        budget: Budget,
+        neighbors: Literal["replace_one", "add_remove"],
+        persons: bool = False,
+        max_rows: int | None = None,
+        weight_bound: float | None = None,
+        weight_total: float | None = None,
+    ) -> NewtonSpec:
+        """Pure budgets, persons, weights and losses without bounded slope and curvature are refused."""
+
+    l2_strength: float
+    """0: there is no ridge."""
+    slope_bound: float
+    curvature_bound: float
+    divisor: float
+    def planned(self, radii: tuple[float, ...]) -> tuple[list[Step], list[Seal]]:
+        """Steps and seals, where the radii before each round and at last are these."""
+
+@type_check_only
+class NewtonDict(TypedDict):
+    map: _F64
+    radii: _F64
+    start: _F64
+    gradient: _F64
+    hessian: _F64
+    gradient_cov: _F64
+    moved_params: _F64
+    """Parameters of moved rows."""
+    params: _F64
+    edge: float
+    steps: list[Step]
+    seals: list[Seal]
+    private: bool
+
+def fit_newton(
+    spec: NewtonSpec,
+    records: Records,
+    *,
+    clip: bool,
+    n_threads: int | None,
+    seed: int | None,
+) -> NewtonDict:
+    """seed=None: operating-system entropy."""
+
+@final
 class Request:
     """Sums that are requested of the records, and the key of the fit; immutable, picklable."""
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::baselines::{FunctionalSpec, HistogramSpec};
 use crate::cost::{Seal, Step, steps};
 use crate::errors::to_python;
+use crate::newton::NewtonSpec;
 use crate::per_instance::ReportSpec;
 use crate::records::Records;
 use crate::regression::MomentMatrixSpec;
@@ -40,6 +41,7 @@ pub(crate) enum AnySpec<'py> {
     MomentMatrix(Bound<'py, MomentMatrixSpec>),
     Histogram(Bound<'py, HistogramSpec>),
     Tuning(Bound<'py, TuningSpec>),
+    Newton(Bound<'py, NewtonSpec>),
 }
 
 #[pyfunction]
@@ -59,6 +61,7 @@ pub(crate) fn simulate(
         AnySpec::MomentMatrix(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
         AnySpec::Histogram(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
         AnySpec::Tuning(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
+        AnySpec::Newton(spec) => repeat(py, spec.get(), records, n_runs, seed, n_threads),
     }
 }
 

@@ -9,6 +9,7 @@ mod errors;
 mod fit;
 mod intervals;
 mod loss;
+mod newton;
 mod parts;
 mod per_instance;
 mod privacy;
@@ -54,6 +55,8 @@ mod _core {
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]
+    use super::newton::NewtonSpec;
+    #[pymodule_export]
     use super::parts::{
         Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
     };
@@ -73,8 +76,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::release::{
-        fit, fit_parts, release_functional_mechanism, release_histogram, release_moment_matrix,
-        release_moment_matrix_parts, release_report, release_tuning,
+        fit, fit_newton, fit_parts, release_functional_mechanism, release_histogram,
+        release_moment_matrix, release_moment_matrix_parts, release_report, release_tuning,
     };
     #[pymodule_export]
     use super::rows::RowDomain;

@@ -7,6 +7,7 @@ use dpci_core::study::Repeated;
 use pyo3::prelude::*;
 
 use crate::baselines::{FunctionalSpec, HistogramSpec};
+use crate::newton::NewtonSpec;
 use crate::parts::{Facts, FirstPass, with_parts};
 use crate::per_instance::ReportSpec;
 use crate::records::{Data, Records};
@@ -88,6 +89,7 @@ macro_rules! releases {
 
 releases! {
     fit: Spec,
+    fit_newton: NewtonSpec,
     release_report: ReportSpec,
     release_functional_mechanism: FunctionalSpec,
     release_moment_matrix: MomentMatrixSpec,

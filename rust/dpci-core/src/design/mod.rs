@@ -8,6 +8,7 @@ mod check;
 mod csr;
 mod dense;
 mod merge;
+mod moved;
 mod numbers;
 mod persons;
 mod placement;
@@ -18,6 +19,7 @@ pub use check::Checked;
 use check::Extremes;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
+pub use moved::Moved;
 pub use numbers::Numbers;
 pub use persons::Persons;
 use placement::Placement;
@@ -48,6 +50,12 @@ impl<'a> Rows<'a> {
     /// Contiguous rows of `n_columns` features.
     #[must_use]
     pub fn dense(features: &'a [f64], n_columns: usize) -> Self {
+        Self::Dense(Dense::new(features, n_columns))
+    }
+
+    /// The same, owned.
+    #[must_use]
+    pub(crate) fn dense_owned(features: Vec<f64>, n_columns: usize) -> Self {
         Self::Dense(Dense::new(features, n_columns))
     }
 

@@ -15,6 +15,11 @@ pub(super) struct Weights {
 }
 
 impl Weights {
+    /// Weights of at most 1 each.
+    pub(super) fn of_shares(shares: Vec<f64>) -> Self {
+        Self { bound: 1.0, shares }
+    }
+
     /// Weights of some rows; the shares of persons are with the persons.
     pub(super) fn subset(&self, rows: &[usize]) -> Self {
         let shares = if self.shares.is_empty() {

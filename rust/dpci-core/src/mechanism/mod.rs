@@ -8,6 +8,7 @@ mod gate;
 mod histogram;
 mod moment_matrix;
 mod moments;
+mod newton;
 mod projection;
 mod report;
 mod row_facts;
@@ -29,6 +30,7 @@ pub use moment_matrix::{
     MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
     release_moment_matrix,
 };
+pub use newton::{NewtonRelease, release_newton};
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;
 pub use seal::{Sealed, Values};

@@ -22,8 +22,12 @@ named! {
         Hessian = "hessian",
         /// A gradient covariance.
         GradientCov = "gradient_cov",
-        /// The gradient of a per-instance report.
+        /// A gradient.
         Gradient = "gradient",
+        /// How many rows have which norm.
+        Radius = "radius",
+        /// Second moments of rows.
+        Shape = "shape",
         /// Quadratic or linear coefficients of the functional mechanism.
         Polynomial = "polynomial",
         /// Counts.

@@ -24,6 +24,14 @@ named! {
         Histogram = "histogram",
         /// The bounds of columns.
         Bounds = "bounds",
+        /// The radius that rows are shortened to.
+        Radius = "radius",
+        /// The second moments by which rows are made round.
+        Shape = "shape",
+        /// The gradient of a Newton step.
+        NewtonGradient = "newton_gradient",
+        /// The Hessian of a Newton step before the last one.
+        NewtonHessian = "newton_hessian",
         /// The moment matrix of rows and target.
         MomentMatrix = "moment_matrix",
         /// The moments of rows weighted by squared residuals.

@@ -8,12 +8,13 @@ use crate::exec::Executor;
 use crate::loss::LEVELS;
 use crate::mechanism::{
     Sealed, Sealing, Values, release, release_functional_mechanism, release_histogram,
-    release_moment_matrix, release_report, release_tuning,
+    release_moment_matrix, release_newton, release_report, release_tuning,
 };
 use crate::noise::SimulationGenerator;
 use crate::refusals::is_outcome;
 use crate::spec::{
-    FunctionalSpec, HistogramSpec, MomentMatrixSpec, Moments, ReportSpec, Seal, Spec, TuningSpec,
+    FunctionalSpec, HistogramSpec, MomentMatrixSpec, Moments, NewtonSpec, ReportSpec, Seal, Spec,
+    TuningSpec,
 };
 
 /// Runs of one chunk; a chunk is what one thread does at a time.
@@ -181,6 +182,31 @@ impl Repeated for ReportSpec {
             row.extend_from_slice(gradient.values());
             append_triangle(Some(hessian), self.fit().n_params(), row);
         }
+        Ok(())
+    }
+}
+
+/// Parameters, then gradient and the lower triangles of the matrices at the last point, and the last radius.
+impl Repeated for NewtonSpec {
+    fn width(&self) -> usize {
+        let d = self.n_params();
+        2 * d + d * (d + 1) + 1
+    }
+
+    fn append(
+        &self,
+        design: &Design<'_>,
+        exec: &Executor<'_>,
+        generator: &mut SimulationGenerator,
+        row: &mut Vec<f64>,
+    ) -> Result<()> {
+        let found = release_newton(self, design, exec, &mut Sealing(generator))?;
+        row.extend_from_slice(&found.mapped_params());
+        row.extend_from_slice(found.gradient.values());
+        for matrix in [&found.hessian, &found.gradient_cov] {
+            append_triangle(Some(matrix), self.n_params(), row);
+        }
+        row.extend(found.radii.last());
         Ok(())
     }
 }

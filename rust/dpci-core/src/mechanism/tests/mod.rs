@@ -3,6 +3,7 @@
 mod baselines;
 mod domain;
 mod multinomial;
+mod newton;
 mod releases;
 mod reports;
 mod runs;

@@ -20,6 +20,7 @@ pub(super) use distances::noise_rounding;
 pub(super) use distances::{greatest_mass, share_seal, sum_rounding, unit_mean_rounding};
 pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
 pub use moments::{MatrixNoise, MomentNoise};
+pub(super) use moments::{gaussian_moments, joint_alpha, matrix_seal};
 pub use plan::Plan;
 pub use scales::check_bounds;
 pub(super) use scales::check_size;

@@ -4,9 +4,9 @@ use super::Spec;
 use super::choices::Moments;
 use super::distances::{greatest_excess, greatest_mass, sum_rounding};
 use crate::Result;
-use crate::loss::{moment_rounding, person_rounding};
+use crate::loss::{Loss, moment_rounding, person_rounding};
 use crate::noise::{Family, Law, MatrixLaw, symmetric};
-use crate::privacy::{Calibration, Cost, gaussian_std_dev, laplace_rate};
+use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
 use crate::spec::{Part, Query, Seal, Step};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -142,22 +142,19 @@ impl Spec {
         greatest: f64,
         tail_roundings: f64,
     ) -> Result<Seal> {
-        let dim = self.n_params();
         // The covariance of persons is one of their gradients, each a sum itself, and that of weighted rows has one factor more.
         let is_plain = self.choices.terms.is_of_rows();
         let of_rows = match part {
             Part::GradientCov if !is_plain => person_rounding,
             _ => moment_rounding,
         };
-        let tail = greatest_mass(&self.bounds) * tail_roundings * 0.5 * f64::EPSILON;
-        let data = self.bounds.row_norm.powi(2)
-            * greatest
-            * (self.rounding(of_rows) + tail * (1.0 + 1e-6));
-        let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
-        Seal::new(
+        let roundings = [self.rounding(of_rows), tail_roundings];
+        matrix_seal(
             part,
-            symmetric::isometric_dim(dim),
-            distance,
+            &self.bounds,
+            noise,
+            greatest,
+            roundings,
             self.seal_cost,
         )
     }
@@ -182,20 +179,8 @@ impl Spec {
             };
             (with(weight * rate), with(rate))
         } else {
-            let alpha = if has_hessian {
-                joint_alpha(|a| loss.sup_joint_norm(a, radius))
-            } else {
-                1.0
-            };
-            let sensitivity = self
-                .bounds
-                .joint_frobenius(loss.sup_joint_norm(alpha, radius));
-            let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-            let with = |std_dev| MatrixNoise {
-                law: MatrixLaw::Gaussian { std_dev },
-                sensitivity,
-            };
-            (with(std_dev / alpha), with(std_dev))
+            let alpha = has_hessian.then(|| joint_alpha(|a| loss.sup_joint_norm(a, radius)));
+            gaussian_moments(&self.bounds, loss, radius, alpha.unwrap_or(1.0), cost)?.into()
         };
         let hessian = has_hessian.then_some(hessian);
         let step = Step {
@@ -265,11 +250,44 @@ impl Spec {
     }
 }
 
+/// The seal of a mean over the records of matrices of norm at most `greatest·R²`; the roundings are those of the mean, relative, and of
+/// each term in a tail of the loss.
+pub(in crate::spec) fn matrix_seal(
+    part: Part,
+    bounds: &DataBounds,
+    noise: MatrixNoise,
+    greatest: f64,
+    [of_mean, in_tail]: [f64; 2],
+    cost: Cost,
+) -> Result<Seal> {
+    let dim = bounds.params;
+    let tail = greatest_mass(bounds) * in_tail * 0.5 * f64::EPSILON;
+    let data = bounds.row_norm.powi(2) * greatest * (of_mean + tail * (1.0 + 1e-6));
+    let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
+    Seal::new(part, symmetric::isometric_dim(dim), distance, cost)
+}
+
+/// Gaussian noise on the Hessian and on the gradient covariance as one vector `(αH, Σ)`, all margins at most `radius` in size.
+pub(in crate::spec) fn gaussian_moments(
+    bounds: &DataBounds,
+    loss: &dyn Loss,
+    radius: f64,
+    alpha: f64,
+    cost: Cost,
+) -> Result<[MatrixNoise; 2]> {
+    let sensitivity = bounds.joint_frobenius(loss.sup_joint_norm(alpha, radius));
+    let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+    Ok([std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
+        law: MatrixLaw::Gaussian { std_dev },
+        sensitivity,
+    }))
+}
+
 /// The weight α of the Hessian that minimises M(α)²/α, `M` the joint supremum: golden section on log α.
 ///
 /// `M(α)²/α = sup (α l''² + l'⁴/α)` is a supremum of functions convex in α, so it has one minimum. Any α is valid; this one
 /// is never worse than separate releases at equal shares.
-fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
+pub(in crate::spec) fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
     let cost = |log: f64| 2.0 * sup(log.exp()).ln() - log;
     let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
     let (mut low, mut high) = (-30.0_f64, 30.0_f64);
@@ -287,7 +305,7 @@ fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{HuberHinge, Logistic, Loss};
+    use crate::loss::{HuberHinge, Logistic};
 
     #[test]
     fn weight_is_two_for_the_logistic_loss_and_follows_the_scale() {

@@ -11,14 +11,13 @@ mod residual_levels;
 mod residual_moments;
 
 pub use budget::MatrixBudget;
-#[cfg(test)]
 pub(super) use budget::cost_of;
 pub use noise::{clear_of_noise, sealed_std_dev};
 pub use refinement::GradientNoise;
 pub use residual_levels::{LevelCap, LevelNoise};
 pub use residual_moments::{ResidualNoise, ResidualPlan};
 
-use noise::{matrix_noise, step_of};
+pub(super) use noise::{matrix_noise, step_of};
 
 use super::fit::{check_size, greatest_mass, sum_rounding};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};

@@ -24,7 +24,11 @@ pub fn clear_of_noise(std_dev: f64, n_regressors: usize) -> f64 {
 }
 
 /// Noise on a mean of terms `w zzᵀ`, `0 ≤ w ≤ sup`.
-pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<MatrixNoise> {
+pub(in crate::spec) fn matrix_noise(
+    bounds: &DataBounds,
+    sup: f64,
+    cost: Cost,
+) -> Result<MatrixNoise> {
     let (law, sensitivity) = if let Cost::Epsilon(epsilon) = cost {
         let sensitivity = bounds.nuclear(sup);
         let rate = laplace_rate(sensitivity, epsilon)?;
@@ -45,7 +49,7 @@ pub(super) fn matrix_noise(bounds: &DataBounds, sup: f64, cost: Cost) -> Result<
     Ok(MatrixNoise { law, sensitivity })
 }
 
-pub(super) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
+pub(in crate::spec) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> Step {
     Step {
         query,
         noise: noise.law.family(),

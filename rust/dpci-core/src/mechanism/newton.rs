@@ -1,0 +1,290 @@
+//! A fit by Newton steps with noisy gradients, on rows that released second moments make round (docs/proofs/newton.md).
+
+use super::gate::Gate;
+use super::row_facts::{RowFacts, check_rows};
+use super::seal::{Sealed, Values};
+use crate::Result;
+use crate::design::Design;
+use crate::exec::Executor;
+use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
+use crate::moments::{DataMoments, data_moments, second_moments};
+use crate::records::{HessianRows, Records, Request, rows_in_memory};
+use crate::spec::{EARLIER_STEPS, MatrixNoise, NewtonSpec, ROUNDS, Seal, Step};
+
+/// Eigenvalues of a shape are raised by this part of the edge of their noise.
+const SHAPE_EDGE: f64 = 0.5;
+
+/// No step is longer, in standard deviations of the predictor over round rows.
+const LONGEST_STEP: f64 = 3.0;
+
+/// Everything that left the mechanism.
+#[derive(Debug, Clone)]
+pub struct NewtonRelease<V = Sealed> {
+    /// T, row-major: rows are moved to `z = Tᵀx`, so that `θ = T·params`. Computed from the released shapes.
+    pub map: Vec<f64>,
+    /// Radii beyond which rows weigh less, before each round and at last.
+    pub radii: [f64; ROUNDS + 1],
+    /// Start of the last step.
+    pub start: Vec<f64>,
+    /// The mean gradient there.
+    pub gradient: V,
+    /// Mean Hessian there.
+    pub hessian: V,
+    /// Mean of the squared gradients there.
+    pub gradient_cov: V,
+    /// End of the last step: `start - H⁻¹g`, all eigenvalues of H raised to the edge.
+    pub params: Vec<f64>,
+    /// Below it eigenvalues of the Hessian are not told from its noise.
+    pub edge: f64,
+    /// The steps, each with its cost.
+    pub steps: Vec<Step>,
+    /// The seals, each with its cost.
+    pub seals: Vec<Seal>,
+}
+
+impl<V> NewtonRelease<V> {
+    /// Parameters of the rows before they are moved: `T·params`.
+    #[must_use]
+    pub fn mapped_params(&self) -> Vec<f64> {
+        let rows = self.map.chunks_exact(self.params.len());
+        rows.map(|row| vector::dot(row, &self.params)).collect()
+    }
+}
+
+/// Releases the shape of the rows, then Newton steps on rows that are round by it.
+///
+/// # Privacy
+/// Through [`Sealing`](super::Sealing) it spends the whole budget of `spec`: given the values that earlier stages released, each stage is
+/// a Gaussian query of public sensitivity, or an exact exponential mechanism. The map and the radius are functions of released values, and
+/// the weight of a moved row z is one of its record alone, such that `w‖z‖` and `w‖z‖²` are at most the radius and its square. So every
+/// record's gradient and Hessian are bounded, whatever the record (docs/proofs/newton.md).
+///
+/// # Errors
+/// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows in parts, or checked against other bounds;
+/// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`]. Nothing is released then.
+pub fn release_newton<G: Gate>(
+    spec: &NewtonSpec,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    gate: &mut G,
+) -> Result<NewtonRelease<G::Value>> {
+    let design = checked(spec, records)?;
+    let mut stages = Stages {
+        spec,
+        exec,
+        gate,
+        steps: Vec::new(),
+        seals: Vec::new(),
+    };
+    let (map, radii, design) = stages.release_round(design)?;
+    let round = Round {
+        design: &design,
+        radius: radii[ROUNDS],
+    };
+    let mut point = vec![0.0; spec.n_params()];
+    for step in 0..EARLIER_STEPS {
+        let hessian = match step {
+            // Rows are round, and the curvature is at most its bound.
+            0 => identity(&point, spec.choices().loss.curvature_bound()),
+            _ => stages.release_hessian(&round, &point, step)?,
+        };
+        let gradient = stages.release_gradient(&round, &point, Some(step))?;
+        let mut change = solve(&hessian, gradient.values())?;
+        let length = vector::norm(&change);
+        if length > LONGEST_STEP {
+            change.iter_mut().for_each(|v| *v *= LONGEST_STEP / length);
+        }
+        point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
+    }
+    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point)?;
+    let gradient = stages.release_gradient(&round, &point, None)?;
+    let change = solve(
+        &raised(hessian.values(), point.len(), edge)?,
+        gradient.values(),
+    )?;
+    Ok(NewtonRelease {
+        map,
+        radii,
+        params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
+        start: point,
+        gradient,
+        hessian,
+        gradient_cov,
+        edge,
+        steps: stages.steps,
+        seals: stages.seals,
+    })
+}
+
+/// The rows in memory, where they are those that the calibration assumes.
+fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design<'r>> {
+    let c = spec.choices();
+    check_rows(
+        records,
+        &RowFacts {
+            n_params: spec.n_params(),
+            terms: c.terms,
+            rows: c.rows.clone(),
+            targets: c.loss.targets(),
+            intercept: c.intercept,
+        },
+    )?;
+    rows_in_memory(records, "mechanism=\"newton\"")
+}
+
+/// Rows that are round, and the radius beyond which they weigh less.
+struct Round<'a> {
+    design: &'a Design<'a>,
+    radius: f64,
+}
+
+/// The stages of one release, with the steps and seals of those that are done.
+struct Stages<'a, G> {
+    spec: &'a NewtonSpec,
+    exec: &'a Executor<'a>,
+    gate: &'a mut G,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+}
+
+impl<G: Gate> Stages<'_, G> {
+    /// Releases what makes the rows round: the map and the radii, and the rows moved and shortened.
+    fn release_round(
+        &mut self,
+        design: &Design<'_>,
+    ) -> Result<(Vec<f64>, [f64; ROUNDS + 1], Design<'static>)> {
+        let dim = self.spec.n_params();
+        let mut map = identity(&vec![0.0; dim], 1.0);
+        let mut radii = [0.0; ROUNDS + 1];
+        for round in 0..ROUNDS {
+            let (moved, radius) = self.release_weighted(design, &map, round)?;
+            radii[round] = radius;
+            let planned = self.spec.shape(radius)?;
+            let mut moments = second_moments(&moved, self.exec)?.gram;
+            let n = self.spec.divisor();
+            moments.iter_mut().for_each(|m| *m /= n);
+            let shape = self.release_matrix(moments, planned.law, planned.seal)?;
+            self.steps.push(planned.step);
+            let least = SHAPE_EDGE * self.spec.edge(planned.law);
+            let root = project_eigenvalues(shape.values(), dim, "the released shape", |value| {
+                (value.max(0.0) + least).sqrt().recip()
+            })?;
+            map = product_transposed(&map, &root, dim);
+        }
+        let (round, radius) = self.release_weighted(design, &map, ROUNDS)?;
+        radii[ROUNDS] = radius;
+        Ok((map, radii, round))
+    }
+
+    /// Releases the radius of moved rows, and weighs those beyond it.
+    fn release_weighted(
+        &mut self,
+        design: &Design<'_>,
+        map: &[f64],
+        round: usize,
+    ) -> Result<(Design<'static>, f64)> {
+        let moved = design.moved(map, self.exec)?;
+        let longest = self.spec.row_norm() * if round == 0 { 1.0 } else { vector::norm(map) };
+        let counts = self.spec.radius(round, longest)?;
+        let n = self.spec.divisor();
+        let shares = moved
+            .counts(&counts.radii)
+            .into_iter()
+            .map(|c| c as f64 / n);
+        let noise = self.gate.draw(&counts.noise.law)?;
+        let noisy = shares
+            .zip(noise)
+            .map(|(share, noise)| share + noise)
+            .collect();
+        let shares = self.gate.release(&counts.noise.seal, noisy, None)?;
+        self.steps.push(counts.noise.step.clone());
+        self.seals.push(counts.noise.seal);
+        let radius = counts.radius(shares.values());
+        Ok((moved.within(radius, longest), radius))
+    }
+
+    /// Releases the mean gradient at the point of an earlier step, or the last one.
+    fn release_gradient(
+        &mut self,
+        round: &Round<'_>,
+        point: &[f64],
+        step: Option<usize>,
+    ) -> Result<G::Value> {
+        let planned = self.spec.gradient(round.radius, step)?;
+        let request = Request::Risk {
+            params: point.to_vec(),
+            hessian: HessianRows::None,
+        };
+        let loss = &*self.spec.choices().loss;
+        let sums = round.design.sums(&request, loss, None, self.exec)?;
+        let noise = self.gate.draw(&planned.law.on(point.len())?)?;
+        let n = self.spec.divisor();
+        let pairs = sums.slopes.values().zip(noise);
+        let gradient = pairs.map(|(sum, noise)| sum / n + noise).collect();
+        self.steps.push(planned.step);
+        self.seals.push(planned.seal);
+        self.gate.release(&planned.seal, gradient, None)
+    }
+
+    /// Releases the Hessian at an earlier point; its eigenvalues are raised to the edge of its noise.
+    fn release_hessian(
+        &mut self,
+        round: &Round<'_>,
+        point: &[f64],
+        step: usize,
+    ) -> Result<Vec<f64>> {
+        let planned = self.spec.hessian(round.radius, step)?;
+        let moments = self.data_moments(round, point)?;
+        let hessian = self.release_matrix(moments.curvature, planned.law, planned.seal)?;
+        self.steps.push(planned.step);
+        raised(hessian.values(), point.len(), self.spec.edge(planned.law))
+    }
+
+    /// Releases Hessian and gradient covariance at the last point; and the edge of the noise of the first.
+    fn release_moments(
+        &mut self,
+        round: &Round<'_>,
+        point: &[f64],
+    ) -> Result<([G::Value; 2], f64)> {
+        let planned = self.spec.moments(round.radius)?;
+        let data = self.data_moments(round, point)?;
+        let [of_hessian, of_cov] = planned.seals;
+        let hessian = self.release_matrix(data.curvature, planned.hessian, of_hessian)?;
+        let cov = self.release_matrix(data.squared_slope, planned.gradient_cov, of_cov)?;
+        self.steps.push(planned.step);
+        Ok(([hessian, cov], self.spec.edge(planned.hessian)))
+    }
+
+    fn data_moments(&self, round: &Round<'_>, point: &[f64]) -> Result<DataMoments> {
+        let loss = &*self.spec.choices().loss;
+        data_moments(round.design, loss, point, self.spec.divisor(), self.exec)
+    }
+
+    fn release_matrix(
+        &mut self,
+        mut matrix: Vec<f64>,
+        noise: MatrixNoise,
+        seal: Seal,
+    ) -> Result<G::Value> {
+        let draw = self.gate.draw(&noise.law.on(self.spec.n_params())?)?;
+        matrix.iter_mut().zip(draw).for_each(|(m, n)| *m += n);
+        self.seals.push(seal);
+        self.gate.release_symmetric(&seal, matrix)
+    }
+}
+
+/// A multiple of the identity, of the size of a vector.
+fn identity(of: &[f64], factor: f64) -> Vec<f64> {
+    let mut matrix = vec![0.0; of.len() * of.len()];
+    add_diagonal(&mut matrix, of.len(), factor);
+    matrix
+}
+
+/// The matrix with its eigenvalues raised to the least that noise lets be seen.
+fn raised(matrix: &[f64], dim: usize, least: f64) -> Result<Vec<f64>> {
+    project_eigenvalues(matrix, dim, "a released Hessian", |value| value.max(least))
+}
+
+fn solve(matrix: &[f64], rhs: &[f64]) -> Result<Vec<f64>> {
+    Ok(Cholesky::new(matrix, rhs.len(), "a released Hessian")?.solve(rhs))
+}

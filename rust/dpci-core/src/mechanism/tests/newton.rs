@@ -1,0 +1,299 @@
+//! Newton steps against the minimiser, and the sensitivities of their queries by brute force.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::design::{Design, OnViolation, RowBounds, Rows};
+use crate::exec::Executor;
+use crate::linalg::vector;
+use crate::loss::{Huber, Logistic, Loss, Targets};
+use crate::mechanism::{NewtonRelease, Sealed, Sealing, Values, release_newton};
+use crate::moments::{data_moments, second_moments};
+use crate::noise::SimulationGenerator;
+use crate::privacy::{Budget, Cost, Neighbors};
+use crate::records::{HessianRows, Records, Request};
+use crate::row_domain::RowDomain;
+use crate::spec::{NewtonChoices, NewtonSpec, Terms};
+use crate::unit::Unit;
+
+const COLUMNS: usize = 3;
+
+fn choices(n: usize, budget: Budget) -> NewtonChoices {
+    NewtonChoices {
+        terms: Terms::of_rows(n, Neighbors::ReplaceOne),
+        n_columns: COLUMNS,
+        intercept: Some(0.5),
+        rows: RowDomain::Ball(1.0),
+        loss: Arc::new(Logistic),
+        budget,
+    }
+}
+
+fn spec(n: usize, rho: f64) -> NewtonSpec {
+    NewtonSpec::new(choices(n, Budget::zcdp(rho).unwrap())).unwrap()
+}
+
+/// Rows in the unit ball, two columns of which nearly agree, and classes.
+fn data(n: usize) -> (Vec<f64>, Vec<f64>) {
+    let wave = |i: usize, k: f64| (k * i as f64).sin();
+    let row = |i| {
+        let a = 0.5 * wave(i, 0.731);
+        [a, a + 0.1 * wave(i, 1.913), 0.4 * wave(i, 2.371)]
+    };
+    let rows: Vec<f64> = (0..n).flat_map(row).collect();
+    let targets = rows.chunks_exact(COLUMNS).enumerate().map(|(i, x)| {
+        let u = 3.0 * x[0] - x[2] + 0.2 + 2.0 * wave(i, 4.177);
+        if u > 0.0 { 1.0 } else { -1.0 }
+    });
+    let targets = targets.collect();
+    (rows, targets)
+}
+
+fn with_design<T>(
+    (rows, targets): &(Vec<f64>, Vec<f64>),
+    of: Targets,
+    test: impl FnOnce(&Design<'_>, &Executor<'_>) -> T,
+) -> T {
+    let cancel = AtomicBool::new(false);
+    let exec = Executor::sequential(&cancel);
+    let bounds = RowBounds {
+        rows: RowDomain::Ball(1.0),
+        targets: of,
+        on_violation: OnViolation::Error,
+    };
+    let rows = Rows::dense(rows, COLUMNS);
+    let design = Design::new(rows, targets, Some(0.5), &bounds, &exec).unwrap();
+    test(&design, &exec)
+}
+
+fn released(spec: &NewtonSpec, seed: u64) -> NewtonRelease<Sealed> {
+    let data = data(spec.choices().terms.n_samples);
+    with_design(&data, Targets::Signs, |design, exec| {
+        let mut generator = SimulationGenerator::new(seed, 0);
+        release_newton(spec, design, exec, &mut Sealing(&mut generator)).unwrap()
+    })
+}
+
+fn gradient(design: &Design<'_>, loss: &dyn Loss, point: &[f64], exec: &Executor<'_>) -> Vec<f64> {
+    let request = Request::Risk {
+        params: point.to_vec(),
+        hessian: HessianRows::None,
+    };
+    let sums = design.sums(&request, loss, None, exec).unwrap();
+    let n = design.n_records() as f64;
+    sums.slopes
+        .values()
+        .take(point.len())
+        .map(|s| s / n)
+        .collect()
+}
+
+#[test]
+fn with_little_noise_the_steps_end_at_the_minimiser_over_the_weighted_rows() {
+    let found = released(&spec(3000, 1e12), 3);
+    with_design(&data(3000), Targets::Signs, |design, exec| {
+        let moved = design.moved(&found.map, exec).unwrap();
+        let round = moved.within(found.radii[2], 99.0);
+        let slope = gradient(&round, &Logistic, &found.params, exec);
+        assert!(vector::norm(&slope) < 1e-6, "{slope:?}");
+        // The rows are round but for those that weigh less.
+        let gram = second_moments(&round, exec).unwrap().gram;
+        for (i, m) in gram.iter().enumerate() {
+            let identity = f64::from(u8::from(i % 5 == 0));
+            assert!((m / 3000.0 - identity).abs() < 0.15, "{i} {m}");
+        }
+        let beyond = design
+            .moved(&found.map, exec)
+            .unwrap()
+            .counts(&[found.radii[2]]);
+        assert!(beyond[0] <= 12, "{beyond:?}");
+    });
+}
+
+#[test]
+fn the_last_step_is_that_of_the_released_values() {
+    let found = released(&spec(20_000, 0.5), 4);
+    let dim = COLUMNS + 1;
+    let change: Vec<f64> = found
+        .start
+        .iter()
+        .zip(&found.params)
+        .map(|(a, b)| a - b)
+        .collect();
+    for (row, g) in found
+        .hessian
+        .values()
+        .chunks_exact(dim)
+        .zip(found.gradient.values())
+    {
+        assert!((vector::dot(row, &change) - g).abs() < 1e-12);
+    }
+    let params = found.mapped_params();
+    for (found, expected) in params.iter().zip([3.0, 0.0, -1.0, 0.4]) {
+        assert!((found - expected).abs() < 1.5, "{params:?}");
+    }
+}
+
+#[test]
+fn stages_spend_the_budget_and_no_more() {
+    for budget in [
+        Budget::zcdp(0.3).unwrap(),
+        Budget::approx(1.0, 1e-6).unwrap(),
+    ] {
+        let spec = NewtonSpec::new(choices(4000, budget)).unwrap();
+        let found = released(&spec, 5);
+        let (steps, seals) = spec.planned(found.radii).unwrap();
+        assert_eq!((&found.steps, &found.seals), (&steps, &seals));
+        let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
+        let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
+        let (whole, of_seals) = match budget {
+            Budget::Zcdp { rho } => (0.999 * rho, 0.001 * rho),
+            Budget::Approx { epsilon, delta } => {
+                let mu = crate::privacy::gaussian_mu(0.999 * epsilon, 0.999 * delta).unwrap();
+                (mu * mu, 0.001 * epsilon)
+            }
+            Budget::Pure { .. } => unreachable!(),
+        };
+        assert!(
+            spent <= whole && spent > whole * (1.0 - 1e-9),
+            "{spent} {whole}"
+        );
+        assert!(sealed <= of_seals && sealed > of_seals * (1.0 - 1e-9));
+        for step in &steps {
+            let ratio = (step.sensitivity / step.scale).powi(2);
+            let cost = match step.cost {
+                Cost::Rho(rho) => 2.0 * rho,
+                cost => cost.value(),
+            };
+            assert!((ratio / cost - 1.0).abs() < 1e-9, "{step:?}");
+        }
+    }
+}
+
+/// All neighbours of a small table in its first record, and the change of every query, over its sensitivity.
+#[test]
+fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
+    let n = 6;
+    let huber: Arc<dyn Loss> = Arc::new(Huber::new(1.0, 0.3).unwrap());
+    let logistic: Arc<dyn Loss> = Arc::new(Logistic);
+    for loss in [logistic, huber] {
+        let targets = loss.targets();
+        let spec = NewtonSpec::new(NewtonChoices {
+            loss: Arc::clone(&loss),
+            ..choices(n, Budget::zcdp(1.0).unwrap())
+        })
+        .unwrap();
+        let map: Vec<f64> = (0..16).map(|i| 3.0 * f64::from(i * i % 7 - 3)).collect();
+        let radius = 2.0;
+        let points = [[0.3, -0.2, 0.9, -1.4], [0.0; 4], [5.0, 5.0, -5.0, 5.0]];
+        let planned = (
+            spec.shape(radius).unwrap(),
+            spec.gradient(radius, None).unwrap(),
+            spec.moments(radius).unwrap(),
+        );
+        let alpha = planned.2.gradient_cov.law.scale() / planned.2.hessian.law.scale();
+        let queries = |data: &(Vec<f64>, Vec<f64>)| {
+            with_design(data, targets, |design, exec| {
+                let round = design.moved(&map, exec).unwrap().within(radius, 99.0);
+                let gram = second_moments(&round, exec).unwrap().gram;
+                let mut found = vec![gram.iter().map(|m| m / n as f64).collect::<Vec<_>>()];
+                for point in points {
+                    found.push(gradient(&round, &*loss, &point, exec));
+                    let moments = data_moments(&round, &*loss, &point, n as f64, exec).unwrap();
+                    let weighted = moments.curvature.iter().map(|h| alpha * h);
+                    found.push(weighted.chain(moments.squared_slope).collect());
+                }
+                found
+            })
+        };
+        let mut sensitivities = vec![planned.0.step.sensitivity];
+        for _ in points {
+            sensitivities.push(planned.1.step.sensitivity);
+            sensitivities.push(planned.2.step.sensitivity);
+        }
+        let base = data(n);
+        let with = |row: [f64; 3], target: f64| {
+            let mut other = base.clone();
+            other.0[..3].copy_from_slice(&row);
+            other.1[0] = target;
+            queries(&other)
+        };
+        let mut all = Vec::new();
+        for code in 0..27 {
+            let digit = |k: i32| f64::from(code / 3_i32.pow(k as u32) % 3 - 1) * 0.57;
+            for target in [-1.0, 1.0] {
+                all.push(with([digit(0), digit(1), digit(2)], target));
+            }
+        }
+        let mut greatest = vec![0.0_f64; sensitivities.len()];
+        for a in &all {
+            for b in &all {
+                for ((worst, (a, b)), s) in
+                    greatest.iter_mut().zip(a.iter().zip(b)).zip(&sensitivities)
+                {
+                    let change: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+                    *worst = worst.max(vector::norm(&change) / s);
+                }
+            }
+        }
+        assert!(greatest.iter().all(|ratio| *ratio <= 1.0), "{greatest:?}");
+        // Not far too great either.
+        assert!(greatest.iter().all(|ratio| *ratio > 0.1), "{greatest:?}");
+    }
+}
+
+#[test]
+fn the_radius_leaves_the_wanted_share_beyond_it() {
+    let spec = spec(400, 1e12);
+    let counts = spec.radius(2, 1.0).unwrap();
+    let (radii, mut shares) = (counts.radii.clone(), vec![0.0; counts.radii.len()]);
+    let last = radii.len() - 1;
+    assert!(
+        radii
+            .windows(2)
+            .all(|pair| (pair[1] / pair[0] - 1.2).abs() < 1e-12)
+    );
+    assert!((radii[last] - 1.0).abs() < 1e-15);
+    // √2/n between neighbours, whichever counts they move.
+    assert!((counts.noise.step.sensitivity * 400.0 - 2f64.sqrt()).abs() < 1e-12);
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(near(counts.radius(&shares), radii[0]));
+    shares[9] = 0.02;
+    // .002 of .02 lies beyond a tenth of the way down.
+    assert!(near(
+        counts.radius(&shares),
+        radii[10] * (1.2_f64).powf(-0.1)
+    ));
+    shares[last] = 0.3;
+    assert!(near(counts.radius(&shares), radii[last]));
+    // Noise hides what is below three of its standard deviations.
+    let noisy = self::spec(400, 0.01).radius(2, 1.0).unwrap();
+    let mut shares = vec![0.0; radii.len()];
+    shares[9] = 0.9 * 3.0 * 8f64.sqrt() * noisy.noise.step.scale;
+    assert!(near(noisy.radius(&shares), radii[0]));
+}
+
+#[test]
+fn what_is_not_offered_is_refused() {
+    let refused = |choices: NewtonChoices| NewtonSpec::new(choices).unwrap_err().to_string();
+    let zcdp = || choices(100, Budget::zcdp(1.0).unwrap());
+    let pure = choices(100, Budget::pure(1.0).unwrap());
+    assert!(refused(pure).contains("ZCDP or ApproxDP"));
+    let mut persons = zcdp();
+    persons.terms.unit = Unit::Person { max_rows: None };
+    assert!(refused(persons).contains("persons"));
+    let loss = Arc::new(crate::loss::Squared::new(1.0).unwrap());
+    let squared = NewtonChoices { loss, ..zcdp() };
+    assert!(refused(squared).contains("bounded slope"));
+    let empty = NewtonChoices {
+        n_columns: 0,
+        ..zcdp()
+    };
+    assert!(refused(empty).contains("at least one row"));
+    let spec = spec(3000, 1.0);
+    with_design(&data(2999), Targets::Signs, |design, exec| {
+        let mut generator = SimulationGenerator::new(1, 0);
+        let found = release_newton(&spec, design, exec, &mut Sealing(&mut generator));
+        assert!(found.is_err());
+    });
+}

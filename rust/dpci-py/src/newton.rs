@@ -1,0 +1,156 @@
+//! A fit by Newton steps with noisy gradients, on rows made round.
+
+use std::sync::Arc;
+
+use dpci_core::Result;
+use dpci_core::design::{Design, RowBounds};
+use dpci_core::exec::Executor;
+use dpci_core::mechanism as core;
+use dpci_core::spec;
+use pyo3::prelude::*;
+
+use crate::cost::{Budget, Seal, Step, seals, steps};
+use crate::errors::to_python;
+use crate::loss::Loss;
+use crate::records::{Data, on_violation, with_noise};
+use crate::release::Kind;
+use crate::rows::Rows;
+use crate::spec::terms_of;
+use crate::values::{Matrix, Vector};
+
+/// Validated public choices of a fit by Newton steps; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct NewtonSpec {
+    inner: spec::NewtonSpec,
+}
+
+#[pymethods]
+impl NewtonSpec {
+    #[new]
+    #[pyo3(signature = (*, n_samples, n_columns, intercept, row_norm, loss, budget, neighbors, persons=false, max_rows=None, weight_bound=None, weight_total=None))]
+    fn new(
+        n_samples: usize,
+        n_columns: usize,
+        intercept: Option<f64>,
+        row_norm: Rows<'_>,
+        loss: &Loss,
+        budget: &Budget,
+        neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+        weight_bound: Option<f64>,
+        weight_total: Option<f64>,
+    ) -> PyResult<Self> {
+        let inner = spec::NewtonSpec::new(spec::NewtonChoices {
+            n_columns,
+            intercept,
+            rows: row_norm.domain(),
+            loss: Arc::clone(&loss.inner),
+            budget: budget.inner,
+            terms: terms_of(
+                n_samples,
+                neighbors,
+                persons,
+                max_rows,
+                weight_bound,
+                weight_total,
+            )?,
+        });
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
+    }
+
+    #[getter]
+    fn slope_bound(&self) -> f64 {
+        self.inner.choices().loss.slope_bound()
+    }
+
+    #[getter]
+    fn curvature_bound(&self) -> f64 {
+        self.inner.choices().loss.curvature_bound()
+    }
+
+    /// Steps and seals, where the radii before each round and at last are these.
+    fn planned(&self, radii: [f64; 3]) -> PyResult<(Vec<Step>, Vec<Seal>)> {
+        let (spent, sealed) = self.inner.planned(radii).map_err(to_python)?;
+        Ok((steps(&spent), seals(&sealed)))
+    }
+
+    /// There is no ridge.
+    #[getter]
+    fn l2_strength(&self) -> f64 {
+        0.0
+    }
+
+    #[getter]
+    fn divisor(&self) -> f64 {
+        self.inner.choices().terms.divisor()
+    }
+}
+
+/// A fit by Newton steps as Python reads it.
+#[derive(IntoPyObject)]
+pub(crate) struct NewtonFit {
+    map: Matrix,
+    radii: Vector,
+    start: Vector,
+    gradient: Vector,
+    hessian: Matrix,
+    gradient_cov: Matrix,
+    moved_params: Vector,
+    params: Vector,
+    edge: f64,
+    steps: Vec<Step>,
+    seals: Vec<Seal>,
+    private: bool,
+}
+
+impl Kind for NewtonSpec {
+    type Core = spec::NewtonSpec;
+    type Values = NewtonFit;
+
+    fn core(&self) -> &Self::Core {
+        &self.inner
+    }
+
+    fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        let c = self.inner.choices();
+        let bounds = RowBounds {
+            rows: c.rows.clone(),
+            targets: c.loss.targets(),
+            on_violation: on_violation(clip),
+        };
+        let counted = (c.terms.unit, c.terms.weighting);
+        data.design(&bounds, c.intercept, counted, exec)
+    }
+
+    fn release(
+        &self,
+        design: Design<'_>,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<NewtonFit> {
+        let spec = &self.inner;
+        let found = with_noise!(seed, 0, |g| core::release_newton(
+            spec,
+            &design,
+            exec,
+            &mut core::Sealing(g)
+        ))?;
+        Ok(NewtonFit {
+            params: Vector(found.mapped_params()),
+            map: Matrix::square(found.map),
+            radii: Vector(found.radii.to_vec()),
+            start: Vector(found.start),
+            gradient: Vector::of(found.gradient),
+            hessian: Matrix::square(core::Values::into_values(found.hessian)),
+            gradient_cov: Matrix::square(core::Values::into_values(found.gradient_cov)),
+            moved_params: Vector(found.params),
+            edge: found.edge,
+            steps: steps(&found.steps),
+            seals: seals(&found.seals),
+            private: seed.is_none(),
+        })
+    }
+}
