@@ -62,7 +62,18 @@ class OutputPerturbation:
         check_flag("project", self.project)
 
 
+@dataclass(frozen=True, slots=True)
+class NewtonSteps:
+    """Newton steps with noisy gradients, on rows that released second moments make round (docs/proofs/newton.md)."""
+
+    noise: ClassVar[None] = None
+    project: ClassVar[bool] = False
+    name: ClassVar[Literal["newton"]] = "newton"
+    variant: ClassVar[Variant] = "standard"
+
+
 Mechanism: TypeAlias = ObjectivePerturbation | OutputPerturbation
+"""Mechanisms that perturb one minimisation."""
 _BY_NAME: dict[str, type[Mechanism]] = {kind.name: kind for kind in (ObjectivePerturbation, OutputPerturbation)}
 
 

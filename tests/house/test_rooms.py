@@ -300,6 +300,7 @@ def test_one_place_releases():
         "release_moment_matrix_parts": {"dpci.regression.mechanism"},
         "release_tuning": {"dpci.tuning.choose"},
         "release_bounds": {"dpci.described.bounds"},
+        "fit_newton": {"dpci.model.newton"},
     }
     # Other files name these two as types.
     for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():

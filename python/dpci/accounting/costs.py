@@ -24,6 +24,10 @@ Name = Literal[
     "polynomial",
     "histogram",
     "bounds",
+    "radius",
+    "shape",
+    "newton_gradient",
+    "newton_hessian",
 ]
 Noise = Literal[
     "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "gumbel", "none"
@@ -109,6 +113,8 @@ class Seal:
         "hessian",
         "gradient_cov",
         "gradient",
+        "radius",
+        "shape",
         "polynomial",
         "the histogram",
         "score",

@@ -128,6 +128,9 @@ def guarantee_of(
         return Guarantee(budget, None, 0.0, 0.0)
     steps = tuple(steps)
     seal = seal_totals(seals, steps)
+    if facts["mechanism"] == "newton":
+        # Steps of one name are several.
+        return Guarantee(budget, None, 0.0, math.hypot(*(step.sensitivity / step.scale for step in steps)), seal)
     counted_in = core_budget(budget), facts["calibration"], facts["mechanism"]
     # A release that these parameters made needless counts with what it was allowed: the guarantee is the mechanism's.
     ratios = {

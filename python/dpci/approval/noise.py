@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable
 from dpci import _core
 from dpci.approval.findings import Finding
 from dpci.errors import InvalidInput, RegularizationTooSmall
-from dpci.released.calibration import Sealed, fit_spec, moved_of_fit, off_lattice, other_noise, sealed_of_fit
+from dpci.released.calibration import (
+    Sealed,
+    fit_spec,
+    moved_of_fit,
+    off_lattice,
+    other_noise,
+    other_steps,
+    sealed_of_fit,
+)
 from dpci.released.fit_record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
@@ -47,7 +55,8 @@ def noise_of_fits(records: Iterable[FitRecord]) -> Finding:
 def _of_one(record: FitRecord) -> Finding:
     if any(step.step.startswith("report_") for step in record.steps):
         return Finding("not checked", _OF_A_REPORT)
-
+    if (newton := record.newton) is not None:
+        return finding_of_noise(record.version, lambda: other_steps(record, newton))
     return finding_of_noise(record.version, lambda: other_noise(record, fit_spec(record)))
 
 

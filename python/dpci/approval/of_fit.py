@@ -24,6 +24,7 @@ from dpci.unit import Persons, Weights
 _ADDS = {
     "objective": "noise is added to the function that the parameters minimise",
     "output": "the parameters are computed without noise, and noise is added to them",
+    "newton": "noise is added to the sums of which each step is computed",
 }
 _SOURCES = {
     "strata": "dpci.fit_strata",
@@ -58,6 +59,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
     budget, digest = record.budget, record.digest
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
+    made_by = _made_by(record)
     matrices = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
     return Statement(
         record=record,
@@ -71,11 +73,11 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             paid=record.paid,
         ),
         contents=(
-            ("model", f"{describe(record.loss)} loss, {record.mechanism} perturbation, {n_parameters}"),
+            ("model", f"{describe(record.loss)} loss, {made_by}, {n_parameters}"),
             ("parameters", names(record.names)),
         ),
-        made_by=f"{record.mechanism} perturbation",
-        adds_noise=f"{record.mechanism} perturbation: {_ADDS[record.mechanism]}",
+        made_by=made_by,
+        adds_noise=f"{made_by}: {_ADDS[record.mechanism]}",
         noise=f"{record.noise_law.replace('_', ' ')} noise",
         proofs=(*_proofs(record), *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         audits=_audits(record),
@@ -116,6 +118,11 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         ),
         findings=(noise_of_fit(record), lattice_of_fits([record])),
     )
+
+
+def _made_by(record: FitRecord) -> str:
+    """Return the mechanism in words."""
+    return "Newton steps with noisy gradients" if record.newton is not None else f"{record.mechanism} perturbation"
 
 
 def _of_part(found: Statement, whole: Whole) -> Statement:
@@ -241,12 +248,16 @@ def _intervals(record: FitRecord) -> str:
 
 
 def _sealed(record: FitRecord) -> str:
+    if record.newton is not None:
+        return "sums of which the parameters are computed, with two matrices"
     count = len(record.seals) - 1
     return {0: "parameters", 1: "parameters and one matrix"}.get(count, "parameters and two matrices")
 
 
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
+    if record.newton is not None:
+        least = "the parameters with the smallest loss in the population, of which the few rows farthest out weigh less"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"
@@ -261,6 +272,8 @@ def _has_classes(record: FitRecord) -> bool:
 
 def _audits(record: FitRecord) -> tuple[str, ...]:
     """Return the pages with the audits of a fit."""
+    if record.newton is not None:
+        return ("newton_audit",)
     several, shaped = record.loss["name"] == SEVERAL, record.noise_law.startswith("shaped")
     own = "multinomial_audit" if several else "shaped_audit" if shaped else "audit"
     return (own, *count_audits(record.persons, record.weights))
@@ -276,6 +289,9 @@ def count_audits(persons: Persons | None, weights: Weights | None) -> Iterator[s
 
 def _proofs(record: FitRecord) -> Iterator[str]:
     """Yield the pages with the proofs of the mechanism and of the matrices, each with its section."""
+    if record.newton is not None:
+        yield "docs/proofs/newton.md (Privacy)"
+        return
     in_ball, has_moments = record.radius is not None, record.moments != "none"
     if record.loss["name"] == SEVERAL:
         gaussian = record.mechanism == "objective" and record.noise_law == "gaussian"

@@ -147,6 +147,9 @@ PlannedRidge = Annotated[
 ]
 L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 regularisation of the mean objective.")]
 CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
+FitStrength = Annotated[
+    float | None, _option(MODEL, "Lambda, the strength of a ridge. Without it Newton steps, with --rho or --delta.")
+]
 LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),
@@ -167,6 +170,7 @@ Radius = Annotated[
     ),
 ]
 Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
+FitMechanism = Annotated[str | None, _one_of(MODEL, "newton, objective or output.", "newton", "objective", "output")]
 OnViolation = Annotated[str | None, _one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
 Rows = Annotated[
     str | None,
@@ -284,6 +288,14 @@ class ModelOptions:
     def ridge(self) -> Ridge | None:
         """Return λ, or "private"."""
         return self.l2_strength
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FitOptions(ModelOptions):
+    """Options of fits, which need no ridge where Newton steps are taken."""
+
+    l2_strength: FitStrength = None  # type: ignore[assignment]  # optional here
+    mechanism: FitMechanism = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import Step
+from dpci.accounting.costs import Seal, Step
 from dpci.errors import DpciError, InvalidInput
-from dpci.losses import from_declaration
+from dpci.losses import LOG_ODDS, from_declaration
 from dpci.released.fit_record import FitRecord
+from dpci.released.newton import Newton
 from dpci.rows import core_blocks
 
 _F64 = NDArray[np.float64]
@@ -289,6 +290,8 @@ def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
     InvalidInput
         If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
     """
+    if record.newton is not None:
+        return _newton_law(record, record.newton)
     law, blocks = _core_law(record), noise_blocks(record)
     gaussian = record.noise_law == "shaped_gaussian"
     return ErrorLaw(
@@ -303,6 +306,80 @@ def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
         None if gaussian else blocks,
         blocks.metric() if gaussian and blocks is not None else None,
     )
+
+
+_DEVIATION = {True: 0.3, False: 0.5}
+"""Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds,
+and for other losses, of which only the size of the covariance is known beforehand."""
+_EXPECTED = 1.2
+"""Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
+tables (docs/evidence/newton.md)."""
+_LEAST_SHARE = 0.6
+"""Least variance of a contrast, as a share of that where the covariance is the Hessian."""
+
+
+def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
+    """Return the law of a fit by Newton steps: that of the last step from its start, and the map of the rows.
+
+    Added to the errors of sampling and of the gradient's noise are those of the step: the noise of the Hessian by which
+    it divides, what a further step would change, and directions that the Hessian does not show (docs/proofs/newton.md,
+    "Intervals").
+    """
+    released, gradient_cov = _released_matrices(record)
+    values, vectors = np.linalg.eigh(released)
+    raised = np.maximum(values, newton.edge)
+    # In the directions of the Hessian from here on.
+    cov_noise, hessian_noise = (sealed_noise(record, name) for name in ("gradient_cov", "hessian"))
+    of_odds = record.loss["name"] in LOG_ODDS and gradients_of_likelihood(record)
+    size = _EXPECTED if of_odds else max(float(np.trace(gradient_cov)), 0.0) / float(raised.sum())
+    sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
+    step = vectors.T @ newton.step
+    moved = step / raised
+    next_step = 0.5 * float(raised @ step**2) / float(raised.mean())
+    unseen = np.where(values <= newton.edge, step, 0.0)
+    added = np.diag((0.5 * hessian_noise**2 * (step @ step) + last_seal(record, "gradient").std_dev ** 2) / raised**2)
+    added += 0.5 * hessian_noise**2 * np.outer(moved, moved) + next_step * np.outer(step, step)
+    added += np.outer(unseen, unseen)
+    least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
+    back = newton.map @ vectors
+    return ErrorLaw(
+        back @ (sampling / np.outer(raised, raised) / record.divisor + added) @ back.T,
+        back / raised / record.divisor,
+        0.0,
+        "gaussian",
+        record.noise_scale,
+        back @ (least + added) @ back.T,
+    )
+
+
+def _shrunk(cov: _F64, expected: _F64, noise: float, deviation: float) -> _F64:
+    """Return the posterior mean of a covariance with noise, entry by entry, around a diagonal that is expected.
+
+    The isometric coordinates of the noise have this standard deviation, so that entries off the diagonal have less.
+    """
+    of_entries = np.full_like(cov, 0.5) + 0.5 * np.eye(len(cov))
+    prior = (deviation**2 * np.outer(expected, expected)) * of_entries
+    weight = prior / (prior + noise**2 * of_entries)
+    centre = np.diag(expected)
+    return np.asarray(centre + weight * (cov - centre))
+
+
+def raised_hessian(record: FitRecord, newton: Newton) -> _F64:
+    """Return the released Hessian of moved rows, its eigenvalues raised to the edge of its noise."""
+    values, vectors = np.linalg.eigh(_released_matrices(record)[0])
+    return np.asarray(vectors * np.maximum(values, newton.edge) @ vectors.T)
+
+
+def last_seal(record: FitRecord, release: str) -> Seal:
+    """Return the seal of the last value of this name."""
+    return next(seal for seal in reversed(record.seals) if seal.release == release)
+
+
+def sealed_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> float:
+    """Return the standard deviation of an isometric coordinate of Gaussian noise in a matrix, the seal's included."""
+    _, scale = matrix_noise(record, matrix) or ("gaussian", 0.0)
+    seal = last_seal(record, matrix).std_dev
+    return _core.sealed_std_dev("gaussian", scale=scale, dim=len(record.params), seal_std_dev=seal)
 
 
 def noise_blocks(record: FitRecord) -> _core.RowDomain | None:

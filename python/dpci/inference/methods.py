@@ -18,7 +18,15 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, has_width, validity_notes
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
 from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.targets.estimates import TARGETS, Bare, Estimates, Simultaneous, Target, newton_step
+from dpci.inference.targets.estimates import (
+    TARGETS,
+    Bare,
+    Estimates,
+    NewtonObstacles,
+    Simultaneous,
+    Target,
+    newton_step,
+)
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
 from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
@@ -55,7 +63,9 @@ class Inference(FitFacts):
         projection is "floor" or "cautious". Above 1/2 a joint test of several parameters may reject true hypotheses too
         often (docs/inference.md).
         """
-        return moment_noise(self._record, self._moments()[0], self._estimates().cov())
+        law = self._error_law()
+        fixed, mixed = law.parts(np.eye(law.dim))
+        return moment_noise(self._record, self._moments()[0], fixed + mixed)
 
     def in_units(self, *, target: Target = "regularised") -> TableUnits:
         """Return the coefficients in the units of the table: per year, of a category against its reference.
@@ -470,7 +480,10 @@ class Inference(FitFacts):
 
     def _estimates(self, target: Target = "regularised") -> Estimates:
         check_choice("target", target, TARGETS)
-        law = self._error_law()
+        law, newton = self._error_law(), self._record.newton
+        if newton is not None:
+            # Without a ridge both targets are one.
+            return replace(Estimates.of_parameters(law, self.params), step=NewtonObstacles(self._record, newton))
         if target == "regularised":
             return Estimates.of_parameters(law, self.params)
         return Estimates.off_ridge(law, self.params, newton_step(self._record))
@@ -534,6 +547,8 @@ def _stretch_notes(result: Inference) -> list[str]:
     """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
     if record_of(result).projection != NOISE_AWARE:
         return []
+    if record_of(result).newton is not None:
+        return ["The intervals account for sampling, the noise of the last step, and what the steps leave."]
     try:
         stretch = result.interval_stretch
         spread, covered = of_single_parameters(result)

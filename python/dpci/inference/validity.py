@@ -14,14 +14,24 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise, noise_blocks, strong_convexity
+from dpci.inference.error_law import NOISE_AWARE, matrix_noise, noise_blocks, raised_hessian, strong_convexity
 from dpci.released.fit_record import FitRecord
+from dpci.released.newton import Newton
 
 FALSE_RATE = 1e-3
 """Probability of intervals where the bound binds, at most, by the normal approximation on which the intervals rest."""
 
 TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
+
+SEEN_CURVATURE = 1.5
+"""Least mean eigenvalue of the Hessian of round rows over the edge of its noise, with which a fit has intervals."""
+
+# Root mean square changes of the predictor in the last step: what none may exceed, and what noise cannot tell apart.
+_LONGEST, _SHORT = 0.6, 0.1
+# Of the size of the last step, over that which the noise of the last two gradients explains: the least that is no
+# chance, and the probability of more.
+_BY_NOISE, _CHANCE = 2.5, 1e-3
 
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
@@ -46,6 +56,8 @@ def refusal(record: FitRecord) -> str | None:
 def _refusal(record: FitRecord) -> str | None:
     if record.hessian is None or record.gradient_cov is None:
         return "intervals require released moments, got a fit with moments='none'"
+    if record.newton is not None:
+        return _unfinished(record, record.newton)
     if record.radius is None:
         return None
     norm = record.params_norm
@@ -56,6 +68,28 @@ def _refusal(record: FitRecord) -> str | None:
         f"{norm:.4g} too close to radius={record.radius:.4g} for the noise (use a greater l2_strength or "
         "budget, or a greater radius, with which the noise of losses of unbounded slope grows)"
     )
+
+
+def _unfinished(record: FitRecord, newton: Newton) -> str | None:
+    """Return why the last of the Newton steps may not end near the target; None if it does (docs/proofs/newton.md)."""
+    hessian = raised_hessian(record, newton)
+    values = np.linalg.eigvalsh(hessian)
+    mean = float(values.mean())
+    if mean < SEEN_CURVATURE * newton.edge:
+        return (
+            f"intervals require a Hessian that the noise does not hide, got a mean eigenvalue of {mean:.3g} where the "
+            f"noise reaches {newton.edge:.3g} (use a greater budget, more records or fewer columns)"
+        )
+    size = float(newton.step @ hessian @ newton.step)
+    noise = [step.scale**2 for step in record.steps if step.step == "newton_gradient"][-2:]
+    moved = math.sqrt(size / mean)
+    explained = max(_BY_NOISE, float(special.chdtri(len(values), _CHANCE)) / len(values)) * sum(noise)
+    if moved > _LONGEST or (moved > _SHORT and size > explained * float((1.0 / values).sum())):
+        return (
+            f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, "
+            "more than the noise does (the classes may be separable, or the table may have too few records)"
+        )
+    return None
 
 
 def _shows_slack(
@@ -116,6 +150,11 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
 
 def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
     """Return the greater of the noise ratios of both released matrices, from released values alone."""
+    if record.newton is not None:
+        # The Hessian is that of moved rows, and so is the covariance of their parameters.
+        moved = np.linalg.solve(record.newton.map, np.linalg.solve(record.newton.map, cov).T)
+        hessian = raised_hessian(record, record.newton)
+        return max(hessian_noise(record, hessian), gradient_noise(record, hessian, moved))
     if record.projection == NOISE_AWARE:
         # The true Hessian has no eigenvalues below the strong convexity.
         values, vectors = np.linalg.eigh(hessian)

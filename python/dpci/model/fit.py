@@ -1,7 +1,7 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
@@ -20,8 +20,9 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike, Squared, check_loss
-from dpci.mechanisms import MechanismLike, check_mechanism
-from dpci.model.keywords import takes_moments
+from dpci.mechanisms import MechanismLike, NewtonSteps, check_mechanism
+from dpci.model.keywords import takes_moments, takes_newton
+from dpci.model.newton import check_newton, newton_release, newton_spec
 from dpci.model.recommend import recommended_l2_strength, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fit"]
 
+AnySpec: TypeAlias = _core.Spec | _core.NewtonSpec
 AnyRows: TypeAlias = Table | NamedTable | Partitions | str | PathLike[str]
 
 
@@ -65,7 +67,7 @@ def fit(
     *,
     budget: Budget,
     loss: LossLike = "logistic",
-    mechanism: MechanismLike | None = None,
+    mechanism: MechanismLike | Literal["newton"] | None = None,
     radius: float | None = None,
     schema: Schema | PartialSchema | None = None,
     bounds_share: float | None = None,
@@ -83,7 +85,7 @@ def fit(
     schema: Schema | PartialSchema | None = None,
     bounds_share: float | None = None,
     loss: LossLike = "logistic",
-    mechanism: MechanismLike | Literal["moments"] | None = None,
+    mechanism: MechanismLike | Literal["newton", "moments"] | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
     projection: Projection = "auto",
@@ -105,9 +107,9 @@ def fit(
 ) -> "PrivateFit | LinearFit":
     """Fit a linear model with differential privacy and release what confidence intervals need.
 
-    Minimises mean loss + (l2_strength / 2) * ||params||**2. Everything in the result is differentially private at the
-    budget, for the neighbouring relation of ``neighbors``, over data that obey the public bounds. Do not write to ``X``
-    or ``y`` during the call.
+    Minimises the mean loss (``mechanism="newton"``), or mean loss + (l2_strength / 2) * ||params||**2. Everything in
+    the result is differentially private at the budget, for the neighbouring relation of ``neighbors``, over data that
+    obey the public bounds. Do not write to ``X`` or ``y`` during the call.
 
     Parameters
     ----------
@@ -125,10 +127,11 @@ def fit(
     budget : PureDP, ZCDP, ApproxDP or GDP
         Budget to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP. GDP is for ``mechanism="moments"`` alone.
-    l2_strength : float
-        Regularisation λ > 0. It defines the target of the intervals and must not depend on the data. 0 is legal only
-        for a custom loss that declares strong convexity, and with ``mechanism="moments"``. There 0 is the default, and
-        "private" takes the smallest λ that the noise allows.
+    l2_strength : float, optional
+        Regularisation λ > 0, which objective and output perturbation need. It defines the target of the intervals and
+        must not depend on the data. 0 is legal only for a custom loss that declares strong convexity, and with
+        ``mechanism="moments"``. There 0 is the default, and "private" takes the smallest λ that the noise allows.
+        None with ``mechanism="newton"``.
     schema : dpci.schema.Schema, optional
         Public description of the table: it gives the bound on the rows, the names and the classes. It stays with the
         result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md). None:
@@ -141,10 +144,13 @@ def fit(
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
         "hinge", or an object.
     mechanism : str or object, optional
+        "newton": Newton steps with noisy gradients, which estimate the ordinary coefficients without a ridge
+        (docs/newton.md), under ZCDP and ApproxDP, for rows in memory and losses with bounded slope and curvature.
         "objective" or "output" perturbation, or an object that also names the noise. "moments", for the squared loss:
         linear regression from one noisy moment matrix, without a radius (docs/linear_regression.md); it takes none of
         ``split``, ``moments``, ``projection``, ``calibration``, ``radius``, ``classes`` and ``intercept_scale``. None:
-        "moments" for the squared loss without a radius, otherwise "objective".
+        "moments" for the squared loss without a radius; "newton" without ``l2_strength`` under ZCDP and ApproxDP;
+        otherwise "objective".
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
@@ -267,7 +273,10 @@ def fit(
 
         del given["bounds_share"]
         return fit_moments(**{**given, "loss": loss})
-    mechanism = check_mechanism("objective" if mechanism is None else mechanism)
+    steps = takes_newton(mechanism, l2_strength, budget)
+    if steps:
+        check_newton(given)
+        l2_strength = 0.0
     if l2_strength is None:
         raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
     unit, weighing, beside = given_unit(persons, weights)
@@ -275,7 +284,7 @@ def fit(
         budget=check_budget(budget),
         l2_strength=check_real("l2_strength", l2_strength),
         loss=loss,
-        mechanism=mechanism,
+        mechanism=NewtonSteps() if steps else check_mechanism("objective" if mechanism is None else mechanism),
         split=split,
         moments=moments,
         projection=projection,
@@ -296,7 +305,7 @@ def fit(
         schema=described,
     )
     default_rows = rows is None and row_norm is None
-    if default_rows:
+    if default_rows and not steps:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
     source = source_of(Source(X, y, beside), described)
@@ -313,7 +322,7 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
     ``recommended``: with the λ that public values recommend for predictions, whatever the settings have.
     """
 
-    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[PrivateFit]:
+    def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[PrivateFit]:
         result = fit_rows(rows, *made, paid=paid)
         return result, remarks(result)
 
@@ -321,7 +330,8 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
         choices=settings,
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
-        parts=PartRules.of(settings),
+        # A map of the rows is computed from all of them.
+        parts=None if isinstance(settings.mechanism, NewtonSteps) else PartRules.of(settings),
     )
     return run(payment, kind, source)
 
@@ -353,18 +363,19 @@ def _release_with_bounds(
         tables.append(named_columns(given.X.table))
         return prepared(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
 
-    def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, _core.Spec]:
+    def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
         stage = stage_within(partial, payment.budget, settings.public_n(n_records), settings.unit, share)
-        return stage, settings.spec(n_records, n_columns, budget=stage.rest)
+        return stage, spec_of(settings, n_records, n_columns, budget=stage.rest or payment.budget)
 
-    def release(rows: Rows, made: tuple[BoundsStage, _core.Spec], paid: Paid) -> Outcome[PrivateFit]:
+    def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
         stage, _ = made
         threads, seed = settings.n_threads, settings.seed
         found, encoded = stage.release_beside(tables[0], rows, n_threads=threads, seed=seed)
         domain = found.schema.domain if default_rows else settings.rows
         chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
-        chosen = with_default_rows(chosen) if default_rows else chosen
-        spec = chosen.spec(rows.n_records, rows.shape[1], budget=stage.rest)
+        if default_rows and not isinstance(chosen.mechanism, NewtonSteps):
+            chosen = with_default_rows(chosen)
+        spec = spec_of(chosen, rows.n_records, rows.shape[1], budget=stage.rest or payment.budget)
         result = fit_rows(encoded, spec, chosen, paid=paid, bounds=found.facts)
         return result, remarks(result)
 
@@ -375,22 +386,29 @@ def _release_with_bounds(
 
 def calibration_of(
     settings: Settings, payment: Payment, *, recommended: bool
-) -> Callable[[int, int], tuple[_core.Spec, Settings]]:
+) -> Callable[[int, int], tuple[AnySpec, Settings]]:
     """Return the calibration of a fit for its numbers of records and columns; ``recommended`` as above."""
 
-    def resolve(n_samples: int, n_columns: int) -> tuple[_core.Spec, Settings]:
+    def resolve(n_samples: int, n_columns: int) -> tuple[AnySpec, Settings]:
         chosen = settings
         if recommended:
             strength = recommended_l2_strength(settings, n_samples, n_columns)
             chosen = dataclasses.replace(settings, l2_strength=strength)
-        return chosen.spec(n_samples, n_columns, budget=payment.budget), chosen
+        return spec_of(chosen, n_samples, n_columns, budget=payment.budget), chosen
 
     return resolve
 
 
+def spec_of(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> AnySpec:
+    """Return the specification of a fit, calibrated; see :meth:`Settings.spec`."""
+    if isinstance(settings.mechanism, NewtonSteps):
+        return newton_spec(settings, n_samples, n_columns, budget=budget)
+    return settings.spec(n_samples, n_columns, budget=budget)
+
+
 def fit_rows(
     rows: Rows,
-    spec: _core.Spec,
+    spec: AnySpec,
     settings: Settings,
     *,
     paid: Paid = None,
@@ -402,7 +420,10 @@ def fit_rows(
     ``bounds``: those of the schema that were released before it.
     """
     clip = settings.clip
-    if rows.parts is None:
+    release: Mapping[str, Any]
+    if isinstance(spec, _core.NewtonSpec):
+        release = newton_release(rows, spec, settings)
+    elif rows.parts is None:
         release = _core.fit(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=settings.seed)
     else:
         release = _core.fit_parts(spec, rows.parts.evaluate, first=rows.parts.first, clip=clip, seed=settings.seed)

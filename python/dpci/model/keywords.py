@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from typing import Any
 
 from dpci.base.validation import check_count
+from dpci.budgets import ZCDP, ApproxDP
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
@@ -81,3 +83,43 @@ def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:
     if mechanism is None:
         return isinstance(loss, Squared) and radius is None
     return isinstance(mechanism, str) and mechanism == "moments"
+
+
+def takes_newton(mechanism: object, l2_strength: object, budget: object) -> bool:
+    """Whether keywords of a fit ask for Newton steps: by name, or without a ridge at a budget that they can take."""
+    if mechanism is None:
+        return l2_strength is None and isinstance(budget, ZCDP | ApproxDP)
+    return isinstance(mechanism, str) and mechanism == "newton"
+
+
+# The keywords that only other mechanisms use, with their defaults.
+_UNUSED: dict[str, object] = {
+    "split": None,
+    "moments": "joint",
+    "projection": "auto",
+    "calibration": "tight",
+    "radius": None,
+    "classes": None,
+    "intercept_scale": 1.0,
+}
+
+
+def used_keywords(
+    keywords: dict[str, Any], mechanism: str = "moments", *, allowed: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use.
+
+    ``allowed``: keywords that this mechanism uses, too.
+    """
+    unused = {name: default for name, default in _UNUSED.items() if name not in allowed}
+    for name, default in unused.items():
+        value = keywords.get(name, default)
+        if not (value is default or (isinstance(value, str | int | float) and value == default)):
+            # Arrays are records, which no message shows.
+            shown = (
+                f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
+            )
+            raise InvalidInput(
+                f"{name} must be {default!r} with mechanism={mechanism!r}, which does not use it, got {shown}"
+            )
+    return {name: value for name, value in keywords.items() if name not in {*unused, "mechanism"}}

@@ -12,6 +12,7 @@ from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
+from dpci.model.keywords import used_keywords
 from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
@@ -24,17 +25,6 @@ from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
-
-# The keywords that only other mechanisms use, with their defaults.
-_UNUSED: dict[str, object] = {
-    "split": None,
-    "moments": "joint",
-    "projection": "auto",
-    "calibration": "tight",
-    "radius": None,
-    "classes": None,
-    "intercept_scale": 1.0,
-}
 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
@@ -168,18 +158,3 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
             f"categories have the sum 1, like those of another column or the intercept, got none for {whole[0]!r}: "
             "set its reference in the schema, write the model as a formula, or pass l2_strength='private'"
         )
-
-
-def used_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use."""
-    for name, default in _UNUSED.items():
-        value = keywords.get(name, default)
-        if not (value is default or (isinstance(value, str | int | float) and value == default)):
-            # Arrays are records, which no message shows.
-            shown = (
-                f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
-            )
-            raise InvalidInput(
-                f"{name} must be {default!r} with mechanism='moments', which does not use it, got {shown}"
-            )
-    return {name: value for name, value in keywords.items() if name not in {*_UNUSED, "mechanism"}}

@@ -32,6 +32,9 @@ _NAMED = 5
 
 def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
     """Yield what a caller should know about the intervals."""
+    if record_of(result).newton is not None:
+        # What noise hides is not given.
+        return
     yield from _on_noise(result)
     yield from _on_curvature(result)
     yield from _on_levels(result)

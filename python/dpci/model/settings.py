@@ -24,7 +24,7 @@ from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
-from dpci.mechanisms import Mechanism, MechanismLike, ObjectivePerturbation, check_mechanism
+from dpci.mechanisms import Mechanism, MechanismLike, NewtonSteps, ObjectivePerturbation, check_mechanism
 from dpci.model.tables import check_counts, check_schema, schema_classes
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, RowDomain, check_rows, core_rows, row_domain
@@ -55,7 +55,7 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "rows": check_rows,
     "loss": check_loss,
     "radius": _optional(_positive("radius")),
-    "mechanism": check_mechanism,
+    "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
     "split": _optional(lambda value: check_reals("split", value, 3)),
     "moments": _one_of("moments", "joint", "separate", "none"),
     "projection": _one_of("projection", "auto", "floor", "cautious", "noise_aware"),
@@ -110,7 +110,7 @@ class BudgetlessKeywords(_CommonKeywords, total=False):
 
     l2_strength: float
     loss: LossLike
-    mechanism: MechanismLike
+    mechanism: MechanismLike | NewtonSteps
     radius: float | None
 
 
@@ -183,7 +183,7 @@ class Settings(DerivedFacts):
     budget: Budget
     l2_strength: float
     loss: Loss = field(default_factory=Logistic)
-    mechanism: Mechanism = field(default_factory=ObjectivePerturbation)
+    mechanism: Mechanism | NewtonSteps = field(default_factory=ObjectivePerturbation)
     split: tuple[float, float, float] | None = None
     moments: Moments = "joint"
     projection: Projection = "auto"
@@ -216,8 +216,9 @@ class Settings(DerivedFacts):
         return cls(**checked, rows=row_domain(row_norm, rows), unit=unit, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
-        # Without regularisation only for a loss that declares strong convexity, which the core looks at.
-        strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0
+        # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core
+        # looks at.
+        strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0 or isinstance(self.mechanism, NewtonSteps)
         strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
         object.__setattr__(self, "l2_strength", strength)
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
@@ -261,6 +262,7 @@ class Settings(DerivedFacts):
             If the mechanism needs a larger ``l2_strength``.
         """
         mechanism = self.mechanism
+        assert not isinstance(mechanism, NewtonSteps)  # noqa: S101  # they have a specification of their own
         self.rows.check_columns(n_columns)
         return _core.Spec(
             n_samples=self.public_n(n_samples),
@@ -283,7 +285,7 @@ class Settings(DerivedFacts):
             **core_unit(self.unit, self.weights),
         )
 
-    def record(self, spec: _core.Spec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
+    def record(self, spec: _core.Spec | _core.NewtonSpec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
         """Return what a release leaves behind; one without moments need not have their fields."""
         lists = {"steps": steps_from(release["steps"]), "seals": seals_from(release["seals"])}
         public = {
@@ -298,7 +300,7 @@ class Settings(DerivedFacts):
         }
         return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
 
-    def public_record(self, spec: _core.Spec) -> dict[str, Any]:
+    def public_record(self, spec: _core.Spec | _core.NewtonSpec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
         kept = ("moments", "calibration", "radius", "rows", "on_violation", "neighbors", "budget", "weights")
         return {

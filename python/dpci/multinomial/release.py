@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
-from dpci import _core
 from dpci.budgets import ZCDP, Budget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
@@ -18,7 +17,7 @@ from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import AnyRows, calibration_of, fit_rows
+from dpci.model.fit import AnyRows, AnySpec, calibration_of, fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.settings import Moments, Settings
 from dpci.model.tables import check_schema, source_of
@@ -182,7 +181,7 @@ def release_fit(
         in_parts = source.y is None or is_dask(source.X)
         return source if in_parts else source._replace(y=SeveralClasses(source.y, coded))
 
-    def release(rows: Rows, made: tuple[_core.Spec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
+    def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fit = fit_rows(named, *made, paid=paid)
         return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(fit)

@@ -14,6 +14,7 @@ from dpci.budgets import budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.fit_record import FitRecord
+from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.unit import Persons, core_unit
 
@@ -25,6 +26,53 @@ _OF_SEARCH = 1e-4
 _GRID_END = 1e4
 _OF_SEAL = ("lattice", "scale", "std_dev")
 _OF_STEP = ("cost", "scale", "hessian_scale", "sensitivity")
+
+
+def newton_spec(record: FitRecord) -> _core.NewtonSpec:
+    """Return the specification that the public choices of a fit by Newton steps make.
+
+    Raises
+    ------
+    InvalidInput
+        For choices that no such fit can have.
+    """
+    return _core.NewtonSpec(
+        n_samples=record.n_samples,
+        n_columns=len(record.columns),
+        intercept=record.intercept_scale,
+        row_norm=core_rows(record.rows),
+        loss=(from_declaration(record.loss) or _as_declared(record.loss)).to_core(),
+        budget=core_budget(record.own_budget),
+        neighbors=record.neighbors,
+        **core_unit(record.persons, record.weights),
+    )
+
+
+def other_steps(record: FitRecord, newton: Newton) -> str | None:
+    """Return the first number of a fit by Newton steps that does not follow from its choices and released values."""
+    spec = newton_spec(record)
+    steps, seals = spec.planned(tuple(newton.radii.tolist()))
+    expected = steps_from(steps)
+    differ = [
+        *differences(
+            {
+                "slope_bound": (record.slope_bound, spec.slope_bound),
+                "curvature_bound": (record.curvature_bound, spec.curvature_bound),
+                "noise_scale": (record.noise_scale, spec.divisor * expected[-1].scale),
+            }
+        ),
+        *differences_of_steps(record.steps, expected),
+        *differences_of_seals(record.seals, seals_from(seals)),
+    ]
+    with np.errstate(all="ignore"):  # saved records may hold any numbers
+        values, vectors = np.linalg.eigh(np.asarray(record.hessian))
+        ended = newton.start - vectors @ ((vectors.T @ newton.gradient) / np.maximum(values, newton.edge))
+        size = np.abs(newton.start).max() + np.abs(newton.params).max()
+        ends = np.abs(ended - newton.params).max() <= TOLERANCE * size
+        maps = np.allclose(newton.map @ newton.params, record.params, rtol=TOLERANCE, atol=TOLERANCE * size)
+    if not (ends and maps):
+        differ.append("parameters at which the last step ends, got others")
+    return next(iter(differ), None)
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:
@@ -50,7 +98,7 @@ def fit_spec(record: FitRecord) -> _core.Spec:
         l2_strength=record.l2_strength,
         radius=record.radius,
         budget=core_budget(record.own_budget),
-        mechanism=record.mechanism,
+        mechanism="output" if record.mechanism == "output" else "objective",
         noise=record.noise_law,
         variant=record.variant,
         project=record.project,
@@ -229,6 +277,11 @@ class Sealed(NamedTuple):
 def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     """Yield the sealed numbers of a fit by itself: those that no projection moved."""
     seals = {seal.release: seal for seal in record.seals}
+    if record.newton is not None:
+        yield Sealed(seals["gradient"], record.newton.gradient)
+        yield Sealed(seals["hessian"], np.asarray(record.hessian))
+        yield Sealed(seals["gradient_cov"], np.asarray(record.gradient_cov))
+        return
     norm = record.params_norm
     if not _projected(record, norm):
         yield Sealed(seals["params"], record.params)

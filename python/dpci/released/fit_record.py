@@ -21,6 +21,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.model_record import ModelRecord
+from dpci.released.newton import Newton
 from dpci.released.record import CHOSEN_WITHOUT_DATA, SavedBudget, SavedRows
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, same_blocks
@@ -41,7 +42,10 @@ class FitRecord(ModelRecord):
     KIND: ClassVar[str] = "dpci.PrivateFit"
     WHAT: ClassVar[str] = "a saved fit"
     STEPS: ClassVar[frozenset[str]] = frozenset(
-        ("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian")
+        (
+            *("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
+            *("radius", "shape", "newton_gradient", "newton_hessian"),
+        )
     )
     NOISES: ClassVar[frozenset[str]] = frozenset(
         ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none")
@@ -60,7 +64,7 @@ class FitRecord(ModelRecord):
     """Slope bound of the loss on the domain."""
     curvature_bound: NotNegative | None
     """Curvature bound of the loss on the domain; None for a loss with a kink."""
-    mechanism: Literal["objective", "output"]
+    mechanism: Literal["objective", "output", "newton"]
     variant: Literal["standard", "cms11"]
     project: bool
     moments: Literal["joint", "separate", "none"]
@@ -74,6 +78,8 @@ class FitRecord(ModelRecord):
     """The release that the fit is a part of, such as all strata of a table; None for a fit by itself."""
     released_bounds: ReleasedBounds | None = None
     """The bounds of the schema that were released for a part of the budget; None where all were public before."""
+    newton: Newton | None = None
+    """Released values of Newton steps, whose matrices are those of moved rows; None for other mechanisms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,6 +125,8 @@ class FitRecord(ModelRecord):
     @property
     def cost_unit(self) -> str:
         """Unit in which the costs of the steps are counted: "epsilon", "rho" or "mu_squared"."""
+        if self.newton is not None:
+            return str(super().cost_unit)
         return _core.cost_unit(core_budget(self.budget), self.calibration, self.mechanism)
 
     @property
@@ -203,7 +211,7 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
-    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    gaussian = mechanism == "newton" or record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
     law = "gaussian" if gaussian else "spherical_laplace"
     in_shape = "shaped_gaussian" if gaussian and not record.SELECTED else "shaped_laplace"
     shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
@@ -259,7 +267,24 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if record.blocks is not None:
         n_columns = len(record.columns)
         yield record.blocks.n_columns != n_columns, f"blocks must bound {n_columns} columns", f"{record.blocks}"
+    yield from _newton_contradictions(record)
     yield from _seal_contradictions(record)
+
+
+def _newton_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
+    """Yield the rules of Newton steps, as :func:`_contradictions` does."""
+    by_steps, newton = record.mechanism == "newton", record.newton
+    yield by_steps != (newton is not None), "newton must be given for Newton steps alone", f"{record.mechanism!r}"
+    yield (
+        by_steps and (record.l2_strength != 0.0 or record.radius is not None or record.moments != "joint"),
+        "a fit by Newton steps must have no ridge and no radius, and joint moments",
+        f"l2_strength={record.l2_strength}, radius={record.radius}, moments={record.moments!r}",
+    )
+    yield (
+        newton is not None and len(newton.params) != len(record.names),
+        f"newton must have {len(record.names)} parameters",
+        f"{0 if newton is None else len(newton.params)}",
+    )
 
 
 def _table_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
@@ -322,7 +347,10 @@ def _part_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
 def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
     expected: tuple[str, ...]
-    if any(step.step == "report_gradient" for step in record.steps):
+    if record.newton is not None:
+        rounds, earlier = (*("radius", "shape") * 2, "radius"), ("gradient", *("hessian", "gradient") * 2)
+        expected, what = (*rounds, *earlier, "hessian", "gradient_cov", "gradient"), "Newton steps"
+    elif any(step.step == "report_gradient" for step in record.steps):
         expected, what = ("params", "gradient", "hessian"), "a report"
     elif record.moments == "none":
         expected, what = ("params",), "moments='none'"

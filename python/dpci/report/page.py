@@ -8,7 +8,7 @@ import numpy as np
 
 from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, is_likelihood
+from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import given_rows
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.estimates import TARGETS, Estimates
@@ -29,6 +29,7 @@ from dpci.report.summary import (
     View,
     estimates_table,
     fact_lines,
+    has_ridge,
     interval_note,
     noise_note,
     refusal_notes,
@@ -195,7 +196,7 @@ def _magnitudes(result: Inference, view: View) -> list[Section]:
     if record_of(result).projection != NOISE_AWARE and (noise := noise_note(result)) is not None:
         items.append(noise)
     items += interval_notes(result)
-    if is_likelihood(record_of(result)):
+    if has_ridge(record_of(result)):
         items.append(_ridge_size(result, view))
     return [Section("magnitudes", "How much the noise and the ridge do", [Bullets(items)])]
 

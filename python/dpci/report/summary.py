@@ -112,7 +112,7 @@ def estimates_table(result: Inference, view: View) -> Table:
     coefficients = _Columns(result, view)
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
     rows = coefficients.rows()
-    if is_likelihood(record_of(result)):
+    if has_ridge(record_of(result)):
         header.append("ridge")
         rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
     if view.in_units(result):
@@ -206,7 +206,7 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("rows", _rows(record)),
         (n_name, f"{result.n_samples:,}"),
-        ("lambda", f"{result.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")),
+        *([] if record.newton is not None else [("lambda", _ridge(record))]),
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
         ("moments", "none released" if result.hessian is None else _moments(record)),
     ]
@@ -232,10 +232,21 @@ def _moments(record: FitRecord) -> str:
 
 
 def _mechanism(record: FitRecord) -> str:
+    if record.newton is not None:
+        return "Newton steps with noisy gradients, on rows made round"
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
     project = ", params projected onto the ball" if record.project else ""
     calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"
     return f"{record.mechanism} perturbation{variant}{calibration}{project}"
+
+
+def _ridge(record: FitRecord) -> str:
+    return f"{record.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")
+
+
+def has_ridge(record: FitRecord) -> bool:
+    """Return whether there is a ridge off which a step leads."""
+    return record.newton is None and is_likelihood(record)
 
 
 def _was_raised(record: FitRecord) -> bool:
@@ -250,6 +261,11 @@ def _was_raised(record: FitRecord) -> bool:
 def target_note(result: Inference, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     record = record_of(result)
+    if record.newton is not None:
+        return (
+            "Target: the coefficients that minimise the population's mean loss, without a ridge. The few rows that are "
+            "farthest out weigh less."
+        )
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "
@@ -268,7 +284,7 @@ def target_note(result: Inference, target: Target = "regularised") -> str:
 
 def ridge_note(result: Inference) -> str | None:
     """Return what the column "ridge" is, if there is one."""
-    if result.interval_refusal is not None or not is_likelihood(record_of(result)):
+    if result.interval_refusal is not None or not has_ridge(record_of(result)):
         return None
     return "Ridge: the regularised minus the unregularised coefficient; unknown where released values do not show it."
 

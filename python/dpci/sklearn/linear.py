@@ -13,7 +13,8 @@ from dpci.data.arrays import Table
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.losses import Squared
-from dpci.model.moments import regression_of_counts, used_keywords
+from dpci.model.keywords import used_keywords
+from dpci.model.moments import regression_of_counts
 from dpci.model.result import PrivateFit
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
 from dpci.regression.choices.model import PRIVATE, Ridge, check_ridge

@@ -24,6 +24,7 @@ from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
+from dpci.model.keywords import takes_newton
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
 from dpci.rows import Blocks, RowDomain
@@ -50,6 +51,7 @@ DEMO_BUDGET = PureDP(epsilon=1.0)
 DEMO_L2_STRENGTH = 0.01
 
 _FIT_EXAMPLES = """\
+dpci fit people.csv --schema people.toml --rho 0.5 --output model.json
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output model.json
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
@@ -79,7 +81,7 @@ def fit(
     target: options.Target = None,
     delimiter: options.Delimiter = ",",
     chunk_rows: options.ChunkRows = None,
-    model: options.ModelOptions,
+    model: options.FitOptions,
     bounds_share: options.BoundsShare = None,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
@@ -113,6 +115,7 @@ def fit(
         description, domain = _in_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
+    _check_ridge(model, keywords, several=several)
     known = _known(description, paying, chunk_rows, bounds_share)
     is_private = paying is not None and paying.errors == "private"
     rows = TableRows(files=tables, schema=known, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
@@ -250,6 +253,16 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
+
+
+def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several: bool) -> None:
+    """Refuse a fit without a ridge where Newton steps are not offered."""
+    if model.l2_strength is None and (several or not takes_newton(model.mechanism, None, keywords["budget"])):
+        msg = (
+            "--l2-strength must be given with a pure budget, --mechanism objective or output, and --loss multinomial, "
+            "got none (Newton steps need --rho, or --epsilon and --delta)"
+        )
+        raise InvalidInput(msg)
 
 
 def _in_rows(description: Schema | PartialSchema, rows: str | None) -> tuple[Schema | PartialSchema, RowDomain | None]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
 from dpci.losses import LOG_ODDS
 from dpci.released.fit_record import FitRecord
+from dpci.released.newton import Newton
 
 _F64 = NDArray[np.float64]
 
@@ -55,8 +56,38 @@ TARGETS: tuple[Target, ...] = ("regularised", "unregularised")
 REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
+    "not_seen": "the noise hides in which direction it lies, because the rows hardly vary there",
 }
-"""Why a contrast of the unregularised target is not given, in words."""
+"""Why a contrast is not given, in words."""
+
+_HIDDEN_SHARE = 0.75
+"""Greatest share of the variance of a contrast that may lie in directions of which noise hides the Hessian.
+
+In these a Newton step goes only a part of the way, which intervals count (docs/proofs/newton.md, "Hidden directions").
+"""
+
+
+class Obstacles(Protocol):
+    """Whether contrasts of parameters are given."""
+
+    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:
+        """Return the key of :data:`REASONS` for each contrast, None where it is given."""
+
+
+class NewtonObstacles:
+    """Directions of a fit by Newton steps along which the noise hides the Hessian."""
+
+    def __init__(self, record: FitRecord, newton: Newton) -> None:
+        hessian = np.asarray(record.hessian)
+        values, self._vectors = np.linalg.eigh(hessian)
+        self._values, self._map = np.maximum(values, newton.edge), newton.map
+        self._hidden = values <= newton.edge
+
+    def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:  # noqa: ARG002  # as of other steps
+        """Return what stands in the way of each contrast."""
+        weights = (contrasts @ self._map @ self._vectors) ** 2 / self._values
+        hidden = weights[:, self._hidden].sum(axis=1) > _HIDDEN_SHARE * weights.sum(axis=1)
+        return ["not_seen" if found else None for found in hidden]
 
 
 def newton_step(record: FitRecord) -> _core.NewtonStep:
@@ -130,15 +161,15 @@ class Estimates:
         Functions of the parameters that are estimated.
     shift : ndarray of shape (m,)
         Constants.
-    step : NewtonStep, optional
-        The step off the ridge that made ``params``, which says which estimates are given; None: all are.
+    step : Obstacles, optional
+        Object that says which estimates are given, such as the step off the ridge that made ``params``; None: all are.
     """
 
     law: ErrorLaw
     params: _F64
     map: _F64
     shift: _F64
-    step: _core.NewtonStep | None = None
+    step: Obstacles | None = None
 
     @classmethod
     def of_parameters(cls, law: ErrorLaw, params: _F64) -> "Estimates":

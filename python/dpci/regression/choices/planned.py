@@ -72,7 +72,7 @@ class Regression:
 
 
 def check_planned(name: str, value: object, *, needed: bool = False) -> tuple[Regression, ...]:
-    """Return the regressions that ``robust`` or ``refine`` names; None: y on all where some are needed, else none."""
+    """Return the regressions that ``robust`` or ``refine`` names; None: y on all columns, if some are needed."""
     planned = (Regression(),) if value is None and needed else _planned(name, value)
     if needed and not planned:
         raise broken(

@@ -1,0 +1,216 @@
+"""Length and coverage of the ordinary coefficients of Newton steps, on real tables with bounds that are released.
+
+Prints Markdown. Each replicate draws the records of a table with replacement, releases bounds and fits at them, and
+compares with the coefficients of the whole table at these bounds.
+"""
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dpci
+from _environments import now
+from _timing import commit
+from dpci.datasets.tables import load_table
+from dpci.inference.methods import unit_map
+from dpci.released.model import record_of
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
+
+_F64 = NDArray[np.float64]
+BUDGETS: dict[str, dpci.ZCDP | dpci.ApproxDP] = {
+    "ρ=.1": dpci.ZCDP(0.1),
+    "ρ=.5": dpci.ZCDP(0.5),
+    "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6),
+    "(3, 1e-6)": dpci.ApproxDP(3.0, 1e-6),
+}
+Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a table, of which the names and kinds are known, and lists of categories."""
+
+    name: str
+    columns: Mapping[str, NDArray[Any]]
+    target: NDArray[np.bool_]
+    zeros: frozenset[str] = frozenset()
+    """Numbers of which most are 0."""
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def schema(self) -> PartialSchema:
+        """Return what is public of the table."""
+        columns = (
+            CategoricalColumn(name=name, categories=self.categories[name], reference=self.categories[name][0])
+            if name in self.categories
+            else UnboundedColumn(name=name, zeros=name in self.zeros)
+            for name in self.columns
+        )
+        target = ClassTarget(column="y", negative=(False,), positive=(True,))
+        return PartialSchema(columns=tuple(columns), target=target)
+
+    def sample(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return a table of these rows, with its target."""
+        return {**{name: values[rows] for name, values in self.columns.items()}, "y": self.target[rows]}
+
+
+def table(name: str, source: str, numbers: str, positive: Callable[[Any], NDArray[np.bool_]], **others: Any) -> Table:
+    """Return columns of a packaged or downloaded table; rows without a number are left out."""
+    data = load_table(source)
+    categories = others.pop("categories", {})
+    columns = {each: np.asarray(data[each], dtype=np.float64) for each in numbers.split()}
+    columns |= {each: np.asarray(data[each], dtype=str) for each in categories}
+    return Table(name, columns, positive(data), categories=categories, **others)
+
+
+def tables() -> Iterator[Table]:
+    """Yield the tables."""
+    rich = lambda data: np.char.startswith(np.asarray(data["income"], dtype=str), ">50K")  # noqa: E731
+    numbers, zeros = "age education-num capital-gain capital-loss hours-per-week", {"capital-gain", "capital-loss"}
+    yield table("Adult", "adult", numbers, rich, zeros=frozenset(zeros))
+    three = {name: levels(load_table("adult")[name]) for name in ("marital-status", "sex", "race")}
+    yield table("Adult, 3 categories", "adult", numbers, rich, zeros=frozenset(zeros), categories=three)
+    yes = lambda data: np.asarray(data["y"], dtype=str) == "yes"  # noqa: E731
+    yield table("Bank", "bank", "age balance day duration campaign previous", yes, zeros=frozenset({"previous"}))
+    late = lambda data: np.asarray(data["Y"], dtype=np.float64) > 0  # noqa: E731
+    yield table("Credit default", "credit_default", "X1 X5 X6 X7 X12 X13 X14 X18 X19 X20", late)
+    rng, n = np.random.default_rng(11), 20_000
+    heavy = np.column_stack([rng.standard_t(3, (n, 3)), rng.lognormal(0.0, 1.2, (n, 3)), rng.exponential(1.0, (n, 2))])
+    scaled = (heavy - np.median(heavy, axis=0)) / heavy.std(axis=0)
+    yield drawn("Heavy tails", heavy, -1.0 + scaled @ [0.8, -0.5, 0.3, 0.6, -0.4, 0.2, 0.5, 0.0], rng)
+    factors = rng.normal(size=(n, 2))
+    noise = rng.normal(size=(n, 8))
+    near = factors[:, [0, 0, 0, 1, 1]] + noise[:, :5] * [0.1, 0.1, 0.3, 0.1, 0.2]
+    collinear = np.column_stack([near, noise[:, 5:7], factors @ [0.6, 0.6] + 0.3 * noise[:, 7]])
+    yield drawn("Collinear", collinear, -0.5 + collinear @ [0.5, -0.3, 0.3, 0.4, 0.0, 0.5, -0.5, 0.2], rng)
+    yield drawn("Uniform", uniform := rng.uniform(-1.0, 1.0, (n, 8)), uniform @ np.linspace(-1.0, 1.0, 8), rng)
+
+
+def levels(values: Any) -> tuple[str, ...]:
+    """Return the categories, the most common first."""
+    found, counts = np.unique(np.asarray(values, dtype=str), return_counts=True)
+    return tuple(str(each) for each in found[np.argsort(-counts)])
+
+
+def drawn(name: str, numbers: _F64, log_odds: _F64, rng: np.random.Generator) -> Table:
+    """Return a table whose target follows the model."""
+    target = rng.random(len(numbers)) < 1.0 / (1.0 + np.exp(-log_odds))
+    return Table(name, {f"x{j}": column for j, column in enumerate(numbers.T)}, target)
+
+
+def ordinary(rows: _F64, y: NDArray[np.bool_], params: _F64, weights: _F64 | float = 1.0) -> tuple[_F64, _F64]:
+    """Return the coefficients of rows with their constant, and n times the covariance of their sampling error."""
+    for _ in range(100):
+        positive = 1.0 / (1.0 + np.exp(-(rows @ params)))
+        curvature = weights * positive * (1.0 - positive)
+        inverse = np.linalg.pinv((rows * curvature[:, None]).T @ rows / len(rows))
+        scores = rows * (weights * (positive - y))[:, None]
+        step = inverse @ scores.mean(axis=0)
+        longest = np.abs(rows @ step).max()
+        params = params - step * min(1.0, 4.0 / longest)
+        if longest < 1e-8:
+            return params, inverse @ (scores.T @ scores / len(rows)) @ inverse
+    raise RuntimeError("Newton's method must converge")
+
+
+class Tally:
+    """Outcomes of the replicates of one cell."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[_F64, _F64, _F64]] = []
+        self.failed = 0
+
+    def add(self, hit: _F64, ratio: _F64, shift: _F64) -> None:
+        """Add coverage, length over that without privacy, and the shift of the target by weights, by coefficient."""
+        self.runs.append((hit, ratio, shift))
+
+    def row(self) -> list[str]:
+        """Return what a row of the table shows."""
+        if not self.runs:
+            return ["", "", "", "", f"{self.failed}"]
+        hit, ratio, shift = (np.array(values) for values in zip(*self.runs, strict=True))
+        given = np.isfinite(ratio)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            covered = np.nanmean(np.where(given, hit, np.nan), axis=0)
+            each = np.nanmedian(ratio, axis=0)
+            moved = np.nanmax(np.abs(np.nanmedian(shift, axis=0)))
+        often = given.mean(axis=0) >= 0.05
+        return [
+            f"{math.exp(np.nanmean(np.log(each))):.2f} / {np.nanmax(each):.2f}",
+            f"{hit[given].mean():.3f} / {np.nanmin(covered[often]) if often.any() else math.nan:.3f}",
+            f"{moved:.2f}",
+            f"{given.mean():.1%}",
+            f"{self.failed / (len(self.runs) + self.failed):.1%}",
+        ]
+
+
+def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int, tally: Tally) -> None:
+    """Release bounds and a fit of records that are drawn with replacement, and compare with the whole table."""
+    rng = np.random.default_rng(seed)
+    people = data.sample(rng.integers(0, len(data.target), n))
+    try:
+        fit = dpci.fit(people, schema=data.schema(), budget=budget, seed=seed)
+    except dpci.DpciError:
+        tally.failed += 1
+        return
+    schema = fit.schema
+    assert schema is not None
+    whole = schema.transform(data.sample(np.arange(len(data.target))))
+    newton = record_of(fit).newton
+    assert newton is not None
+    rows, y = np.column_stack([np.asarray(whole.X), np.ones(len(data.target))]), np.asarray(whole.y) > 0
+    try:
+        truth, variance = ordinary(rows, y, np.zeros(rows.shape[1]))
+    except RuntimeError:  # at these bounds the classes of the whole table can be separated
+        return
+    moved = rows @ newton.map
+    weights = np.minimum(1.0, newton.radius / np.linalg.norm(moved, axis=1)) ** 2
+    weighted = ordinary(rows, y, truth, weights)[0]
+    units, shift, _, _ = unit_map(record_of(fit))
+    errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
+    if fit.interval_refusal is not None:
+        tally.failed += 1
+        return
+    interval = fit.in_units().conf_int()
+    half = 0.5 * (interval.upper - interval.lower)
+    exact = units @ truth + shift
+    with np.errstate(invalid="ignore"):
+        hit = (np.abs(interval.estimate - exact) <= half).astype(float)
+    tally.add(hit, half / (Z * errors), units @ (weighted - truth) / half)
+
+
+def main() -> None:
+    replicates = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    names = sys.argv[2].split(",") if len(sys.argv) > 2 else None
+    warnings.simplefilter("ignore", dpci.DpciWarning)
+    print("# Newton steps: length and coverage\n")
+    print(f"`benches/newton.py {replicates}` at {commit()}, {now()}.\n")
+    print(
+        "No bound of a number is known: the fit releases bounds first, within its budget. *Length*: half length of the "
+        "95% interval over that without privacy, geometric mean and worst coefficient. *Coverage* of the ordinary "
+        "coefficient at the released bounds, mean and worst. *Shift*: how far the weights of the farthest rows move a "
+        "coefficient, in half lengths, worst. *Given*: share of coefficients with an interval. *Refused*: share of "
+        "fits without any.\n"
+    )
+    print("| table | n | columns | budget | length | coverage | shift | given | refused |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for data in tables():
+        if names is not None and data.name not in names:
+            continue
+        for n in (len(data.target), len(data.target) // 10):
+            for label, budget in BUDGETS.items():
+                tally = Tally()
+                for seed in range(replicates):
+                    replicate(data, n, budget, seed, tally)
+                cells = [data.name, f"{n:,}", str(len(data.columns)), label, *tally.row()]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""``Newton``: released values of a fit by Newton steps, on rows that a released map makes round."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpci.base.codec import Positive, read_only
+from dpci.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Newton:
+    """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
+
+    Rows x become ``z = map' x``; those longer than the last radius weigh less. Parameters of z become those of x by
+    ``map @``.
+    """
+
+    map: NDArray[np.float64]
+    """T, shape (k, k), computed from released second moments."""
+    radii: NDArray[np.float64]
+    """Radii beyond which rows weigh less: before each round, and at last, shape (3,)."""
+    start: NDArray[np.float64]
+    """Parameters of z where the last step starts, shape (k,)."""
+    gradient: NDArray[np.float64]
+    """Mean gradient there, shape (k,)."""
+    params: NDArray[np.float64]
+    """Parameters of z where the last step ends, shape (k,)."""
+    edge: Positive
+    """Eigenvalues of the Hessian below it are not told from noise."""
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            if part.name != "edge":
+                object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
+        k = len(self.params)
+        shapes = {"map": (k, k), "radii": (3,), "start": (k,), "gradient": (k,), "params": (k,)}
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")
+        if not (self.radii > 0.0).all():
+            raise InvalidInput(f"radii must be > 0, got {self.radii.tolist()}")
+
+    @property
+    def radius(self) -> float:
+        """Norm beyond which rows z weigh less."""
+        return float(self.radii[-1])
+
+    @property
+    def step(self) -> NDArray[np.float64]:
+        """The last step, shape (k,)."""
+        return self.params - self.start
