@@ -5,6 +5,7 @@ from dpci.described.release import release_schema
 from dpci.described.result import ReleasedSchema
 from dpci.inference.comparison import Comparison, compare
 from dpci.model.fit_many import fit_many
+from dpci.model.newton import NewtonPlan
 from dpci.model.plan import Plan, plan
 from dpci.model.plan_table import PlanEntry, PlanTable, plan_table
 from dpci.strata.fit import fit_strata
@@ -12,6 +13,7 @@ from dpci.strata.result import StrataFit
 
 __all__ = [
     "Comparison",
+    "NewtonPlan",
     "Plan",
     "PlanEntry",
     "PlanTable",

@@ -126,7 +126,7 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     steps = [step.step for step in record_of(fit).steps]
     rounds, earlier = (
         [*["radius", "shape"] * 2, "radius"],
-        [*["newton_gradient", "newton_hessian"] * 2, "newton_gradient"],
+        [*["newton_gradient", "newton_hessian"] * 3, "newton_gradient"],
     )
     assert steps == [*rounds, *earlier, "moments", "newton_gradient"]
 
@@ -182,8 +182,8 @@ def test_what_noise_hides_is_not_given():
 def test_classes_that_can_be_separated_have_no_intervals():
     X, _ = population(10, 5000)
     fit = dpci.fit(X, X[:, 0] > 0.0, budget=dpci.ZCDP(rho=0.5), seed=1)
-    assert "steps end" in fit.interval_refusal
-    with pytest.raises(dpci.InvalidInput, match="steps end"):
+    assert "separated" in fit.interval_refusal
+    with pytest.raises(dpci.InvalidInput, match="separated"):
         fit.conf_int()
 
 
@@ -202,8 +202,6 @@ def test_few_records_have_no_intervals():
         ({"loss": "hinge", "mechanism": "newton"}, "bounded slope"),
         ({"radius": 1.0, "mechanism": "newton"}, "does not use"),
         ({"moments": "none"}, "does not use"),
-        ({"persons": np.arange(500)}, "count once"),
-        ({"weights": dpci.Weights(np.ones(500), bound=1.0, total=500.0)}, "count once"),
     ],
 )
 def test_what_is_not_offered_is_refused(keywords, rule):
@@ -224,3 +222,49 @@ def test_the_number_of_threads_does_not_matter():
     X, y = population(14, 70_000)
     found = {dpci.fit(X, y, budget=dpci.ZCDP(rho=0.3), n_threads=threads, seed=2).to_json() for threads in (1, 2)}
     assert len(found) == 1
+
+
+def test_persons_and_weights_count_as_in_other_fits():
+    X, y = population(15, 3000)
+    ids = np.repeat(np.arange(1500), 2)
+    fit = dpci.fit(X, y, budget=EXACT, persons=ids, seed=1)
+    logit = sm.GLM(y.astype(float), sm.add_constant(X, prepend=False), family=sm.families.Binomial())
+    expected = logit.fit(cov_type="cluster", cov_kwds={"groups": ids, "use_correction": False})
+    np.testing.assert_allclose(fit.params, expected.params, atol=2e-5)
+    np.testing.assert_allclose(fit.std_errors, expected.bse, rtol=0.05)
+    assert fit.n_samples == 1500
+    heavy = np.where(X[:, 0] > 0.2, 3.0, 1.0)
+    weighted = dpci.fit(X, y, budget=EXACT, weights=dpci.Weights(heavy, bound=3.0, total=heavy.sum()), seed=1)
+    expected = sm.GLM(
+        y.astype(float), sm.add_constant(X, prepend=False), family=sm.families.Binomial(), freq_weights=heavy
+    ).fit(cov_type="HC0")
+    np.testing.assert_allclose(weighted.params, expected.params, atol=2e-5)
+    rows = np.column_stack([X, np.ones(3000)])
+    positive = expected.predict(rows)
+    bread = np.linalg.inv((rows * (heavy * positive * (1.0 - positive))[:, None]).T @ rows)
+    scores = rows * (heavy * (positive - y))[:, None]
+    np.testing.assert_allclose(weighted.std_errors, np.sqrt(np.diag(bread @ scores.T @ scores @ bread)), rtol=0.05)
+
+
+def test_estimators_take_newton_steps():
+    X, y = population(16, 4000)
+    model = dpci.sklearn.PrivateLogisticRegression(
+        epsilon=None, rho=0.5, mechanism="newton", row_norm=1.0, classes=(False, True), seed=1
+    ).fit(X, y)
+    assert model.result_.mechanism == "newton"
+    np.testing.assert_array_equal(model.coef_[0], model.result_.params[:-1])
+
+
+def test_a_plan_foretells_the_length():
+    X, y = population(17, 20_000)
+    plan = dpci.plan(n_samples=20_000, n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
+    fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.2), seed=1)
+    expected = sm.Logit(y.astype(float), np.column_stack([X, np.ones(20_000)])).fit(disp=0)
+    ratio = np.exp(np.log(fit.std_errors / expected.bse).mean())
+    assert plan.gives_intervals == (True, True)
+    assert plan.length[0] - 0.03 < ratio < plan.length[1]
+    assert [step.step for step in plan.steps] == [step.step for step in record_of(fit).steps]
+    assert "times that without privacy" in plan.summary()
+    few = dpci.plan(n_samples=100, n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
+    assert few.gives_intervals == (False, False)
+    assert "hides the curvature" in str(few)

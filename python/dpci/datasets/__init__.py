@@ -18,7 +18,7 @@ from dpci.datasets.loaders import (
     schema_names,
 )
 from dpci.datasets.simulated import Panel, Survey, simulate_kddcup99, simulate_panel, simulate_survey
-from dpci.datasets.tables import load_layout, load_table
+from dpci.datasets.tables import load_layout, load_sample_table, load_table
 
 __all__ = [
     "Dataset",
@@ -32,6 +32,7 @@ __all__ = [
     "load_credit_default",
     "load_kddcup99",
     "load_layout",
+    "load_sample_table",
     "load_schema",
     "load_table",
     "schema_names",

@@ -29,6 +29,8 @@ SEEN_CURVATURE = 1.5
 
 # Root mean square changes of the predictor in the last step: what none may exceed, and what noise cannot tell apart.
 _LONGEST, _SHORT = 0.6, 0.1
+# Standard deviation of the predictor over round rows beyond which almost every record is told by its columns.
+_FARTHEST = 4.0
 # Of the size of the last step, over that which the noise of the last two gradients explains: the least that is no
 # chance, and the probability of more.
 _BY_NOISE, _CHANCE = 2.5, 1e-3
@@ -84,6 +86,12 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     noise = [step.scale**2 for step in record.steps if step.step == "newton_gradient"][-2:]
     moved = math.sqrt(size / mean)
     explained = max(_BY_NOISE, float(special.chdtri(len(values), _CHANCE)) / len(values)) * sum(noise)
+    far = float(np.linalg.norm(newton.params))
+    if far > _FARTHEST:
+        return (
+            "intervals require that the classes cannot be separated, got a predictor with a standard deviation of "
+            f"{far:.3g} over the rows, more than {_FARTHEST:g}"
+        )
     if moved > _LONGEST or (moved > _SHORT and size > explained * float((1.0 / values).sum())):
         return (
             f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, "

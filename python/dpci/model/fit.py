@@ -27,7 +27,7 @@ from dpci.model.recommend import recommended_l2_strength, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
-from dpci.model.tables import source_of
+from dpci.model.tables import source_of, whole_file
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.whole import Whole
 from dpci.rows import RowDomain
@@ -308,6 +308,9 @@ def fit(
     if default_rows and not steps:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
+    if described is not None and (steps or partial is not None) and isinstance(X, str | PathLike):
+        # Bounds and the map of rows are computed from all of them.
+        X = whole_file(X, described, beside, is_private=payment.private)
     source = source_of(Source(X, y, beside), described)
     if partial is None:
         return release_fit(source, settings, payment=payment)

@@ -1,16 +1,24 @@
-"""Newton steps in a fit: the specification for the core, and what the release gives to the record."""
+"""Newton steps in a fit: the specification for the core, the plan, and what the release gives to the record."""
 
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpci import _core
-from dpci.budgets import Budget, core_budget
+from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
+from dpci.budgets import ZCDP, Budget, core_budget
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
+from dpci.inference.validity import SEEN_CURVATURE
+from dpci.losses import declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import used_keywords
 from dpci.model.settings import Settings
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
+from dpci.schema.table import Schema
+from dpci.shown.document import Document, Facts
+from dpci.shown.text import as_text
 from dpci.unit import core_unit
 
 
@@ -76,3 +84,93 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         "seals": found["seals"],
         "private": found["private"],
     }
+
+
+@dataclass(frozen=True, repr=False)
+class NewtonPlan:
+    """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
+
+    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails: the radius
+    beyond which rows weigh less is 1.5 and 4 times the square root of the number of parameters.
+
+    Attributes
+    ----------
+    length : tuple of float
+        Length of an interval over that without privacy, if the mean curvature is .6 of its bound.
+    gives_intervals : tuple of bool
+        Whether that much curvature is clear of the noise in the Hessian, so that the fit has intervals.
+    steps : tuple of Step
+        Noise, cost and constants by step, for the first of the two radii.
+    seals : tuple of Seal
+        How the released numbers will be sealed, and what that costs.
+    cost_unit : str
+        "rho" or "mu_squared": the unit of the costs.
+    n_params : int
+        Parameters, the intercept included.
+    """
+
+    length: tuple[float, float]
+    gives_intervals: tuple[bool, bool]
+    steps: tuple[Step, ...]
+    seals: tuple[Seal, ...]
+    cost_unit: str
+    n_params: int
+    title: str = field(repr=False)
+
+    def summary(self) -> str:
+        """Return the plan as text."""
+        even, heavy = (
+            f"{length:.2f} times that without privacy" if given else "none: the noise hides the curvature"
+            for length, given in zip(self.length, self.gives_intervals, strict=True)
+        )
+        unit = self.cost_unit.replace("_", " ")
+        steps = [(f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}") for step in self.steps]
+        facts = [
+            ("interval length, even rows", even),
+            ("interval length, heavy tails", heavy),
+            ("parameters", f"{self.n_params}"),
+            ("budget", ""),
+            *steps,
+            ("  rounding seal", describe_seals(self.seals)),
+        ]
+        return as_text(Document(parts=[Facts(facts)], title=self.title))
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+_RADII = (1.5, 4.0)
+"""Radii of even rows and of rows with heavy tails, over the square root of the number of parameters."""
+_CURVATURE = 0.6
+"""Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
+
+
+def plan_newton(n_samples: int, n_features: int, *, schema: Schema | None, **keywords: Any) -> NewtonPlan:  # noqa: ANN401  # of fit
+    """Plan a fit by Newton steps; see :func:`dpci.plan`.
+
+    Raises
+    ------
+    InvalidInput
+        Errors of :func:`dpci.fit` before it reads data.
+    """
+    check_newton({"l2_strength": None, **keywords})
+    settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
+    spec = newton_spec(settings, n_samples, n_features, budget=settings.budget)
+    n_params = n_features + settings.fit_intercept
+    curvature = _CURVATURE * spec.curvature_bound
+    lengths, given, planned = [], [], []
+    for times in _RADII:
+        steps, seals = spec.planned(3 * (times * math.sqrt(n_params),))
+        moments, gradient = steps[-2:]
+        # The gradient's noise over its sampling error, of a likelihood.
+        lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))
+        edge = math.sqrt(2.0 * n_params) * (moments.hessian_scale or 0.0)
+        given.append(curvature >= SEEN_CURVATURE * edge)
+        planned.append((steps_from(steps), seals_from(seals)))
+    steps_shown, seals_shown = planned[0]
+    unit = "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
+    n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
+    title = (
+        f"Plan: {describe(declaration(settings.loss, settings.core_loss))} loss, Newton steps, {settings.budget}, {n}"
+    )
+    return NewtonPlan((lengths[0], lengths[1]), (given[0], given[1]), steps_shown, seals_shown, unit, n_params, title)

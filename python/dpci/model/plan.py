@@ -9,11 +9,11 @@ from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
-from dpci.budgets import GaussianBudget, core_budget
+from dpci.budgets import Budget, GaussianBudget, core_budget
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.targets.estimates import TARGETS, Target
-from dpci.losses import Squared, check_loss, describe
+from dpci.losses import LossLike, Squared, check_loss, describe
 from dpci.model.keywords import (
     KEYWORDS,
     UNIT_KEYWORDS,
@@ -22,7 +22,9 @@ from dpci.model.keywords import (
     check_n_planned,
     planned_unit,
     takes_moments,
+    takes_newton,
 )
+from dpci.model.newton import NewtonPlan, plan_newton
 from dpci.model.recommend import (
     are_rows_given,
     column_length,
@@ -244,6 +246,19 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | None = None,
+    budget: Budget,
+    mechanism: Literal["newton"],
+    loss: LossLike = "logistic",
+    **keywords: Unpack[OtherKeywords],
+) -> NewtonPlan: ...
+
+
+@overload
+def plan(
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    schema: Schema | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
@@ -258,7 +273,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     target: Target = "regularised",
     like: "PrivateFit | LinearFit | MomentMatrix | None" = None,
     **keywords: Unpack[FitKeywords],
-) -> "Plan | MomentPlan":
+) -> "Plan | NewtonPlan | MomentPlan":
     """Compute what :func:`dpci.fit` would cost with these keywords, before any data are seen.
 
     Parameters
@@ -285,10 +300,11 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
 
     Returns
     -------
-    Plan or MomentPlan
+    Plan, NewtonPlan or MomentPlan
         Costs, noise scales, the smallest ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
         without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
-        precision of the coefficients under stated assumptions.
+        precision of the coefficients under stated assumptions. With ``mechanism="newton"`` a :class:`NewtonPlan`:
+        costs, and the lengths of intervals over those without privacy.
 
     Raises
     ------
@@ -321,6 +337,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         return plan_moments(
             n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
         )
+    if takes_newton(keywords.get("mechanism"), 0.0, keywords["budget"]):
+        return plan_newton(n_samples, n_features, schema=schema, **keywords)
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one

@@ -160,4 +160,5 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         return approval_of_fit(self)
 
     def _short(self) -> tuple[str, ...]:
-        return f"{len(self.names)} parameters", f"{self.mechanism} perturbation", str(self.spent)
+        made_by = "Newton steps" if self.mechanism == "newton" else f"{self.mechanism} perturbation"
+        return f"{len(self.names)} parameters", made_by, str(self.spent)

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Schema
 from dpci.sources.chunks import Chunks
+from dpci.sources.files import Columns, read_batches
 from dpci.unit import Beside
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
@@ -213,6 +215,24 @@ def _file(path: Any, schema: Schema, beside: Beside) -> Chunks:  # noqa: ANN401 
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
     together = beside.persons if isinstance(beside.persons, str) else None
     return read(path, schema=schema, beside=beside.names, together=together)
+
+
+def whole_file(path: str | os.PathLike[str], schema: Schema, beside: Beside, *, is_private: bool) -> Columns:
+    """Return the columns of a file that a schema describes, and those of ids and weights.
+
+    Raises
+    ------
+    InvalidInput
+        For a ledger with private errors, which no file may be read before; and what a file must not be.
+    """
+    if is_private:
+        raise InvalidInput(
+            "X must be a table in memory with a ledger that has errors='private', because a file is read before it is "
+            f"paid for, got the path {str(path)!r}"
+        )
+    needed = [*dict.fromkeys([*(c.name for c in schema.columns), schema.target.column, *beside.names])]
+    (table,) = read_batches(Path(path), n_rows=None, columns=needed)
+    return table
 
 
 def n_planned_columns(n_features: object, schema: Schema | None) -> int:

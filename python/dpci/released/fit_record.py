@@ -348,7 +348,7 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
     expected: tuple[str, ...]
     if record.newton is not None:
-        rounds, earlier = (*("radius", "shape") * 2, "radius"), ("gradient", *("hessian", "gradient") * 2)
+        rounds, earlier = (*("radius", "shape") * 2, "radius"), ("gradient", *("hessian", "gradient") * 3)
         expected, what = (*rounds, *earlier, "hessian", "gradient_cov", "gradient"), "Newton steps"
     elif any(step.step == "report_gradient" for step in record.steps):
         expected, what = ("params", "gradient", "hessian"), "a report"

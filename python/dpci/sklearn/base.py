@@ -20,7 +20,9 @@ from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.ledger.payment import Payment
 from dpci.losses import PARAMETERS, Loss
+from dpci.mechanisms import NewtonSteps
 from dpci.model.fit import release_fit
+from dpci.model.newton import check_newton
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
 from dpci.model.tables import check_unit_columns
@@ -261,6 +263,10 @@ class PrivateLinearEstimator(PrivateEstimator):
 
     def _release(self, source: Source, given: Given) -> PrivateFit | LinearFit:
         keywords = self._keywords()
+        by_steps = keywords["mechanism"] == NewtonSteps.name
+        if by_steps:
+            check_newton(keywords)
+            keywords |= {"mechanism": NewtonSteps(), "l2_strength": 0.0}
         recommended = keywords["l2_strength"] is None
         if recommended:
             keywords["l2_strength"] = 1.0  # until the rule has one

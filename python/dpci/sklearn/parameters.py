@@ -130,11 +130,12 @@ class PerturbedParameters(FitParameters):
 
     Parameters
     ----------
-    mechanism : {"objective", "output"} or object of dpci.mechanisms
-        "objective": noise is added to the objective before it is minimised. "output": to the minimiser.
+    mechanism : {"newton", "objective", "output"} or object of dpci.mechanisms
+        "newton": Newton steps with noisy gradients, without a ridge, under (ε, δ) and ρ (docs/newton.md). "objective":
+        noise is added to the objective before it is minimised. "output": to the minimiser.
     """
 
-    mechanism: MechanismLike = "objective"
+    mechanism: MechanismLike | Literal["newton"] = "objective"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

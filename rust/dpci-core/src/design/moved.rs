@@ -8,7 +8,7 @@ use super::weights::Weights;
 use super::{Design, OnViolation, RowBounds, Rows};
 use crate::error::check_length;
 use crate::exec::{Executor, blocks, check_room};
-use crate::linalg::vector;
+use crate::linalg::{CompensatedSum, vector};
 use crate::row_domain::RowDomain;
 use crate::{Error, Result};
 
@@ -24,15 +24,14 @@ impl Design<'_> {
     /// Rows `Mᵀx` of all rows x with their intercepts; M is square and row-major.
     ///
     /// # Errors
-    /// [`Error::Length`] for a map of another size, [`Error::Unsupported`] for persons, weights and merged rows, [`Error::Resource`],
+    /// [`Error::Length`] for a map of another size, [`Error::Unsupported`] for merged rows, [`Error::Resource`],
     /// [`Error::Interrupted`].
     pub fn moved(&self, map: &[f64], exec: &Executor<'_>) -> Result<Moved<'_>> {
         let dim = self.n_params();
         check_length("the map of the rows", dim * dim, map.len())?;
-        if self.persons.is_some() || self.weights.is_some() || self.multiplicities.is_some() {
+        if self.multiplicities.is_some() {
             return Err(Error::Unsupported(
-                "rows that are moved must be records, got rows of persons, with weights, or merged"
-                    .into(),
+                "rows must be moved before equal ones are merged, got merged rows".into(),
             ));
         }
         // Chunks, and all of them together.
@@ -67,16 +66,24 @@ impl Design<'_> {
 }
 
 impl Moved<'_> {
-    /// Numbers of records with a norm between each of the radii, which increase, and the next one; beyond the last. Not private.
+    /// Records with a norm between each of the radii, which increase, and the next one, those beyond the last at the end: a row by its share
+    /// of its record. Not private.
     #[must_use]
-    pub fn counts(&self, radii: &[f64]) -> Vec<u64> {
-        let mut counts = vec![0; radii.len()];
-        for norm in &self.norms {
-            if let Some(place) = radii.partition_point(|radius| radius < norm).checked_sub(1) {
-                counts[place] += 1;
+    pub fn counts(&self, radii: &[f64]) -> Vec<f64> {
+        let shares = self.design.shares();
+        let mut counts = CompensatedSum::default();
+        let mut block = vec![0.0; radii.len()];
+        for range in blocks(0..self.norms.len()) {
+            block.fill(0.0);
+            for i in range {
+                let norm = self.norms[i];
+                if let Some(place) = radii.partition_point(|r| *r < norm).checked_sub(1) {
+                    block[place] += shares.map_or(1.0, |shares| shares[i]);
+                }
             }
+            counts.add(&block);
         }
-        counts
+        counts.values().collect()
     }
 
     /// The moved rows with weights: a row z beyond the radius R weighs `R²/‖z‖²`, so that neither `w‖z‖` is above R nor `w‖z‖²` above R².
@@ -90,12 +97,13 @@ impl Moved<'_> {
             ratio if ratio < 1.0 => ratio * ratio * room,
             _ => 1.0,
         };
-        Design {
+        let shares: Vec<f64> = self.norms.iter().map(weight).collect();
+        let mut moved = Design {
             rows: Rows::dense_owned(self.rows, design.n_params()),
             targets: Cow::Owned(design.targets.to_vec()),
             multiplicities: None,
-            persons: None,
-            weights: Some(Weights::of_shares(self.norms.iter().map(weight).collect())),
+            persons: design.persons.clone(),
+            weights: design.weights.clone(),
             n_records: design.n_records,
             intercept: None,
             bounds: RowBounds {
@@ -104,7 +112,13 @@ impl Moved<'_> {
                 on_violation: OnViolation::Error,
             },
             extremes: None,
+        };
+        match (&mut moved.persons, &mut moved.weights) {
+            (Some(persons), _) => persons.scale(&shares),
+            (None, Some(weights)) => weights.scale(&shares),
+            (None, weights) => *weights = Some(Weights::of_shares(shares)),
         }
+        moved
     }
 }
 
@@ -146,10 +160,10 @@ mod tests {
             let norms: Vec<f64> = expected.iter().map(|z| vector::norm(z)).collect();
             let radii = [0.5, 1.9, 2.3, 2.5, 99.0];
             let moved = design.moved(&MAP, exec).unwrap();
-            let beyond = radii.map(|r| norms.iter().filter(|n| **n > r).count() as u64);
+            let beyond = radii.map(|r| norms.iter().filter(|n| **n > r).count() as f64);
             let counts = moved.counts(&radii);
-            assert!((0..5).all(|j| counts[j..].iter().sum::<u64>() == beyond[j]));
-            assert!(beyond[2] > 0 && beyond[2] < 2000);
+            assert!((0..5).all(|j| counts[j..].iter().sum::<f64>() == beyond[j]));
+            assert!(beyond[2] > 0.0 && beyond[2] < 2000.0);
             let short = moved.within(2.3, 99.0);
             let mut after = vec![0.0; 2000 * 3];
             short.write_rows(0..2000, &mut after);

@@ -20,6 +20,13 @@ impl Weights {
         Self { bound: 1.0, shares }
     }
 
+    /// Multiplies the weights of rows.
+    pub(super) fn scale(&mut self, factors: &[f64]) {
+        for (share, factor) in self.shares.iter_mut().zip(factors) {
+            *share *= factor;
+        }
+    }
+
     /// Weights of some rows; the shares of persons are with the persons.
     pub(super) fn subset(&self, rows: &[usize]) -> Self {
         let shares = if self.shares.is_empty() {

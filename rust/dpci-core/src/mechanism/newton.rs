@@ -190,7 +190,7 @@ impl<G: Gate> Stages<'_, G> {
         let shares = moved
             .counts(&counts.radii)
             .into_iter()
-            .map(|c| c as f64 / n);
+            .map(|count| count / n);
         let noise = self.gate.draw(&counts.noise.law)?;
         let noisy = shares
             .zip(noise)

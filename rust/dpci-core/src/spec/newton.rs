@@ -11,7 +11,9 @@ use super::functional::independent;
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::linalg::check_matrix_dim;
-use crate::loss::{Loss, gradient_rounding, moment_rounding, second_moment_rounding};
+use crate::loss::{
+    Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
+};
 use crate::noise::{AnyLaw, Family, Law, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
@@ -20,14 +22,14 @@ use crate::{Error, Result};
 /// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
 pub(crate) const ROUNDS: usize = 2;
 /// Steps before the last one.
-pub(crate) const EARLIER_STEPS: usize = 3;
+pub(crate) const EARLIER_STEPS: usize = 4;
 
 /// Shares of the budget, after the seals': of the radii, each shape, earlier gradients and Hessians, and of both matrices at the last
 /// point. The last gradient has the rest.
 const RADII: [f64; ROUNDS + 1] = [0.005, 0.005, 0.02];
 const SHAPE: f64 = 0.04;
-const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.03, 0.06, 0.12];
-const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.04];
+const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.02, 0.05, 0.12];
+const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.02, 0.04];
 const MOMENTS: f64 = 0.135;
 
 fn gradient_share(step: Option<usize>) -> f64 {
@@ -149,7 +151,7 @@ impl NewtonSpec {
     /// Divides the budget among the stages.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for pure DP, losses without bounded slope and curvature, persons and weights; [`Error::OutOfRange`],
+    /// [`Error::Unsupported`] for pure DP, and losses without bounded slope and curvature; [`Error::OutOfRange`],
     /// [`Error::Empty`].
     pub fn new(choices: NewtonChoices) -> Result<Self> {
         let c = &choices;
@@ -171,8 +173,6 @@ impl NewtonSpec {
         check_size("row_norm", length)?;
         let unsupported = if matches!(c.budget, Budget::Pure { .. }) {
             Some("a budget of ZCDP or ApproxDP, whose noise is Gaussian, got PureDP".to_owned())
-        } else if !c.terms.is_of_rows() {
-            Some("rows that count once each, got persons or weights".to_owned())
         } else if c.loss.n_predictors() > 1
             || c.loss.kinked()
             || !(c.loss.slope_bound().is_finite() && c.loss.curvature_bound().is_finite())
@@ -282,7 +282,8 @@ impl NewtonSpec {
     /// The counts that choose a radius of rows that are at most so long, before a round or (`round` = [`ROUNDS`]) at last.
     ///
     /// # Privacy
-    /// A record is counted once, so that one that is replaced moves two of the counts by 1.
+    /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
+    /// norm.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
@@ -432,7 +433,12 @@ impl NewtonSpec {
         noise: MatrixNoise,
         greatest: f64,
     ) -> Result<Seal> {
-        let roundings = [sum_rounding(bounds, moment_rounding), 0.0];
+        // As of other fits, the covariance of persons and of weighted rows has a factor more.
+        let of_rows = match part {
+            Part::GradientCov => person_rounding,
+            _ => moment_rounding,
+        };
+        let roundings = [sum_rounding(bounds, of_rows), 0.0];
         matrix_seal(part, bounds, noise, greatest, roundings, self.seal_cost)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::design::{Design, OnViolation, RowBounds, Rows};
+use crate::design::{Design, OnViolation, Persons, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::vector;
 use crate::loss::{Huber, Logistic, Loss, Targets};
@@ -14,7 +14,7 @@ use crate::privacy::{Budget, Cost, Neighbors};
 use crate::records::{HessianRows, Records, Request};
 use crate::row_domain::RowDomain;
 use crate::spec::{NewtonChoices, NewtonSpec, Terms};
-use crate::unit::Unit;
+use crate::unit::{Unit, Weighting};
 
 const COLUMNS: usize = 3;
 
@@ -106,7 +106,7 @@ fn with_little_noise_the_steps_end_at_the_minimiser_over_the_weighted_rows() {
             .moved(&found.map, exec)
             .unwrap()
             .counts(&[found.radii[2]]);
-        assert!(beyond[0] <= 12, "{beyond:?}");
+        assert!(beyond[0] <= 12.0, "{beyond:?}");
     });
 }
 
@@ -273,15 +273,107 @@ fn the_radius_leaves_the_wanted_share_beyond_it() {
     assert!(near(noisy.radius(&shares), radii[0]));
 }
 
+/// Neighbours in all rows of one person, who has three of nine, and in one weighted row.
+#[test]
+fn no_person_and_no_weighted_row_moves_a_query_further_than_its_sensitivity() {
+    for weighted in [false, true] {
+        let mut given = choices(9, Budget::zcdp(1.0).unwrap());
+        if weighted {
+            given.terms.weighting = Some(Weighting::new(2.0, 12.0).unwrap());
+        } else {
+            given.terms.unit = Unit::persons(None).unwrap();
+            given.terms.n_samples = 7;
+        }
+        let spec = NewtonSpec::new(given).unwrap();
+        let base = data(9);
+        let mut all = Vec::new();
+        for code in 0..27 {
+            for (target, weight) in [(-1.0, 2.0), (1.0, 2.0), (1.0, 0.5)] {
+                let mut other = base.clone();
+                let changed: &[usize] = if weighted { &[0] } else { &[0, 3, 7] };
+                for (k, row) in changed.iter().enumerate() {
+                    for j in 0..COLUMNS {
+                        let digit = (code / 3_usize.pow(u32::try_from(j).unwrap()) + k * code) % 3;
+                        other.0[row * COLUMNS + j] = (digit as f64 - 1.0) * 0.57;
+                    }
+                    other.1[*row] = target;
+                }
+                all.push(counted_queries(&spec, &other, weighted.then_some(weight)));
+            }
+        }
+        let mut greatest = [0.0_f64; 4];
+        for (a, _) in &all {
+            for (b, sensitivities) in &all {
+                let pairs = a.iter().zip(b).zip(sensitivities);
+                for (worst, ((a, b), s)) in greatest.iter_mut().zip(pairs) {
+                    let change: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+                    *worst = worst.max(vector::norm(&change) / s);
+                }
+            }
+        }
+        let within = greatest.iter().all(|r| *r <= 1.0 && *r > 0.1);
+        assert!(within, "{weighted} {greatest:?}");
+    }
+}
+
+/// The counts, the second moments, the gradient and both matrices of rows of persons, or of which the first has a weight; and their
+/// sensitivities.
+fn counted_queries(
+    spec: &NewtonSpec,
+    data: &(Vec<f64>, Vec<f64>),
+    weight: Option<f64>,
+) -> ([Vec<f64>; 4], [f64; 4]) {
+    let (radius, point) = (2.0, vec![0.3, -0.2, 0.9, -1.4]);
+    let map: Vec<f64> = (0..16).map(|i| 3.0 * f64::from(i * i % 7 - 3)).collect();
+    let terms = spec.choices().terms;
+    let n = terms.divisor();
+    let moments = spec.moments(radius).unwrap();
+    let alpha = moments.gradient_cov.law.scale() / moments.hessian.law.scale();
+    let sensitivities = [
+        spec.radius(0, 9.0).unwrap().noise.step.sensitivity,
+        spec.shape(radius).unwrap().step.sensitivity,
+        spec.gradient(radius, None).unwrap().step.sensitivity,
+        moments.step.sensitivity,
+    ];
+    let found = with_design(data, Targets::Signs, |design, exec| {
+        let design = match (weight, terms.weighting) {
+            (Some(weight), Some(weighting)) => {
+                let mut weights = vec![1.0; 9];
+                weights[0] = weight;
+                design.clone().weighted(&weights, weighting).unwrap()
+            }
+            _ => {
+                let persons = Persons::new(&[0, 1, 2, 0, 3, 4, 5, 0, 6], terms.unit, exec);
+                design.clone().of_persons(persons.unwrap()).unwrap()
+            }
+        };
+        let moved = design.moved(&map, exec).unwrap();
+        let counts = moved.counts(&[0.5, 1.0, 2.0, 4.0]);
+        let round = moved.within(radius, 99.0);
+        let gram = second_moments(&round, exec).unwrap().gram;
+        let request = Request::Risk {
+            params: point.clone(),
+            hessian: HessianRows::None,
+        };
+        let slopes = round.sums(&request, &Logistic, None, exec).unwrap().slopes;
+        let data = data_moments(&round, &Logistic, &point, n, exec).unwrap();
+        let curvature = data.curvature.iter().map(|h| alpha * h);
+        [
+            counts.iter().map(|c| c / n).collect(),
+            gram.iter().map(|m| m / n).collect(),
+            slopes.values().take(4).map(|s| s / n).collect(),
+            curvature.chain(data.squared_slope).collect(),
+        ]
+    });
+    (found, sensitivities)
+}
+
 #[test]
 fn what_is_not_offered_is_refused() {
     let refused = |choices: NewtonChoices| NewtonSpec::new(choices).unwrap_err().to_string();
     let zcdp = || choices(100, Budget::zcdp(1.0).unwrap());
     let pure = choices(100, Budget::pure(1.0).unwrap());
     assert!(refused(pure).contains("ZCDP or ApproxDP"));
-    let mut persons = zcdp();
-    persons.terms.unit = Unit::Person { max_rows: None };
-    assert!(refused(persons).contains("persons"));
     let loss = Arc::new(crate::loss::Squared::new(1.0).unwrap());
     let squared = NewtonChoices { loss, ..zcdp() };
     assert!(refused(squared).contains("bounded slope"));
