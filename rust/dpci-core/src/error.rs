@@ -44,6 +44,25 @@ fn named(name: &str, value: f64) -> String {
 /// Result of every fallible function of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Refuses a value that breaks its rule; `holds` is false where the value is NaN.
+pub(crate) fn check(holds: bool, name: &'static str, rule: &'static str, value: f64) -> Result<()> {
+    holds
+        .then_some(())
+        .ok_or(Error::OutOfRange { name, rule, value })
+}
+
+/// Refuses a value that is not finite and positive.
+pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    let holds = value > 0.0 && value.is_finite();
+    check(holds, name, "finite and > 0", value)
+}
+
+/// Refuses a value that is not finite and at least 0.
+pub(crate) fn check_non_negative(name: &'static str, value: f64) -> Result<()> {
+    let holds = value >= 0.0 && value.is_finite();
+    check(holds, name, "finite and >= 0", value)
+}
+
 /// Broken rule, and the value that broke it. The message states the rule first.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]

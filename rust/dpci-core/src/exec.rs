@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::error::check;
 use crate::{Error, Result};
 
 /// Rows handled at a time: a packed block of a hundred columns stays in a second-level cache.
@@ -118,13 +119,7 @@ impl<'c> Executor<'c> {
     /// # Errors
     /// [`Error::OutOfRange`] for zero threads, [`Error::Resource`] when the system starts no thread.
     pub fn new(n_threads: Option<usize>, elements: usize, cancel: &'c AtomicBool) -> Result<Self> {
-        if n_threads == Some(0) {
-            return Err(Error::OutOfRange {
-                name: "n_threads",
-                rule: "at least 1",
-                value: 0.0,
-            });
-        }
+        check(n_threads != Some(0), "n_threads", "at least 1", 0.0)?;
         let useful = elements.div_ceil(ELEMENTS_PER_THREAD);
         if useful <= 1 {
             return Ok(Self::sequential(cancel)); // the system reads files to count its processors
@@ -261,9 +256,6 @@ impl<'c> Executor<'c> {
 }
 
 /// An empty vector with room for `n` values. An allocation that fails elsewhere aborts the process.
-///
-/// # Errors
-/// [`Error::Resource`] where the system does not grant the room.
 pub(crate) fn reserved<T>(n: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values
@@ -273,9 +265,6 @@ pub(crate) fn reserved<T>(n: usize) -> Result<Vec<T>> {
 }
 
 /// Asks for room for `numbers` more numbers, and gives it back: better an error before the work than an abort during it.
-///
-/// # Errors
-/// [`Error::Resource`] where the system does not grant it.
 pub(crate) fn check_room(numbers: usize) -> Result<()> {
     reserved::<f64>(numbers.saturating_add(SPARE_NUMBERS)).map(drop)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::error::check;
 use crate::{Error, Result};
 
 /// The unit of privacy: what neighbouring data sets differ in.
@@ -41,13 +42,7 @@ impl Unit {
     /// # Errors
     /// [`Error::OutOfRange`] for persons without rows.
     pub fn persons(max_rows: Option<u32>) -> Result<Self> {
-        if max_rows == Some(0) {
-            return Err(Error::OutOfRange {
-                name: "max_rows",
-                rule: "at least 1",
-                value: 0.0,
-            });
-        }
+        check(max_rows != Some(0), "max_rows", "at least 1", 0.0)?;
         Ok(Self::Person { max_rows })
     }
 

@@ -23,9 +23,6 @@ const LOOSE: f64 = 1e-3;
 const STEPS: usize = 100;
 
 /// The certified minimiser; `refused` where this finds none either.
-///
-/// # Errors
-/// `refused`; the problem's own errors.
 pub(super) fn minimize(
     risk: &Risk<'_>,
     refused: Error,

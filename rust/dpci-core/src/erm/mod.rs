@@ -56,9 +56,6 @@ impl Unrounded {
 
 /// The certified minimiser of `objective` from zero, with all digits that were found: a point too long for the tolerance in f64 may have
 /// enough with them.
-///
-/// # Errors
-/// As [`minimize_risk`].
 pub(crate) fn minimize_unrounded(
     objective: &Objective<'_>,
     options: &Options,

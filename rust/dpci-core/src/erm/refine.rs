@@ -48,10 +48,6 @@ struct State {
 }
 
 /// The minimiser to within the tolerance, from where a solver stalled; of its point all digits where `unrounded`.
-///
-/// # Errors
-/// The stall's own where this cannot help: a loss without more digits, too many parameters; [`crate::Error::NotConverged`],
-/// [`crate::Error::Interrupted`].
 pub(super) fn refine(
     risk: &Risk<'_>,
     stall: Stall,

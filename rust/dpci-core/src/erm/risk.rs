@@ -25,9 +25,6 @@ pub(super) struct Risk<'a> {
 
 impl<'a> Risk<'a> {
     /// A risk with a bound on its rows: the public one where there is one.
-    ///
-    /// # Errors
-    /// [`crate::Error::Interrupted`].
     pub(super) fn new(objective: &'a Objective<'a>, radius: Option<f64>) -> Result<Self> {
         let records = objective.records;
         let public = row_norm_bound(records.bounds().rows.norm(), records.intercept());

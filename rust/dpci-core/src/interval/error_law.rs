@@ -5,6 +5,7 @@
 
 use super::MatrixDraws;
 use super::noise_aware::NoisyMatrices;
+use crate::error::check;
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, vector};
 use crate::noise::NoiseLaw;
 use crate::privacy::Perturbation;
@@ -179,14 +180,12 @@ impl ErrorLaw {
 }
 
 fn check_samples(n_samples: f64) -> Result<()> {
-    if !(n_samples >= 1.0) || !n_samples.is_finite() {
-        return Err(Error::OutOfRange {
-            name: "n_samples",
-            rule: "finite and at least 1",
-            value: n_samples,
-        });
-    }
-    Ok(())
+    check(
+        n_samples >= 1.0 && n_samples.is_finite(),
+        "n_samples",
+        "finite and at least 1",
+        n_samples,
+    )
 }
 
 #[cfg(test)]

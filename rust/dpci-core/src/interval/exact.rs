@@ -12,7 +12,8 @@ use statrs::function::erf::{erf_inv, erfc_inv};
 use super::mixture::Mixture;
 use super::spread::{ErrorShape, Spread};
 use super::{check_lengths, check_level, shaped};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check;
 
 /// Relative step after which a root is accepted: the next error of a cubically convergent iteration is below rounding.
 const LAST_STEP: f64 = 1e-6;
@@ -90,13 +91,7 @@ pub fn tails(v: &[f64], a: &[f64], shape: &ErrorShape, x: &[f64]) -> Result<Vec<
         .zip(x)
         .map(|((v, a), x)| {
             let spread = Spread::new(*v, *a, shape)?;
-            if x.is_nan() {
-                return Err(Error::OutOfRange {
-                    name: "statistic",
-                    rule: "a number",
-                    value: *x,
-                });
-            }
+            check(!x.is_nan(), "statistic", "a number", *x)?;
             // An error that is surely 0 is at 0, and infinitely far from anything else.
             let unit = if x.abs() > 0.0 {
                 x.abs() / spread.scale

@@ -34,18 +34,12 @@ pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;
 pub use spread::ErrorShape;
 
+use crate::error::check;
 use crate::{Error, Result};
 
 /// Refuses a confidence level outside the open unit interval.
 fn check_level(level: f64) -> Result<()> {
-    if !(level > 0.0 && level < 1.0) {
-        return Err(Error::OutOfRange {
-            name: "level",
-            rule: "> 0 and < 1",
-            value: level,
-        });
-    }
-    Ok(())
+    check(level > 0.0 && level < 1.0, "level", "> 0 and < 1", level)
 }
 
 /// Refuses an argument that does not pair with the variances `v`.

@@ -7,7 +7,7 @@ use rand_distr::{Distribution, Gamma, StandardNormal};
 
 use super::spread::{ErrorShape, Spread};
 use super::{check_lengths, check_level};
-use crate::error::check_length;
+use crate::error::{check, check_length};
 use crate::linalg::vector;
 use crate::noise::{Law, NoiseGenerator, NoiseLaw};
 use crate::{Error, Result};
@@ -42,13 +42,12 @@ pub fn monte_carlo(
 ) -> Result<Vec<(f64, f64)>> {
     check_level(level)?;
     shape.check()?;
-    if !(1..=MAX_DRAWS).contains(&n_draws) {
-        return Err(Error::OutOfRange {
-            name: "n_draws",
-            rule: "between 1 and 100000000",
-            value: n_draws as f64,
-        });
-    }
+    check(
+        (1..=MAX_DRAWS).contains(&n_draws),
+        "n_draws",
+        "between 1 and 100000000",
+        n_draws as f64,
+    )?;
     if shape.law.blocks().is_some() {
         return monte_carlo_of_blocks(v, a, shape, level, n_draws, generator, cancel);
     }

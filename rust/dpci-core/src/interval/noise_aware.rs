@@ -103,9 +103,6 @@ struct Directions {
 
 impl NoisyMatrices<'_> {
     /// Estimates the law of the error.
-    ///
-    /// # Errors
-    /// [`Error::Length`] for matrices of another size than the draws, [`Error::NotPositiveDefinite`] for entries that are not finite.
     pub(super) fn estimate(&self, draws: &MatrixDraws) -> Result<Estimate> {
         if let Some(posterior) = Posterior::new(self, draws)? {
             return Ok(posterior.estimate(self, draws));

@@ -10,7 +10,7 @@ use self::table::{COEFFICIENTS, DEGREE, RANGES, SCALES, SCORES};
 use super::mixture::Mixture;
 use super::spread::{ErrorShape, GREATEST_SHAPE};
 use super::{check_lengths, check_level};
-use crate::error::check_length;
+use crate::error::{check_length, check_non_negative};
 use crate::linalg::vector;
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
@@ -24,9 +24,6 @@ const LAST: [f64; 2] = [3.0, 4.0];
 /// The half widths of several contrasts, to a relative accuracy of 1e-2 or better.
 ///
 /// `a` holds the multipliers of the coordinates of the noise, contrast by contrast.
-///
-/// # Errors
-/// [`Error::OutOfRange`], [`Error::Length`].
 pub(super) fn half_widths(
     v: &[f64],
     a: &[f64],
@@ -41,9 +38,6 @@ pub(super) fn half_widths(
 }
 
 /// The tails of several contrasts, each at its own `x`.
-///
-/// # Errors
-/// As [`half_widths`], and [`Error::OutOfRange`] for an `x` that is NaN.
 pub(super) fn tails(
     v: &[f64],
     a: &[f64],
@@ -111,13 +105,7 @@ impl<'a> Contrasts<'a> {
         let sampling = v.sqrt();
         let scale = sampling.hypot(noise);
         for (name, value) in [("v", v), ("a", noise), ("the standard error", scale)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::OutOfRange {
-                    name,
-                    rule: "finite and >= 0",
-                    value,
-                });
-            }
+            check_non_negative(name, value)?;
         }
         if noise <= 0.0 {
             return Ok(Standardised {

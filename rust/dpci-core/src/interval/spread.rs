@@ -1,7 +1,8 @@
 //! The error of one contrast in standard units: how large it is, and how its variance is mixed.
 
+use crate::Result;
+use crate::error::{check, check_non_negative};
 use crate::noise::NoiseLaw;
-use crate::{Error, Result};
 
 /// From this shape on a gamma law of mean 1 is a constant to 1e-6 of its size, and its quadrature would lose all digits later.
 pub(super) const GREATEST_SHAPE: f64 = 1e12;
@@ -31,14 +32,7 @@ impl ErrorShape {
     /// [`Error::OutOfRange`] for a law that [`NoiseLaw::check`] refuses, or a shape below 1.
     pub fn check(&self) -> Result<()> {
         self.law.check()?;
-        if !(self.matrices >= 1.0) {
-            return Err(Error::OutOfRange {
-                name: "shape",
-                rule: "at least 1",
-                value: self.matrices,
-            });
-        }
-        Ok(())
+        check(self.matrices >= 1.0, "shape", "at least 1", self.matrices)
     }
 }
 
@@ -62,9 +56,6 @@ pub(super) struct Spread {
 
 impl Spread {
     /// From the sampling variance `v` and the multiplier `a` of the noise; `shape` has been checked.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `v`, `a` and the resulting standard deviation are finite and at least 0.
     pub(super) fn new(v: f64, a: f64, shape: &ErrorShape) -> Result<Self> {
         let noise_only = Self::of_noise(v, a, &shape.law)?;
         if noise_only.scale > 0.0 && shape.matrices < GREATEST_SHAPE {
@@ -80,13 +71,7 @@ impl Spread {
         let noise = a * law.coordinate_std_dev();
         let scale = sampling.hypot(noise);
         for (name, value) in [("v", v), ("a", a), ("the standard error", scale)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::OutOfRange {
-                    name,
-                    rule: "finite and >= 0",
-                    value,
-                });
-            }
+            check_non_negative(name, value)?;
         }
         let (fixed, mixed, shape) = match law {
             NoiseLaw::SphericalLaplace { dim, .. } if scale > 0.0 => (

@@ -25,6 +25,7 @@ mod single_lanes;
 mod symmetric;
 pub mod vector;
 
+use crate::error::check;
 pub use arch::{arch, instruction_set};
 #[cfg(test)]
 pub(crate) use arch::{architectures, with_arch};
@@ -54,14 +55,12 @@ pub const MAX_MATRIX_DIM: usize = 1 << 14;
 /// # Errors
 /// [`crate::Error::OutOfRange`].
 pub fn check_matrix_dim(dim: usize) -> crate::Result<()> {
-    if dim > MAX_MATRIX_DIM {
-        return Err(crate::Error::OutOfRange {
-            name: "the number of parameters of a matrix",
-            rule: "at most 16384 (moments=\"none\" releases no matrices)",
-            value: dim as f64,
-        });
-    }
-    Ok(())
+    check(
+        dim <= MAX_MATRIX_DIM,
+        "the number of parameters of a matrix",
+        "at most 16384 (moments=\"none\" releases no matrices)",
+        dim as f64,
+    )
 }
 
 pub use symmetric::{

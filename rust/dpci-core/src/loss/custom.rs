@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Batch, Loss, Targets, weighted_sum};
+use crate::error::{check, check_positive};
 use crate::{Error, Result};
 
 /// The caller's three functions of (linear predictor, target), elementwise.
@@ -68,22 +69,15 @@ impl Custom {
             ("curvature_bound", declared.curvature_bound),
             ("predictor_bound", declared.predictor_bound.unwrap_or(1.0)),
         ] {
-            if !(value > 0.0) || !value.is_finite() {
-                return Err(Error::OutOfRange {
-                    name,
-                    rule: "finite and > 0",
-                    value,
-                });
-            }
+            check_positive(name, value)?;
         }
         let strong = declared.strong_convexity;
-        if !(strong >= 0.0 && strong <= declared.curvature_bound) {
-            return Err(Error::OutOfRange {
-                name: "strong_convexity",
-                rule: ">= 0 and at most curvature_bound",
-                value: strong,
-            });
-        }
+        check(
+            strong >= 0.0 && strong <= declared.curvature_bound,
+            "strong_convexity",
+            ">= 0 and at most curvature_bound",
+            strong,
+        )?;
         if let Targets::Interval { lower, upper } = declared.targets {
             if !lower.is_finite() || !upper.is_finite() {
                 let value = if lower.is_finite() { upper } else { lower };
@@ -93,13 +87,12 @@ impl Custom {
                     value,
                 });
             }
-            if !(lower < upper) {
-                return Err(Error::OutOfRange {
-                    name: "target_bounds[0]",
-                    rule: "less than target_bounds[1]",
-                    value: lower,
-                });
-            }
+            check(
+                lower < upper,
+                "target_bounds[0]",
+                "less than target_bounds[1]",
+                lower,
+            )?;
         }
         let loss = Self {
             functions,

@@ -2,8 +2,9 @@
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, Targets, by_row};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::Doubled;
-use crate::{Error, Result};
 
 /// Huber's loss: slope bound k, curvature 1 for residuals up to k and 0 beyond.
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +23,12 @@ impl Huber {
     /// [`Error::OutOfRange`] unless both are positive and at most 10⁷⁰.
     pub fn new(target_bound: f64, k: f64) -> Result<Self> {
         for (name, value) in [("target_bound", target_bound), ("k", k)] {
-            if !(value > 0.0 && value <= GREATEST) {
-                return Err(Error::OutOfRange {
-                    name,
-                    rule: "> 0 and at most 1e70",
-                    value,
-                });
-            }
+            check(
+                value > 0.0 && value <= GREATEST,
+                name,
+                "> 0 and at most 1e70",
+                value,
+            )?;
         }
         Ok(Self { target_bound, k })
     }

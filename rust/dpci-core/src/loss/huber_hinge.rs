@@ -4,8 +4,9 @@ use pulp::{Simd, WithSimd};
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, weighted_sum};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::Doubled;
-use crate::{Error, Result};
 
 /// Huber hinge of half-width `h > 0`: slope bound 1, curvature bound 1/(2h).
 #[derive(Debug, Clone, Copy)]
@@ -19,13 +20,12 @@ impl HuberHinge {
     /// # Errors
     /// [`Error::OutOfRange`] unless `h` is finite, > 0 and its reciprocal finite.
     pub fn new(h: f64) -> Result<Self> {
-        if !(h > 0.0) || !h.is_finite() || !(1.0 / h).is_finite() {
-            return Err(Error::OutOfRange {
-                name: "h",
-                rule: "finite and > 0",
-                value: h,
-            });
-        }
+        check(
+            h > 0.0 && h.is_finite() && (1.0 / h).is_finite(),
+            "h",
+            "finite and > 0",
+            h,
+        )?;
         Ok(Self { h })
     }
 

@@ -4,8 +4,9 @@
 use super::poisson::check_count_bound;
 use super::sigmoid_family::{self, SlopeRange, sigmoid_pair, up};
 use super::{Batch, Loss, Targets, by_row, cells, deviance_range, entropy};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::{Doubled, doubled_sigmoid};
-use crate::{Error, Result};
 
 /// Negative binomial loss: slope `(y + k)p - y` and curvature `(y + k)p(1 - p)` with p the sigmoid of `u - ln k`. The slope is at most the
 /// greater of `count_bound` and `k` in size, without a bound on the parameters.
@@ -26,13 +27,12 @@ impl NegativeBinomial {
     /// [`Error::OutOfRange`] unless the bound is positive and at most 10⁷⁰ and the dispersion between 10⁻⁶ and 10⁶.
     pub fn new(count_bound: f64, dispersion: f64) -> Result<Self> {
         check_count_bound(count_bound)?;
-        if !(1e-6..=1e6).contains(&dispersion) {
-            return Err(Error::OutOfRange {
-                name: "dispersion",
-                rule: "from 1e-6 to 1e6 (use the Poisson loss for counts without overdispersion)",
-                value: dispersion,
-            });
-        }
+        check(
+            (1e-6..=1e6).contains(&dispersion),
+            "dispersion",
+            "from 1e-6 to 1e6 (use the Poisson loss for counts without overdispersion)",
+            dispersion,
+        )?;
         let size = 1.0 / dispersion;
         Ok(Self {
             count_bound,

@@ -2,8 +2,9 @@
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, Targets, by_row, cells, deviance_range, entropy};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::{Doubled, doubled_exp};
-use crate::{Error, Result};
 
 /// Poisson loss for counts in `[0, count_bound]`: slope `e^u - y`, curvature `e^u`, bounded on a bounded domain only.
 #[derive(Debug, Clone, Copy)]
@@ -16,14 +17,12 @@ pub(super) const GREATEST_COUNT: f64 = 1e70;
 
 /// Refuses bounds on counts that are not positive, or too great.
 pub(super) fn check_count_bound(count_bound: f64) -> Result<()> {
-    if !(count_bound > 0.0 && count_bound <= GREATEST_COUNT) {
-        return Err(Error::OutOfRange {
-            name: "count_bound",
-            rule: "> 0 and at most 1e70",
-            value: count_bound,
-        });
-    }
-    Ok(())
+    check(
+        count_bound > 0.0 && count_bound <= GREATEST_COUNT,
+        "count_bound",
+        "> 0 and at most 1e70",
+        count_bound,
+    )
 }
 
 /// Greatest predictor for which an exponential and its square are far from overflow.

@@ -2,8 +2,9 @@
 
 use super::sigmoid_family::{self, SlopeRange};
 use super::{Batch, Loss};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::{Doubled, doubled_sigmoid};
-use crate::{Error, Result};
 
 /// Smooth hinge with smoothing `s > 0`: slope bound 1, curvature bound 1/(4s).
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +21,12 @@ impl SmoothHinge {
     /// # Errors
     /// [`Error::OutOfRange`] unless `s` is finite, > 0 and its reciprocal finite.
     pub fn new(s: f64) -> Result<Self> {
-        if !(s > 0.0) || !s.is_finite() || !(1.0 / s).is_finite() {
-            return Err(Error::OutOfRange {
-                name: "s",
-                rule: "finite and > 0",
-                value: s,
-            });
-        }
+        check(
+            s > 0.0 && s.is_finite() && (1.0 / s).is_finite(),
+            "s",
+            "finite and > 0",
+            s,
+        )?;
         Ok(Self { s })
     }
 

@@ -2,8 +2,9 @@
 
 use super::sigmoid_family::up;
 use super::{Batch, Loss, Targets, diameter, weighted_sum};
+use crate::Result;
+use crate::error::check;
 use crate::linalg::Doubled;
-use crate::{Error, Result};
 
 /// Squared loss: curvature 2, slope `2(u - y)` without a bound unless the domain of the parameters has one.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +21,12 @@ impl Squared {
     /// # Errors
     /// [`Error::OutOfRange`] unless the bound is positive and at most 10⁷⁰.
     pub fn new(target_bound: f64) -> Result<Self> {
-        if !(target_bound > 0.0 && target_bound <= GREATEST_TARGET_BOUND) {
-            return Err(Error::OutOfRange {
-                name: "target_bound",
-                rule: "> 0 and at most 1e70",
-                value: target_bound,
-            });
-        }
+        check(
+            target_bound > 0.0 && target_bound <= GREATEST_TARGET_BOUND,
+            "target_bound",
+            "> 0 and at most 1e70",
+            target_bound,
+        )?;
         Ok(Self { target_bound })
     }
 }

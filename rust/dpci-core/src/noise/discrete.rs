@@ -2,7 +2,8 @@
 
 use super::NoiseGenerator;
 use super::integer::{bernoulli_exp, uniform_below};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check;
 
 /// Greatest scale of the discrete Laplace law.
 const MAX_SCALE: u64 = 1 << 60;
@@ -22,13 +23,12 @@ impl DiscreteLaplace {
     /// # Errors
     /// [`Error::OutOfRange`] unless `scale` is from 1 to 2⁶⁰.
     pub fn new(scale: u64) -> Result<Self> {
-        if !(1..=MAX_SCALE).contains(&scale) {
-            return Err(Error::OutOfRange {
-                name: "scale",
-                rule: "from 1 to 2^60",
-                value: scale as f64,
-            });
-        }
+        check(
+            (1..=MAX_SCALE).contains(&scale),
+            "scale",
+            "from 1 to 2^60",
+            scale as f64,
+        )?;
         Ok(Self { scale })
     }
 
@@ -85,13 +85,12 @@ impl DiscreteGaussian {
     /// # Errors
     /// [`Error::OutOfRange`] unless `std_dev` is from 1 to 2⁴⁰.
     pub fn new(std_dev: u64) -> Result<Self> {
-        if !(1..=MAX_STD_DEV).contains(&std_dev) {
-            return Err(Error::OutOfRange {
-                name: "std_dev",
-                rule: "from 1 to 2^40",
-                value: std_dev as f64,
-            });
-        }
+        check(
+            (1..=MAX_STD_DEV).contains(&std_dev),
+            "std_dev",
+            "from 1 to 2^40",
+            std_dev as f64,
+        )?;
         let proposal = DiscreteLaplace::new(std_dev)?;
         Ok(Self { std_dev, proposal })
     }

@@ -7,6 +7,7 @@ use num_bigint::BigUint;
 
 use super::NoiseGenerator;
 use super::choice::uniform_index;
+use crate::error::check_non_negative;
 use crate::{Error, Result};
 
 /// Binary digits beyond the point that the first attempt takes, besides those of the counts.
@@ -29,13 +30,7 @@ pub fn joint_index(
     check: &dyn Fn() -> Result<()>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<usize>> {
-    if !(rate >= 0.0 && rate.is_finite()) {
-        return Err(Error::OutOfRange {
-            name: "rate",
-            rule: "finite and >= 0",
-            value: rate,
-        });
-    }
+    check_non_negative("rate", rate)?;
     if errors.iter().any(Vec::is_empty) {
         return Err(Error::Unsupported(
             "every list must have at least one entry to choose from, got an empty one".into(),

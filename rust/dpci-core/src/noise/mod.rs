@@ -39,7 +39,8 @@ pub use spherical_laplace::SphericalLaplace;
 pub use square_laplace::SquareLaplace;
 pub use symmetric_gaussian::SymmetricGaussian;
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::{check, check_positive};
 
 /// A law of noise: vectors, or symmetric matrices (row-major) and their Frobenius norm.
 pub trait Law {
@@ -129,26 +130,7 @@ laws! { Gaussian Laplace SphericalLaplace ShapedLaplace ShapedGaussian Symmetric
 
 /// Refuses a dimension of zero.
 fn check_dim(dim: usize) -> Result<()> {
-    if dim == 0 {
-        return Err(Error::OutOfRange {
-            name: "dim",
-            rule: "at least 1",
-            value: 0.0,
-        });
-    }
-    Ok(())
-}
-
-/// Refuses a scale parameter that is not finite and positive.
-fn check_positive(name: &'static str, value: f64) -> Result<()> {
-    if !(value > 0.0 && value.is_finite()) {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "finite and > 0",
-            value,
-        });
-    }
-    Ok(())
+    check(dim > 0, "dim", "at least 1", 0.0)
 }
 
 #[cfg(test)]

@@ -19,9 +19,6 @@ pub(super) struct LongUniform {
 
 impl LongUniform {
     /// A draw: three words, more where the first are zero.
-    ///
-    /// # Errors
-    /// [`Error::NoiseTail`] with probability `2⁻¹⁰²¹`, [`Error::Entropy`].
     pub(super) fn draw(generator: &mut impl NoiseGenerator) -> Result<Self> {
         generator.refresh()?;
         let mut exponent = 0;

@@ -33,9 +33,6 @@ pub(super) struct LeverageBound {
 
 impl LeverageBound {
     /// `H ≥ ridge·I` and `H ≥ noisy - radius·I`, hence every combination with shares 1 - s and s where that is positive definite.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] when `noisy` has no decomposition.
     pub(super) fn interpolated(noisy: &[f64], dim: usize, radius: f64, ridge: f64) -> Result<Self> {
         let eigen = decomposed(noisy, dim)?;
         let slack = decomposition_error(&eigen);
@@ -65,9 +62,6 @@ impl LeverageBound {
 
     /// `(3/2)·xᵀnoisy⁻¹x`, which holds where twice the greatest eigenvalue of the noise is at most the ridge: then
     /// `noisy ≤ H + ridge/2·I ≤ (3/2)H`. A `noisy` that is not positive definite leaves the ridge alone.
-    ///
-    /// # Errors
-    /// As [`Self::interpolated`].
     pub(super) fn paper(noisy: &[f64], dim: usize, ridge: f64) -> Result<Self> {
         let eigen = decomposed(noisy, dim)?;
         let slack = decomposition_error(&eigen);

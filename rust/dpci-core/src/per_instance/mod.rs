@@ -10,13 +10,13 @@ mod rows;
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::design::Design;
-use crate::error::check_length;
+use crate::error::{check, check_length, check_positive};
 use crate::exec::Executor;
 use crate::loss::Loss;
 use crate::privacy::EpsilonTable;
 use crate::spec::{Claim, HessianBound, check_row_norm};
-use crate::{Error, Result};
 use leverage::LeverageBound;
 pub(crate) use persons::{PersonTerms, log_det_plus};
 pub(crate) use rows::{slopes_and_curvatures, squared_coordinates};
@@ -230,23 +230,10 @@ struct RecordFacts {
 
 /// Refuses a constant so small that what it divides is not finite for the greatest record.
 fn check_reached(name: &'static str, value: f64, reached: f64) -> Result<()> {
-    if !reached.is_finite() {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "large enough that the bounds are finite",
-            value,
-        });
-    }
-    Ok(())
-}
-
-fn check_positive(name: &'static str, value: f64) -> Result<()> {
-    if !(value > 0.0 && value.is_finite()) {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "finite and > 0",
-            value,
-        });
-    }
-    Ok(())
+    check(
+        reached.is_finite(),
+        name,
+        "large enough that the bounds are finite",
+        value,
+    )
 }

@@ -32,9 +32,6 @@ pub(crate) struct Person {
 
 impl<'a> PersonTerms<'a> {
     /// In one pass over the rows.
-    ///
-    /// # Errors
-    /// As [`slopes_and_curvatures`]; [`crate::Error::Interrupted`].
     pub(crate) fn new(
         records: &'a Design<'a>,
         persons: &'a Persons,
@@ -144,9 +141,6 @@ impl Person {
     }
 
     /// The eigenvalues of `PB⁻¹` other than 0, rounded up.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotPositiveDefinite`] for rows that are not finite.
     pub(crate) fn eigenvalues(&self, vectors: Option<&[f64]>, weights: &[f64]) -> Result<Vec<f64>> {
         let (products, size) = self.products(vectors, weights);
         if size <= 1 {

@@ -83,10 +83,6 @@ impl RecordBounds {
 }
 
 /// `ω l'` and `ω l''` of a range of rows at `params`, ω how much a row counts.
-///
-/// # Errors
-/// [`Error::Loss`] where they contradict the declaration of the loss, on which every bound rests: that of a caller's loss has been
-/// checked on a grid only.
 pub(crate) fn slopes_and_curvatures(
     records: &Design<'_>,
     loss: &dyn Loss,

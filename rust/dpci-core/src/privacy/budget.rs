@@ -1,7 +1,8 @@
 //! Budgets, who counts as a neighbour, and how a budget is shared among the steps of a fit.
 
 use super::{check_delta, check_positive};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check;
 
 /// A privacy budget in one of three notions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,22 +156,15 @@ impl Split {
     /// [`Error::OutOfRange`] unless each share is finite and positive and they sum to 1 within 1e-9.
     pub fn new(coefficients: f64, hessian: f64, gradient_cov: f64) -> Result<Self> {
         for share in [coefficients, hessian, gradient_cov] {
-            if !(share > 0.0 && share.is_finite()) {
-                return Err(Error::OutOfRange {
-                    name: "split",
-                    rule: "three finite numbers > 0",
-                    value: share,
-                });
-            }
+            check(
+                share > 0.0 && share.is_finite(),
+                "split",
+                "three finite numbers > 0",
+                share,
+            )?;
         }
         let sum = coefficients + hessian + gradient_cov;
-        if (sum - 1.0).abs() > 1e-9 {
-            return Err(Error::OutOfRange {
-                name: "the sum of split",
-                rule: "1",
-                value: sum,
-            });
-        }
+        check((sum - 1.0).abs() <= 1e-9, "the sum of split", "1", sum)?;
         Ok(Self {
             coefficients: coefficients / sum,
             hessian: hessian / sum,

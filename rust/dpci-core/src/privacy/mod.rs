@@ -40,42 +40,12 @@ pub(crate) use rounding::least_where;
 pub use run_count::{RunCount, exponential_epsilon, pure_epsilon};
 pub use sensitivity::DataBounds;
 
-use crate::{Error, Result};
-
-/// Refuses a value that is not finite and positive.
-fn check_positive(name: &'static str, value: f64) -> Result<()> {
-    if !(value > 0.0 && value.is_finite()) {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "finite and > 0",
-            value,
-        });
-    }
-    Ok(())
-}
-
-/// Refuses a value that is not finite and at least 0.
-fn check_non_negative(name: &'static str, value: f64) -> Result<()> {
-    if !(value >= 0.0 && value.is_finite()) {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "finite and >= 0",
-            value,
-        });
-    }
-    Ok(())
-}
+use crate::Result;
+use crate::error::{check, check_non_negative, check_positive};
 
 /// Refuses a delta outside the open unit interval.
 fn check_delta(delta: f64) -> Result<()> {
-    if !(delta > 0.0 && delta < 1.0) {
-        return Err(Error::OutOfRange {
-            name: "delta",
-            rule: "> 0 and < 1",
-            value: delta,
-        });
-    }
-    Ok(())
+    check(delta > 0.0 && delta < 1.0, "delta", "> 0 and < 1", delta)
 }
 
 #[cfg(test)]

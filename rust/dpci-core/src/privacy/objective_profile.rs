@@ -5,7 +5,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 use super::corners::{Corner, Slopes};
 use super::rounding::{down, greatest_where, up};
 use super::{DataBounds, Neighbors, check_delta, check_non_negative, check_positive};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check;
 
 /// Relative margin below δ that covers the error of the terms of a bound.
 const DELTA_ERROR: f64 = 8e-12;
@@ -107,20 +108,18 @@ impl ObjectiveProfile {
     pub fn mu_squared(&self, epsilon: f64, delta: f64, share: f64) -> Result<f64> {
         check_positive("epsilon", epsilon)?;
         check_delta(delta)?;
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(Error::OutOfRange {
-                name: "the share of the coefficients",
-                rule: "> 0 and <= 1",
-                value: share,
-            });
-        }
-        if !(self.remaining(epsilon) >= 0.0) {
-            return Err(Error::OutOfRange {
-                name: "epsilon",
-                rule: "greater than ln(1 + kappa), the cost of the change of the Hessian",
-                value: epsilon,
-            });
-        }
+        check(
+            share > 0.0 && share <= 1.0,
+            "the share of the coefficients",
+            "> 0 and <= 1",
+            share,
+        )?;
+        check(
+            self.remaining(epsilon) >= 0.0,
+            "epsilon",
+            "greater than ln(1 + kappa), the cost of the change of the Hessian",
+            epsilon,
+        )?;
         let shift = self.shift();
         let target = delta * (1.0 - DELTA_ERROR);
         let root = greatest_where(|m| {
@@ -140,13 +139,12 @@ impl ObjectiveProfile {
     /// # Errors
     /// [`Error::OutOfRange`] unless the order is finite and above 1 and the ratios finite and at least 0.
     pub fn rdp(&self, order: f64, ratio: f64, mu: f64) -> Result<f64> {
-        if !(order > 1.0 && order.is_finite()) {
-            return Err(Error::OutOfRange {
-                name: "order",
-                rule: "finite and > 1",
-                value: order,
-            });
-        }
+        check(
+            order > 1.0 && order.is_finite(),
+            "order",
+            "finite and > 1",
+            order,
+        )?;
         check_non_negative("ratio", ratio)?;
         check_non_negative("mu", mu)?;
         let k = order - 1.0;

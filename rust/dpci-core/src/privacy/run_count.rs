@@ -8,7 +8,8 @@ use super::{
     Budget, Calibration, approx_to_zcdp, check_delta, check_positive, zcdp_to_approx_delta,
     zcdp_to_pure,
 };
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::check;
 
 /// At most this many times the expected number of runs are ever made. Drawing again beyond it costs no privacy.
 const GREATEST_OVER_MEAN: f64 = 20.0;
@@ -37,20 +38,18 @@ impl RunCount {
         reason = "1 < 20·mean ≤ 2·10⁷"
     )]
     pub fn new(shape: f64, mean: f64) -> Result<Self> {
-        if !(0.0..=10.0).contains(&shape) {
-            return Err(Error::OutOfRange {
-                name: "shape",
-                rule: ">= 0 and <= 10",
-                value: shape,
-            });
-        }
-        if !(mean > 1.0 && mean <= GREATEST_MEAN) {
-            return Err(Error::OutOfRange {
-                name: "expected_runs",
-                rule: "> 1 and <= 1e6",
-                value: mean,
-            });
-        }
+        check(
+            (0.0..=10.0).contains(&shape),
+            "shape",
+            ">= 0 and <= 10",
+            shape,
+        )?;
+        check(
+            mean > 1.0 && mean <= GREATEST_MEAN,
+            "expected_runs",
+            "> 1 and <= 1e6",
+            mean,
+        )?;
         // The mean falls as γ rises; rounding the other way would only change the law, not what is claimed of it.
         let gamma = greatest_where(|gamma| gamma < 1.0 && mean_runs(shape, gamma) >= mean);
         Ok(Self {

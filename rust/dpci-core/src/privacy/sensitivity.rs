@@ -7,9 +7,10 @@ use std::f64::consts::SQRT_2;
 
 use super::rounding::up;
 use super::{Calibration, Neighbors, check_positive};
+use crate::Result;
 use crate::bugs::{self, Bug};
+use crate::error::check;
 use crate::unit::{Unit, Weighting};
-use crate::{Error, Result};
 
 /// The public facts about the rows on which sensitivities rest. All results are rounded up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,13 +41,7 @@ impl DataBounds {
     pub fn new(n: f64, row_norm: f64, neighbors: Neighbors, params: usize) -> Result<Self> {
         check_positive("n_samples", n)?;
         check_positive("row_norm", row_norm)?;
-        if params == 0 {
-            return Err(Error::OutOfRange {
-                name: "number of parameters",
-                rule: "at least 1",
-                value: 0.0,
-            });
-        }
+        check(params > 0, "number of parameters", "at least 1", 0.0)?;
         Ok(Self {
             n,
             records: n,

@@ -40,9 +40,6 @@ impl FingerprintKey {
 
     /// Fingerprint of the rows: their entries as the caller gave them, each with its checked target, with how much it counts and with the
     /// two numbers that stand for its person, if `tags` has them for each row.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
     pub(super) fn of_rows(
         &self,
         design: &Design<'_>,

@@ -187,9 +187,6 @@ impl Pass<'_> {
 }
 
 /// The matrix of the blocks that were summed for the pairs of predictors, or of one block of all parameters, divided by `divisor`, row-major.
-///
-/// # Errors
-/// [`Error::Length`] where there is not one block for each pair, nor one for all.
 pub(crate) fn assembled(
     grams: Vec<GramAccumulator>,
     n_predictors: usize,

@@ -24,7 +24,7 @@ mod line_search;
 mod lockstep;
 mod newton;
 
-use crate::error::check_length;
+use crate::error::{check_length, check_positive};
 use crate::linalg::vector;
 use crate::{Error, Result};
 
@@ -191,13 +191,7 @@ pub fn attempt(problem: &impl Problem, start: &[f64], options: &Options) -> Resu
 pub(crate) fn check_options(dim: usize, start: &[f64], options: &Options) -> Result<()> {
     let radius = options.radius.map(|radius| ("radius", radius));
     for (name, value) in [("tolerance", options.tolerance)].into_iter().chain(radius) {
-        if !(value > 0.0) || !value.is_finite() {
-            return Err(Error::OutOfRange {
-                name,
-                rule: "finite and > 0",
-                value,
-            });
-        }
+        check_positive(name, value)?;
     }
     check_length("start", dim, start.len())
 }

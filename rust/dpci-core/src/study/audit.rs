@@ -28,7 +28,7 @@ fn repeat(
     width: usize,
     seed: u64,
     exec: &Executor<'_>,
-    run: impl Fn(&Executor<'_>, &mut SimulationGenerator, &mut Vec<f64>) -> Result<()> + Sync,
+    run: impl Fn(&Executor<'_>, &mut SimulationGenerator) -> Result<Vec<f64>> + Sync,
 ) -> Result<Vec<f64>> {
     let single = Executor::sequential(exec.cancel_flag());
     let chunks = exec.map(n_runs.div_ceil(RUNS_PER_CHUNK), |c| {
@@ -37,13 +37,10 @@ fn repeat(
         let mut rows = Vec::new();
         for i in runs {
             let mut generator = SimulationGenerator::new(seed, i as u64);
-            let before = rows.len();
-            if let Err(error) = run(&single, &mut generator, &mut rows) {
-                if !is_outcome(&error) {
-                    return Err(error);
-                }
-                rows.truncate(before);
-                rows.resize(before + width, f64::NAN);
+            match run(&single, &mut generator) {
+                Ok(row) => rows.extend(row),
+                Err(error) if is_outcome(&error) => rows.resize(rows.len() + width, f64::NAN),
+                Err(error) => return Err(error),
             }
         }
         Ok(rows)
@@ -51,22 +48,23 @@ fn repeat(
     Ok(chunks.concat())
 }
 
+/// One run of a release: its data set, and where its noise comes from.
+pub struct Run<'a> {
+    design: &'a Design<'a>,
+    exec: &'a Executor<'a>,
+    generator: &'a mut SimulationGenerator,
+}
+
 /// A release that audits repeat on one data set.
 pub trait Repeated: Sync {
     /// Numbers in one row of [`simulate`].
     fn width(&self) -> usize;
 
-    /// Releases once, and appends to `row` what came out.
+    /// Releases once, and returns the numbers that came out.
     ///
     /// # Errors
     /// As the release.
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()>;
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>>;
 }
 
 /// `n_runs` releases, one a row.
@@ -80,8 +78,12 @@ pub fn simulate(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, spec.width(), seed, exec, |exec, generator, row| {
-        spec.append(design, exec, generator, row)
+    repeat(n_runs, spec.width(), seed, exec, |exec, generator| {
+        spec.once(Run {
+            design,
+            exec,
+            generator,
+        })
     })
 }
 
@@ -98,21 +100,15 @@ impl Repeated for Spec {
         d + matrices * d * (d + 1) / 2
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let found = release(self, design, exec, &mut Sealing(generator))?;
-        row.extend_from_slice(found.params.values());
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let found = release(self, run.design, run.exec, &mut Sealing(run.generator))?;
+        let mut row = found.params.values().to_vec();
         if let Some(gradient_cov) = &found.gradient_cov {
             for matrix in [found.hessian.as_ref(), Some(gradient_cov)] {
-                append_triangle(matrix, self.n_params(), row);
+                append_triangle(matrix, self.n_params(), &mut row);
             }
         }
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -138,25 +134,20 @@ impl Repeated for MomentMatrixSpec {
         triangle(self.dim()) + residuals.sum::<usize>() + gradients.sum::<usize>()
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let found = release_moment_matrix(self, design, exec, generator)?;
-        append_triangle(Some(&found.matrix), self.dim(), row);
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let found = release_moment_matrix(self, run.design, run.exec, run.generator)?;
+        let mut row = Vec::with_capacity(self.width());
+        append_triangle(Some(&found.matrix), self.dim(), &mut row);
         for (plan, residual) in self.choices().residuals.iter().zip(&found.residuals) {
             row.extend_from_slice(&residual.point);
-            append_triangle(Some(&residual.moments), plan.regressors.len(), row);
+            append_triangle(Some(&residual.moments), plan.regressors.len(), &mut row);
         }
         for refined in &found.gradients {
             row.extend_from_slice(&refined.planned.point);
             row.extend_from_slice(refined.levels.values());
             row.extend_from_slice(refined.gradient.values());
         }
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -169,20 +160,14 @@ impl Repeated for ReportSpec {
         d + extra / 2 * (d + d * (d + 1) / 2)
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let found = release_report(self, design, exec, generator)?;
-        row.extend_from_slice(found.params.values());
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let found = release_report(self, run.design, run.exec, run.generator)?;
+        let mut row = found.params.values().to_vec();
         if let Some([gradient, hessian]) = &found.derivatives {
             row.extend_from_slice(gradient.values());
-            append_triangle(Some(hessian), self.fit().n_params(), row);
+            append_triangle(Some(hessian), self.fit().n_params(), &mut row);
         }
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -217,16 +202,9 @@ impl Repeated for FunctionalSpec {
         self.n_params()
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let params = release_functional_mechanism(self, design, exec, generator)?;
-        row.extend_from_slice(params.values());
-        Ok(())
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let params = release_functional_mechanism(self, run.design, run.exec, run.generator)?;
+        Ok(params.into_values())
     }
 }
 
@@ -236,15 +214,8 @@ impl Repeated for HistogramSpec {
         self.grid().n_cells()
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        row.extend_from_slice(release_histogram(self, design, exec, generator)?.values());
-        Ok(())
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        Ok(release_histogram(self, run.design, run.exec, run.generator)?.into_values())
     }
 }
 
@@ -254,17 +225,11 @@ impl Repeated for TuningSpec {
         1 + self.n_params()
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let selected = release_tuning(self, design, exec, generator)?;
-        row.push(selected.index as f64);
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let selected = release_tuning(self, run.design, run.exec, run.generator)?;
+        let mut row = vec![selected.index as f64];
         row.extend_from_slice(selected.params.values());
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -279,8 +244,7 @@ pub fn simulate_seals(
     seed: u64,
     exec: &Executor<'_>,
 ) -> Result<Vec<f64>> {
-    repeat(n_runs, values.len(), seed, exec, |_, generator, row| {
-        row.extend_from_slice(seal.release(values, generator)?.values());
-        Ok(())
+    repeat(n_runs, values.len(), seed, exec, |_, generator| {
+        Ok(seal.release(values, generator)?.into_values())
     })
 }

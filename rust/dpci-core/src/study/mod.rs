@@ -13,7 +13,7 @@ mod tuning;
 mod utility;
 mod weights;
 
-pub use audit::{Repeated, simulate, simulate_seals};
+pub use audit::{Repeated, Run, simulate, simulate_seals};
 pub use ex_post::ex_post_losses;
 pub use expected::{Reference, expected_lengths};
 pub use intervals::Outcome;

@@ -19,6 +19,7 @@ use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
+use crate::error::check;
 use crate::exec::Executor;
 use crate::interval::MatrixDraws;
 use crate::linalg::{LANES, Lane, vector};
@@ -88,13 +89,12 @@ impl Study {
                 specs.len()
             )));
         }
-        if design.n_params() > MAX_PARAMS {
-            return Err(Error::OutOfRange {
-                name: "the number of parameters of a study",
-                rule: "at most 2048",
-                value: design.n_params() as f64,
-            });
-        }
+        check(
+            design.n_params() <= MAX_PARAMS,
+            "the number of parameters of a study",
+            "at most 2048",
+            design.n_params() as f64,
+        )?;
         let design = design.merged(exec)?;
         let resampler = Resampler::new(&design)?;
         for spec in specs {

@@ -33,9 +33,6 @@ pub(super) struct Resampler {
 
 impl Resampler {
     /// For the records of a design.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] for more than 2³² rows.
     pub(super) fn new(design: &Design<'_>) -> Result<Self> {
         let n_rows = u32::try_from(design.n_rows())
             .map_err(|_| Error::Resource("a study takes at most 2^32 rows".into()))?;
@@ -83,11 +80,6 @@ impl Resampler {
 
     /// Adds Multinomial(n, mᵢ/n) counts, those of a person to each of the rows, to one lane for each generator: a binomial for each large row and each block of small
     /// ones, given what the earlier ones took, then an index for each record of a block. A lane depends on its generator alone.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] if a binomial law is refused, which its arguments do not allow, or where a row of few records is drawn more
-    /// than 255 times, which has a probability below 10⁻¹⁰⁰.
-    ///
     /// # Panics
     /// For more generators than lanes, and for counts that are not those of [`Self::no_counts`].
     pub(super) fn draw(

@@ -119,9 +119,6 @@ impl Near {
 }
 
 /// A point near the minimiser, with a guess of how near.
-///
-/// # Errors
-/// [`Error::Interrupted`].
 pub(super) fn approach(
     objective: &Objective<'_>,
     start: &[f64],
@@ -182,9 +179,6 @@ pub(super) fn approach(
 }
 
 /// The point that coordinate descent leads to; `None` where it does not lead near the minimiser.
-///
-/// # Errors
-/// [`Error::Interrupted`].
 pub(super) fn descended(
     objective: &Objective<'_>,
     options: &Options,

@@ -63,9 +63,6 @@ struct Copied {
 
 impl Descent {
     /// The rows of an objective, their shares zero; `None` where they are too many to copy.
-    ///
-    /// # Errors
-    /// [`crate::Error::Interrupted`], [`crate::Error::Unsupported`] for rows in parts.
     pub(super) fn new(objective: &Objective<'_>, most: usize) -> Result<Option<Self>> {
         let design = rows_of(objective)?;
         let copied = design.n_entries();
@@ -139,9 +136,6 @@ impl Descent {
     }
 
     /// Visits rows until the shares of at most `enough` of them still change, or so often as is worth it; how many still change.
-    ///
-    /// # Errors
-    /// [`crate::Error::Interrupted`].
     pub(super) fn descend(&mut self, enough: usize, exec: &Executor<'_>) -> Result<usize> {
         let all = (0..self.counts.len()).filter(|&i| self.has_kink(i));
         let mut moving: Vec<Moving> = all.map(|i| self.moving(i)).collect();
@@ -260,9 +254,6 @@ impl Descent {
     }
 
     /// The rows split at the point, near those within `reach` of their kinks, as `kink_split::split` does with all entries.
-    ///
-    /// # Errors
-    /// [`crate::Error::Interrupted`].
     pub(super) fn split(&self, objective: &Objective<'_>, reach: f64) -> Result<KinkSplit> {
         let place = Place {
             params_norm: vector::norm(self.params()),

@@ -90,9 +90,6 @@ pub(super) fn slack_error(dim: usize, length: f64, params_norm: f64) -> f64 {
 }
 
 /// Splits the rows at `params`: near are those whose kink may pass within `reach` of it.
-///
-/// # Errors
-/// [`crate::Error::Interrupted`].
 pub(super) fn split(objective: &Objective<'_>, params: &[f64], reach: f64) -> Result<KinkSplit> {
     let dim = params.len();
     let design = rows_of(objective)?;
@@ -133,9 +130,6 @@ pub(super) fn joined(objective: &Objective<'_>, dim: usize, partials: Vec<Partia
 }
 
 /// The problem of every `stride`-th row, each standing for `stride` as many records: all of them near.
-///
-/// # Errors
-/// [`crate::Error::Interrupted`].
 pub(super) fn sample(objective: &Objective<'_>, stride: usize) -> Result<KinkSplit> {
     let design = rows_of(objective)?;
     let dim = design.n_params();

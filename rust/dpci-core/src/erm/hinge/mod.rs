@@ -25,6 +25,7 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use super::Unrounded;
+use crate::error::check;
 use crate::linalg::vector;
 use crate::loss::HINGE_MAX_DIM;
 use crate::objective::Objective;
@@ -42,10 +43,6 @@ const RADII: RangeInclusive<f64> = 1e-60..=1e60;
 const MAX_ROUNDS: usize = 60;
 
 /// The certified minimiser of a risk whose loss is the hinge.
-///
-/// # Errors
-/// [`Error::NotConverged`], [`Error::Interrupted`], [`Error::Length`], [`Error::OutOfRange`] for the options and for too many
-/// parameters.
 pub(super) fn minimize(
     objective: &Objective<'_>,
     start: &[f64],
@@ -53,13 +50,12 @@ pub(super) fn minimize(
     unrounded: bool,
 ) -> Result<Unrounded> {
     solver::check_options(objective.records.n_params(), start, options)?;
-    if objective.records.n_params() > HINGE_MAX_DIM {
-        return Err(Error::OutOfRange {
-            name: "the number of parameters with the hinge",
-            rule: "at most 2048 (huber_hinge has no such limit)",
-            value: objective.records.n_params() as f64,
-        });
-    }
+    check(
+        objective.records.n_params() <= HINGE_MAX_DIM,
+        "the number of parameters with the hinge",
+        "at most 2048 (huber_hinge has no such limit)",
+        objective.records.n_params() as f64,
+    )?;
     if let Some(radius) = options.radius.filter(|w| !RADII.contains(w)) {
         return Err(Error::OutOfRange {
             name: "radius",
@@ -84,9 +80,6 @@ pub(super) fn minimize(
 }
 
 /// The certified minimiser, from a point near it.
-///
-/// # Errors
-/// [`Error::NotConverged`], [`Error::Interrupted`].
 fn settle(
     objective: &Objective<'_>,
     options: &Options,

@@ -129,9 +129,6 @@ impl<'a> NearRisk<'a> {
     ///
     /// While no row changes its piece, the part of the point across the kinks is inversely proportional to the ridge and the
     /// rest constant, so a secular equation in the ridge has a closed form; a bracket guards it.
-    ///
-    /// # Errors
-    /// As [`NearRisk::settle`].
     pub(super) fn settle_within(
         &self,
         at: &mut Multiplied,
@@ -180,9 +177,6 @@ impl<'a> NearRisk<'a> {
     }
 
     /// Updates the multipliers until they rest.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`] where rounding breaks a system, [`Error::Interrupted`].
     pub(super) fn settle(&self, at: &mut Multiplied) -> Result<()> {
         at.unrest = f64::INFINITY;
         for _ in 0..MAX_UPDATES {

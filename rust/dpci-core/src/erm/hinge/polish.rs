@@ -98,9 +98,6 @@ pub(super) struct Polish<'a> {
 }
 
 /// The point `at` in doubled precision, and its distance to the minimiser if the split settled its rows rightly.
-///
-/// # Errors
-/// [`crate::Error::NotPositiveDefinite`] where rounding breaks a system, [`crate::Error::Interrupted`].
 pub(super) fn polish(
     split: &KinkSplit,
     at: &Multiplied,

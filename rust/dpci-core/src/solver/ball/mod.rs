@@ -17,8 +17,9 @@ use super::newton::{MAX_TRIALS, predicts_convergence};
 use super::{
     Attempt, Method, Minimum, Options, Problem, ROUNDED, Reach, Stall, certificate, not_converged,
 };
+use crate::Result;
+use crate::error::check;
 use crate::linalg::{Cholesky, MAX_MATRIX_DIM, add_diagonal, vector};
-use crate::{Error, Result};
 
 /// Steps of the secular equation; Newton's method needs about ten.
 const MAX_SECULAR_STEPS: usize = 100;
@@ -61,13 +62,12 @@ pub(super) fn minimize(
     options: &Options,
 ) -> Result<Attempt> {
     let dim = problem.dim();
-    if dim > MAX_MATRIX_DIM {
-        return Err(Error::OutOfRange {
-            name: "the number of parameters with a radius",
-            rule: "at most 16384",
-            value: dim as f64,
-        });
-    }
+    check(
+        dim <= MAX_MATRIX_DIM,
+        "the number of parameters with a radius",
+        "at most 16384",
+        dim as f64,
+    )?;
     let ball = Ball { radius };
     let mut here = evaluate(problem, ball.pulled(start.to_vec()), true)?;
     let mut reached = ball.reach(problem, &here);

@@ -1,6 +1,7 @@
 //! The ball solver against bisection, its certificate against the truth, and its failures.
 
 use super::*;
+use crate::Error;
 use crate::solver::minimize as solve;
 
 /// `½ Σ aᵢ(xᵢ - cᵢ)² + Σ √(1 + xᵢ²)` on a ball, outside which evaluating it fails.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::{Metric, Utility};
-use crate::error::check_length;
+use crate::error::{check_length, check_positive};
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{Cholesky, GramAccumulator, PackedBlock, add_diagonal, vector};
 use crate::loss::Batch;
@@ -73,13 +73,7 @@ impl Utility {
         start: Option<&[f64]>,
         exec: &Executor<'_>,
     ) -> Result<Center> {
-        if !(l2_strength > 0.0 && l2_strength.is_finite()) {
-            return Err(Error::OutOfRange {
-                name: "l2_strength",
-                rule: "finite and > 0",
-                value: l2_strength,
-            });
-        }
+        check_positive("l2_strength", l2_strength)?;
         let params = self.minimize(l2_strength, None, start, self.tolerance, exec)?;
         let (_, mut hessian) = self.risk_derivatives(&params, exec)?;
         let dim = params.len();

@@ -17,9 +17,6 @@ pub enum Metric {
 
 impl Metric {
     /// Evaluates a batch; all slices have the length of `u`.
-    ///
-    /// # Errors
-    /// As [`Loss::evaluate`].
     pub(super) fn evaluate(
         self,
         loss: &dyn Loss,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::design::Design;
 use crate::erm::minimize_risk;
-use crate::error::check_length;
+use crate::error::{check, check_length};
 use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, check_matrix_dim, vector};
 use crate::loss::Loss;
@@ -97,13 +97,7 @@ impl Utility {
         let total = design
             .shares()
             .map_or(design.n_records() as f64, |shares| shares.iter().sum());
-        if !(total > 0.0) {
-            return Err(Error::OutOfRange {
-                name: "the sum of weights",
-                rule: "> 0",
-                value: total,
-            });
-        }
+        check(total > 0.0, "the sum of weights", "> 0", total)?;
         Ok(Self {
             design: design.owned(),
             loss: Arc::clone(&spec.choices().loss),

@@ -36,9 +36,6 @@ const LOGISTIC: [(f64, f64); 8] = [
 
 impl Metric {
     /// Mean of [`Metric::evaluate`] for at most [`BLOCK`] rows, over normal moves of `u` by these standard deviations.
-    ///
-    /// # Errors
-    /// As [`Loss::evaluate`].
     pub(super) fn average(
         self,
         loss: &dyn Loss,
