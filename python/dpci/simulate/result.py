@@ -21,11 +21,18 @@ __all__ = ["CoverageStudy", "VariabilityStudy"]
 _F64 = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Study:
-    """View of both kinds of study: their columns by parameter as a table, a frame and plain values."""
+    """Facts of both kinds of study; their columns by parameter as a table, a frame and plain values."""
 
     private: ClassVar[bool] = False
     names: tuple[str, ...]
+    target: _F64
+    params: _F64
+    level: float
+    seed: int
+    n_samples: int
+    n_distinct: int
 
     def _columns(self) -> dict[str, _F64]:
         raise NotImplementedError
@@ -60,7 +67,7 @@ class _Study:
         return as_text(Document(parts=[table, Facts(facts), *notes]))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VariabilityStudy(_Study):
     """Variation of the released parameters from sample to sample: a yardstick for the length of intervals.
 
@@ -83,14 +90,6 @@ class VariabilityStudy(_Study):
     private : bool
         False, always.
     """
-
-    names: tuple[str, ...]
-    target: _F64
-    params: _F64
-    level: float
-    seed: int
-    n_samples: int
-    n_distinct: int
 
     @property
     def n_variability(self) -> int:
@@ -126,28 +125,20 @@ class VariabilityStudy(_Study):
         }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CoverageStudy(_Study):
     """Coverage and length of intervals in a study.
 
     Attributes
     ----------
-    names : tuple of str
-        Parameters.
-    target : numpy.ndarray of shape (k,)
-        Minimiser on the full data, which is the population of the samples.
+    names, target, seed, n_samples, n_distinct
+        See :class:`VariabilityStudy`.
     params, lower, upper : numpy.ndarray of shape (n_replicates, k)
         Released parameters and bounds of the intervals of each replicate.
     variability : VariabilityStudy or None
         The replicates behind the variability lengths.
     level : float
         Nominal level.
-    seed : int
-        Seed of the replicates.
-    n_samples : int
-        Records of the data set and of each sample: rows, or persons.
-    n_distinct : int
-        Records that differ; persons and weighted rows count as such.
     radius : float or None
         Radius of the ball of parameters. The intervals of all replicates are included, even those that a fit would
         refuse because its released values do not show that the ball does not bind.
@@ -157,16 +148,9 @@ class CoverageStudy(_Study):
         False, always.
     """
 
-    names: tuple[str, ...]
-    target: _F64
-    params: _F64
     lower: _F64
     upper: _F64
     variability: VariabilityStudy | None
-    level: float
-    seed: int
-    n_samples: int
-    n_distinct: int
     radius: float | None = None
     budget: Budget | None = None
 
