@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dpci.data.labels import Classes
 from dpci.losses import SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, Blocks
-from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, class_labels
+from dpci.schema.columns import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget
 from dpci.schema.formula import formula_text
 from dpci.schema.table import Schema
 from dpci.unit import Persons, Weights
@@ -72,14 +71,6 @@ def _classes(classes: Iterable[object], table: Schema | None) -> Iterator[str]:
 def source_of_classes(table: Schema | None) -> str:
     """Return what a schema states about its classes; empty where it states nothing."""
     return "" if table is None else table.target.source
-
-
-def shown_classes(classes: Classes | None, table: Schema | None) -> tuple[object, object] | None:
-    """Return the two classes as texts name them: by the first spelling that a schema gives each."""
-    if classes is None or table is None or not isinstance(target := table.target, ClassTarget):
-        return classes
-    # A schema whose labels do not decide the classes, as with booleans, leaves them as they are.
-    return classes if class_labels(target) is None else (target.negative[0], target.positive[0])
 
 
 def interval_value(name: str, lower: float, upper: float, source: str = "") -> PublicValue:

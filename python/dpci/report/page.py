@@ -13,8 +13,8 @@ from dpci.inference.intervals import given_rows
 from dpci.inference.methods import Inference, interval_notes
 from dpci.inference.targets.estimates import TARGETS, Estimates
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe, scale_of
-from dpci.released.model import record_of
-from dpci.released.sources import exceptions, shown_classes, table_values
+from dpci.released.model import record_of, shown_classes
+from dpci.released.sources import exceptions, table_values
 from dpci.report.sections import (
     SHARED,
     assumptions_section,

@@ -28,8 +28,7 @@ from dpci.inference.targets.estimates import TARGETS, Estimates, Simultaneous, T
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import record_of
-from dpci.released.sources import shown_classes
+from dpci.released.model import record_of, shown_classes
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
 
 Units: TypeAlias = Literal["table", "scaled"]
