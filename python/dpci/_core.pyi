@@ -829,6 +829,34 @@ def release_bounds(
     """Release bounds of the columns of dense rows, of which nothing is assumed."""
 
 @final
+class LevelsSpec:
+    """The law by which each level of a column is kept, validated; holds no data."""
+
+    def __new__(
+        cls, *, n_columns: int, budget: Budget, neighbors: str, persons: bool = False, max_rows: int | None = None
+    ) -> LevelsSpec: ...
+
+    half_count: float
+    """Number of rows at which a level is kept in about half of the releases."""
+    steps: list[Step]
+
+@type_check_only
+class LevelsDict(TypedDict):
+    """Levels of each column that are kept, increasing."""
+
+    levels: list[list[int]]
+    private: bool
+
+def release_levels(
+    spec: LevelsSpec,
+    records: Records,
+    *,
+    n_threads: int | None,
+    seed: int | None,
+) -> LevelsDict:
+    """Release levels of the columns of dense rows, whole numbers; what is not at least 0 is none."""
+
+@final
 class HistogramSpec:
     """A public grid, the noise on its counts, and the regression on its cells, validated; holds no data."""
 

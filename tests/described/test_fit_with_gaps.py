@@ -111,9 +111,9 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
 
 def test_bounds_take_the_least_share_that_is_enough():
     def share(n, budget, given=None):
-        stage = stage_within(PARTIAL, budget, n, None, given)
+        stage = stage_within(PARTIAL, budget, n, unit=None, neighbors="replace_one", share=given)
         name, whole = next(iter(budget.parameters().items()))
-        return stage.budget.parameters()[name] / whole, stage.spec.share
+        return stage.budget.parameters()[name] / whole, stage.specs.share
 
     for n in (1_000, 2_000, 4_000, 8_000, 100_000):
         for budget in BUDGETS.values():

@@ -248,7 +248,7 @@ def test_schemas_with_gaps_are_read_from_files(tmp_path):
     assert PartialSchema.from_dict(found.to_dict()) == found == PartialSchema.from_dict(found.to_dict(defaults=True))
     path.write_text('formula = "ill ~ age + income + age:income"\n' + lines)
     with_model = PartialSchema.from_file(path)
-    completed = with_model.completed({"income": (0.0, 9.0)}, source="law")
+    completed = with_model.completed({"income": (0.0, 9.0)}, {}, source="law")
     assert completed.names[:3] == ("age", "income", "age:income")
     assert PartialSchema.from_dict(with_model.to_dict()) == with_model
     for formula, message in (("ill ~ bs(income, df=5)", "a spline must be of a column with bounds"),

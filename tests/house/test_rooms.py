@@ -301,6 +301,7 @@ def test_one_place_releases():
         "release_tuning": {"dpci.tuning.choose"},
         "release_bounds": {"dpci.described.bounds"},
         "fit_newton": {"dpci.model.newton"},
+        "release_levels": {"dpci.described.bounds"},
     }
     # Other files name these two as types.
     for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():

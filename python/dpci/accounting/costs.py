@@ -24,13 +24,22 @@ Name = Literal[
     "polynomial",
     "histogram",
     "bounds",
+    "levels",
     "radius",
     "shape",
     "newton_gradient",
     "newton_hessian",
 ]
 Noise = Literal[
-    "spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "gumbel", "none"
+    "spherical_laplace",
+    "shaped_laplace",
+    "gaussian",
+    "shaped_gaussian",
+    "matrix_laplace",
+    "laplace",
+    "gumbel",
+    "bernoulli",
+    "none",
 ]
 
 
@@ -44,7 +53,8 @@ class Step:
         "coefficients", "hessian", "gradient_cov" or "moments"; "report_gradient" and "report_hessian" of a per-instance
         report.
     noise : str
-        "spherical_laplace", "gaussian" or "matrix_laplace"; "gumbel" is the law of the exponential mechanism.
+        "spherical_laplace", "gaussian" or "matrix_laplace"; "gumbel" is the law of the exponential mechanism,
+        "bernoulli" that of a choice whether a level is listed.
     cost : float
         In the unit of :attr:`FitRecord.cost_unit`.
     scale : float

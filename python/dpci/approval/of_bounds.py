@@ -1,4 +1,4 @@
-"""Approval of bounds that were released: by themselves, or by a fit within its budget."""
+"""Approval of bounds and categories that were released: by themselves, or by a fit within its budget."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,15 +6,52 @@ from dataclasses import replace
 from dpci.approval.statement import Statement
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.sources import PublicValue, interval_value
-from dpci.shown.document import Words, names
+from dpci.shown.document import Words, joined, names
 
-BOUNDS_PROOF = "docs/proofs/bounds.md (The law)"
-BOUNDS_LAW = "the exponential mechanism among public points, those near the wanted rank most often"
+_PROOFS = {"bounds": "docs/proofs/bounds.md (The law)", "categories": "docs/proofs/bounds.md (Categories)"}
+_LAWS = {"bounds": "the exponential mechanism", "categories": "a choice for each category"}
+_DRAWN = {
+    "bounds": "bounds are drawn by the exponential mechanism among public points, mostly those near the wanted rank",
+    "categories": "each category is listed by chance, with a probability of the number of its rows",
+}
+
+
+def _parts(bounds: ReleasedBounds) -> dict[str, tuple[str, ...]]:
+    """Return the columns of which bounds, and of which categories were released."""
+    parts = {"bounds": tuple(bounds.ranges), "categories": bounds.listed}
+    return {what: columns for what, columns in parts.items() if columns}
+
+
+def what_of(bounds: ReleasedBounds) -> str:
+    """Return whether bounds or categories were released, or both."""
+    return " and ".join(_parts(bounds))
+
+
+def laws_of(bounds: ReleasedBounds) -> str:
+    """Return the laws of the release, in words."""
+    return " and ".join(_LAWS[what] for what in _parts(bounds))
+
+
+def drawn_by(bounds: ReleasedBounds) -> str:
+    """Return how the release is random, in words."""
+    return "; ".join(_DRAWN[what] for what in _parts(bounds))
+
+
+def proofs_of(bounds: ReleasedBounds) -> tuple[str, ...]:
+    """Return the pages with the proofs, each with its section."""
+    return tuple(_PROOFS[what] for what in _parts(bounds))
+
+
+def contents_of(bounds: ReleasedBounds) -> Iterator[tuple[str, Words]]:
+    """Yield names and values of what was released."""
+    for what, columns in _parts(bounds).items():
+        yield f"{what} released", names(columns)
 
 
 def found_of(bounds: ReleasedBounds) -> Words:
     """Return which public values a release found by itself, which therefore have no other source."""
-    return "the bounds of ", names(tuple(bounds.ranges)), ", which it found under its budget"
+    parts = [(f"the {what} of ", names(columns)) for what, columns in _parts(bounds).items()]
+    return joined(parts, " and "), ", which it found under its budget"
 
 
 def range_values(bounds: ReleasedBounds) -> Iterator[PublicValue]:
@@ -24,29 +61,28 @@ def range_values(bounds: ReleasedBounds) -> Iterator[PublicValue]:
             yield interval_value(f"range of {name}", *extent)
 
 
-def steps_of_bounds(bounds: ReleasedBounds) -> str:
-    """Return what the choices of the bounds cost."""
-    return " and ".join(f"{step.cost:.4g}" for step in bounds.steps)
-
-
 def with_bounds(found: Statement, bounds: ReleasedBounds) -> Statement:
     """Return the approval of a fit that released bounds of its schema first."""
-    own = f"bounds of the schema {bounds.budget}: choices {steps_of_bounds(bounds)}"
-    columns = names(tuple(bounds.ranges))
+    what = what_of(bounds)
+    steps = " and ".join(f"{step.step} {step.cost:.4g}" for step in bounds.steps)
     first, *others = found.covers
+    covers = first.replace("It covers ", f"It covers the released {what}, ") if isinstance(first, str) else first
+    renamed = {
+        "the bounds": "the bounds of all other columns",
+        "bounds": "public bounds and ranges",
+        "categories": "public categories",
+    }
     return replace(
         found,
-        contents=(*found.contents, ("bounds released", columns)),
-        adds_noise=f"{found.adds_noise}; the bounds of the schema are drawn by {BOUNDS_LAW}",
-        noise=f"{found.noise}, and the exponential mechanism",
-        proofs=(*found.proofs, BOUNDS_PROOF),
-        composition=(own, *found.composition),
+        contents=(*found.contents, *contents_of(bounds)),
+        adds_noise=f"{found.adds_noise}; {drawn_by(bounds)}",
+        noise=f"{found.noise}, and {laws_of(bounds)}",
+        proofs=(*found.proofs, *proofs_of(bounds)),
+        composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition),
         public=(*range_values(bounds), *found.public),
         found=found_of(bounds),
-        exact=tuple("the bounds of all other columns" if what == "the bounds" else what for what in found.exact),
-        chosen=tuple("public bounds and ranges" if what == "bounds" else what for what in found.chosen),
-        covers=(first.replace("It covers ", "It covers the released bounds, "), *others)
-        if isinstance(first, str)
-        else found.covers,
-        from_data=(*found.from_data, "the bounds of some columns, which the budget covers"),
+        exact=tuple(renamed.get(each, each) for each in found.exact),
+        chosen=tuple(renamed.get(each, each) for each in found.chosen),
+        covers=(covers, *others),
+        from_data=(*found.from_data, f"the {what} of some columns, which the budget covers"),
     )

@@ -60,12 +60,12 @@ def _filled(given: PartialSchema, known: Schema) -> Schema:
     """Return the agreed schema with the bounds that were released, and where they come from, in its gaps."""
     released = {column.name: column for column in known.columns if isinstance(column, NumericColumn)}
     bounds = {name: (column.lower, column.upper) for name, column in released.items()}
-    found = given.completed(bounds, source="")
+    levels = {column.name: column.categories for column in known.columns if isinstance(column, CategoricalColumn)}
+    found = given.completed(bounds, levels, source="")
     gaps = {column.name for column in given.gaps}
+    sources = {column.name: column.source for column in known.columns if column.source.startswith(RELEASED)}
     columns = (
-        dataclasses.replace(column, source=released[column.name].source)
-        if column.name in gaps & released.keys() and released[column.name].source.startswith(RELEASED)
-        else column
+        dataclasses.replace(column, source=sources[column.name]) if column.name in gaps & sources.keys() else column
         for column in found.columns
     )
     return dataclasses.replace(found, columns=tuple(columns))

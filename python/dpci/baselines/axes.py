@@ -166,7 +166,7 @@ def axes_of(schema: Schema, bins: int | Mapping[str, int] = 10) -> tuple[Axis, .
             lower = 0.0 if column.scale == "unit" else -unit
             axes.append(Bins(start, counts[column.name], lower, unit))
         else:
-            everything_coded = column.reference is None and column.unknown == "error"
+            everything_coded = column.reference is None and column.covers_all
             axes.append(OneHot(tuple(range(start, stop)), unit, reference=not everything_coded))
         start = stop
     return tuple(axes)

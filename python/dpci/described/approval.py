@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from dpci.approval.findings import Claim
 from dpci.approval.noise import finding_of_noise
-from dpci.approval.of_bounds import BOUNDS_LAW, BOUNDS_PROOF, found_of, range_values
+from dpci.approval.of_bounds import contents_of, drawn_by, found_of, laws_of, proofs_of, range_values, what_of
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, public_number
 from dpci.approval.statement import Statement, steps_text
 from dpci.described.record import SchemaRecord
 from dpci.released.calibration import differences_of_bounds
 from dpci.released.sources import PublicValue, table_values
-from dpci.schema.columns import CategoricalColumn, NumericTarget
-from dpci.shown.document import Words, names
+from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
+from dpci.shown.document import Words, joined, names
 
 _CHOSEN = ("budget", "public ranges and bounds", "categories", "columns", "classes")
 
@@ -32,14 +32,11 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
             unit=record.unit,
             paid=record.paid,
         ),
-        contents=(
-            ("released", "a lower and an upper bound of each column"),
-            ("columns", names(record.released)),
-        ),
-        made_by="the exponential mechanism",
-        adds_noise=f"the bounds are drawn by {BOUNDS_LAW}",
-        noise="the exponential mechanism",
-        proofs=(BOUNDS_PROOF, *count_proofs(record.persons, None), PROGRAM_PROOF),
+        contents=tuple(contents_of(bounds)),
+        made_by=laws_of(bounds),
+        adds_noise=drawn_by(bounds),
+        noise=laws_of(bounds),
+        proofs=(*proofs_of(bounds), *count_proofs(record.persons, None), PROGRAM_PROOF),
         audits=(),
         budget=record.budget,
         own=record.budget,
@@ -57,16 +54,16 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
         custom_loss=False,
         classes_inferred=False,
         covers=(
-            "It covers the bounds of the columns that are listed.",
-            "It does not cover a model that uses these bounds. Such a model pays for itself.",
+            f"It covers the {what_of(bounds)} of the columns above.",
+            "It does not cover a model that uses this schema. Such a model pays for itself.",
         ),
         target=None,
         intervals=None,
         moved=(),
-        reads="only the columns whose bounds are released are read, as the table has them",
+        reads=f"only the columns whose {what_of(bounds)} are released are read, as the table has them",
         beyond_bounds=_beyond(record),
         fails_at=_fails_at(record),
-        from_data=("the bounds of some columns, which the budget covers",),
+        from_data=(f"the {what_of(bounds)} of some columns, which the budget covers",),
         has_page=False,
         findings=(finding_of_noise(record.version, lambda: _other_noise(record)),),
     )
@@ -75,12 +72,13 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
 def _exact(record: SchemaRecord) -> Iterator[str]:
     """Yield what of the schema is public as it is."""
     columns, target = record.table.columns, record.table.target
-    listed = [column for column in columns if isinstance(column, CategoricalColumn)]
+    found = record.found.columns
+    others = [column for column in columns if column.name not in found]
     yield "the names of the columns"
-    if len(columns) > len(listed) + len(record.ranges):
+    if any(isinstance(column, NumericColumn) for column in others):
         yield "the bounds of all other columns"
-    if listed:
-        yield "the categories"
+    if any(isinstance(column, CategoricalColumn) for column in others):
+        yield "the categories of all other columns"
     yield "the bounds of the target" if isinstance(target, NumericTarget) else "the classes"
 
 
@@ -88,18 +86,28 @@ def _beyond(record: SchemaRecord) -> Words:
     """Return what is done with values beyond a range, and with missing ones."""
     numbers = [column for column in record.table.columns if column.name in record.ranges]
     skipped = [column.name for column in numbers if column.missing != "error"]
-    beyond = "a value beyond the public range of its column counts as the end of the range"
-    return (beyond, "; missing values do not count: ", names(skipped)) if skipped else beyond
+    rules: list[Words] = []
+    if record.ranges:
+        rules.append("a value beyond the public range of its column counts as the end of the range")
+    if skipped:
+        rules.append(("missing values do not count: ", names(skipped)))
+    if record.listed:
+        rules.append(("values that are not listed count as one category: ", names(record.listed)))
+    return joined(rules, "; ")
 
 
 def _fails_at(record: SchemaRecord) -> tuple[Words, ...]:
     """Return the values at which a release of bounds fails."""
     numbers = [column for column in record.table.columns if column.name in record.ranges]
     refused = [column.name for column in numbers if column.missing == "error"]
-    texts: Words = ("values other than finite numbers of ", names(record.released))
-    return (texts, *([("missing values of ", names(refused))] if refused else []))
+    found: list[Words] = []
+    if record.ranges:
+        found.append(("values other than finite numbers of ", names(tuple(record.ranges))))
+    if refused:
+        found.append(("missing values of ", names(refused)))
+    return tuple(found)
 
 
 def _other_noise(record: SchemaRecord) -> str | None:
     """Return the first number in which the choice is not that of the public choices, in words."""
-    return next(differences_of_bounds(record.found, record.n_samples, record.persons), None)
+    return next(differences_of_bounds(record.found, record.n_samples, record.persons, record.neighbors), None)

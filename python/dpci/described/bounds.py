@@ -1,18 +1,18 @@
-"""Release of the bounds of a schema with gaps: by itself, or within the budget of a release that needs them."""
+"""Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import steps_from
 from dpci.base.validation import check_fraction
-from dpci.budgets import Budget, split_budget
+from dpci.budgets import Budget, Neighbors, split_budget
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
-from dpci.released.bounds import ReleasedBounds, bounds_spec, source_of
+from dpci.released.bounds import GapSpecs, ReleasedBounds, gap_specs, source_of
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -20,34 +20,55 @@ from dpci.unit import Persons
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.25)
 """Shares of a budget that bounds may take by default."""
 _LEFT_OUT = 0.05
-# The noise of a seeded release is independent of that of its bounds.
-_SEED_BITS = 0x5DEECE66D
+# The noise of a seeded release is independent of that of its bounds, and these of that of its lists.
+_OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsStage:
-    """Release of bounds that is calibrated, and what it leaves of the budget. Holds no data."""
+    """Release of bounds and lists that is calibrated, and what it leaves of the budget. Holds no data."""
 
     schema: PartialSchema
-    spec: _core.BoundsSpec
+    specs: GapSpecs
     budget: Budget
-    """Budget of the bounds."""
+    """Budget of the bounds and lists."""
     rest: Budget | None
     """The rest of the budget; None where the bounds are released by themselves."""
 
-    def release(self, records: _core.Records, *, n_threads: int | None, seed: int | None) -> "Completed":
-        """Release bounds of the columns of the records, which are the numbers of the gaps.
+    def left_out(self, n_records: int) -> float:
+        """Return the greatest share of records that it may leave out: beyond a bound, or with a level of its own."""
+        levels = self.specs.levels
+        return max(self.specs.share or 0.0, 0.0 if levels is None else levels.half_count / n_records)
+
+    def release(
+        self,
+        table: Any,  # noqa: ANN401  # of any library
+        persons: NDArray[np.int64] | None,
+        *,
+        n_threads: int | None,
+        seed: int | None,
+    ) -> "Completed":
+        """Release bounds and lists of the columns of a table, whose rows belong to these persons.
 
         It spends ``budget``, which has been paid for.
         """
-        found = _core.release_bounds(self.spec, records, n_threads=n_threads, seed=seed)
-        gaps = self.schema.gaps
-        bounds = dict(zip((column.name for column in gaps), found["bounds"], strict=True))
-        steps = steps_from(found["steps"])
+        schema, specs, private = self.schema, self.specs, seed is None
+        bounds: dict[str, tuple[float, float] | None] = {}
+        levels: dict[str, list[str]] = {}
+        if specs.bounds is not None:
+            records = _records(schema.numbers(table), persons)
+            found = _core.release_bounds(specs.bounds, records, n_threads=n_threads, seed=seed)
+            bounds = dict(zip((column.name for column in schema.unbounded), found["bounds"], strict=True))
+        if specs.levels is not None:
+            codes, labels = schema.levels(table)
+            other = None if seed is None else seed ^ _OF_LEVELS
+            kept = _core.release_levels(specs.levels, _records(codes, persons), n_threads=n_threads, seed=other)
+            for column, names, listed in zip(schema.unlisted, labels, kept["levels"], strict=True):
+                levels[column.name] = [names[code] for code in listed]
         return Completed(
-            schema=self.schema.completed(bounds, source=source_of(self.budget)),
-            facts=ReleasedBounds.of(gaps, self.budget, self.spec.share, steps),
-            private=found["private"],
+            schema=schema.completed(bounds, levels, source=source_of(self.budget)),
+            facts=ReleasedBounds.of(schema, self.budget, specs),
+            private=private,
         )
 
     def release_beside(
@@ -56,20 +77,26 @@ class BoundsStage:
         rows: Rows,
         *,
         n_threads: int | None,
-        seed: int | None,  # of any library
+        seed: int | None,
     ) -> "tuple[Completed, Rows]":
-        """Release the bounds of a table, and encode it by the schema that they complete.
+        """Release the gaps of a table, and encode it by the schema that they complete.
 
         ``rows`` are those of the table by the blank schema, which were read and paid for. The rows that are returned
-        differ from these in their numbers alone.
+        have the columns of the complete schema.
         """
-        numbers = self.schema.numbers(table)
-        records = _core.Records(numbers, np.zeros(len(numbers)), persons=rows.persons)
-        other_seed = None if seed is None else seed ^ _SEED_BITS
-        completed = self.release(records, n_threads=n_threads, seed=other_seed)
-        values = completed.schema.features(table)
+        other_seed = None if seed is None else seed ^ _OF_BOUNDS
+        completed = self.release(table, rows.persons, n_threads=n_threads, seed=other_seed)
+        values, names = completed.schema.features(table), completed.schema.names
         core = _core.Records(values, rows.targets, persons=rows.persons, weights=rows.weights)
-        return completed, dataclasses.replace(rows, held=(values, rows.targets), core=core)
+        # The intercept is last.
+        names = (*names, *rows.names[rows.shape[1] :])
+        return completed, dataclasses.replace(
+            rows, shape=values.shape, names=names, held=(values, rows.targets), core=core
+        )
+
+
+def _records(numbers: NDArray[np.float64], persons: NDArray[np.int64] | None) -> _core.Records:
+    return _core.Records(numbers, np.zeros(len(numbers)), persons=persons)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,56 +118,70 @@ def check_persons(unit: Persons | None) -> None:
     """
     if unit is not None and unit.max_rows is None:
         raise InvalidInput(
-            "persons must have max_rows where bounds are released, because each row may move a rank, got "
-            "max_rows=None (pass dpci.Persons(ids, max_rows=...))"
+            "persons must have max_rows where bounds are released, because each row may move a rank or make a "
+            "level, got max_rows=None (pass dpci.Persons(ids, max_rows=...))"
         )
 
 
-def stage_alone(schema: PartialSchema, budget: Budget, n_records: int, unit: Persons | None) -> BoundsStage:
-    """Calibrate a release of bounds for a whole budget.
+def stage_alone(
+    schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
+) -> BoundsStage:
+    """Calibrate a release of bounds and lists for a whole budget.
 
     Raises
     ------
     InvalidInput
-        For persons without ``max_rows``, and for a budget that cannot find bounds among so many records.
+        For lists without (ε, δ), persons without ``max_rows``, and for a budget that cannot find bounds among so many
+        records.
     """
-    return BoundsStage(schema=schema, spec=_spec(schema, budget, n_records, unit), budget=budget, rest=None)
+    specs = _specs(schema, budget, n_records, unit=unit, neighbors=neighbors)
+    return BoundsStage(schema=schema, specs=specs, budget=budget, rest=None)
 
 
 def stage_within(
-    schema: PartialSchema, budget: Budget, n_records: int, unit: Persons | None, share: float | None
+    schema: PartialSchema,
+    budget: Budget,
+    n_records: int,
+    *,
+    unit: Persons | None,
+    neighbors: Neighbors,
+    share: float | None,
 ) -> BoundsStage:
-    """Calibrate a release of bounds for a share of the budget of a release that needs them.
+    """Calibrate a release of bounds and lists for a share of the budget of a release that needs them.
 
     Without a share it is the smallest of ``SHARES`` at which bounds leave out no more than 5% of the values on either
-    side, and the greatest if none does: public values alone decide.
+    side, and a level of 5% of the records is listed in half of the releases; the greatest if none does. Public values
+    alone decide.
 
     Raises
     ------
     InvalidInput
-        For a share that is not between 0 and 1, persons without ``max_rows``, and a share of the budget that cannot
-        find bounds among so many records.
+        For a share that is not between 0 and 1, lists without (ε, δ), persons without ``max_rows``, and a share of the
+        budget that cannot find bounds among so many records.
     """
+
+    def within(share: float) -> BoundsStage:
+        own, rest = split_budget(budget, share, "bounds_share")
+        try:
+            specs = _specs(schema, own, n_records, unit=unit, neighbors=neighbors)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
+        return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest)
+
     if share is not None:
-        return _within(schema, budget, n_records, unit, check_fraction("bounds_share", share))
+        return within(check_fraction("bounds_share", share))
     for one in SHARES[:-1]:
         try:
-            found = _within(schema, budget, n_records, unit, one)
+            found = within(one)
         except InvalidInput:  # a greater share may be enough
             continue
-        if found.spec.share <= _LEFT_OUT:
+        if found.left_out(n_records) <= _LEFT_OUT:
             return found
-    return _within(schema, budget, n_records, unit, SHARES[-1])
+    return within(SHARES[-1])
 
 
-def _within(schema: PartialSchema, budget: Budget, n_records: int, unit: Persons | None, share: float) -> BoundsStage:
-    own, rest = split_budget(budget, share, "bounds_share")
-    try:
-        spec = _spec(schema, own, n_records, unit)
-    except InvalidInput as error:
-        raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
-    return BoundsStage(schema=schema, spec=spec, budget=own, rest=rest)
-
-
-def _spec(schema: PartialSchema, budget: Budget, n_records: int, unit: Persons | None) -> _core.BoundsSpec:
-    return bounds_spec(((column.range, column.zeros) for column in schema.gaps), n_records, budget, unit)
+def _specs(
+    schema: PartialSchema, budget: Budget, n_records: int, *, unit: Persons | None, neighbors: Neighbors
+) -> GapSpecs:
+    ranges = [(column.range, column.zeros) for column in schema.unbounded]
+    return gap_specs(ranges, len(schema.unlisted), n_records, budget, unit=unit, neighbors=neighbors)

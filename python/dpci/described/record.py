@@ -17,8 +17,8 @@ class SchemaRecord(Record):
 
     KIND: ClassVar[str] = "dpci.ReleasedSchema"
     WHAT: ClassVar[str] = "a saved schema release"
-    STEPS: ClassVar[frozenset[str]] = frozenset(("bounds",))
-    NOISES: ClassVar[frozenset[str]] = frozenset(("gumbel",))
+    STEPS: ClassVar[frozenset[str]] = frozenset(("bounds", "levels"))
+    NOISES: ClassVar[frozenset[str]] = frozenset(("gumbel", "bernoulli"))
 
     neighbors: Neighbors
     budget: SavedBudget
@@ -27,8 +27,10 @@ class SchemaRecord(Record):
     """The public range of each column whose bounds were released, None where none is known."""
     zeros: tuple[str, ...]
     """Columns of which 0 stands apart."""
-    share: float
-    """Share of the records that bounds leave out on either side."""
+    listed: tuple[str, ...]
+    """Columns whose categories were released."""
+    share: float | None
+    """Share of the records that bounds leave out on either side; None without bounds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,18 +46,18 @@ class SchemaRecord(Record):
     def found(self) -> ReleasedBounds:
         """The bounds, as a fit that releases its own has them."""
         return ReleasedBounds(
-            budget=self.budget, ranges=self.ranges, zeros=self.zeros, share=self.share, steps=self.steps
+            budget=self.budget,
+            ranges=self.ranges,
+            zeros=self.zeros,
+            listed=self.listed,
+            share=self.share,
+            steps=self.steps,
         )
-
-    @property
-    def released(self) -> tuple[str, ...]:
-        """Names of the columns whose bounds were released."""
-        return tuple(self.ranges)
 
     @property
     def bounds(self) -> str:
         """The bounds that records have to obey, in words."""
-        return "none: every number is taken as it is"
+        return "none: every value is taken as it is"
 
     @property
     def cost_unit(self) -> str:
@@ -65,7 +67,7 @@ class SchemaRecord(Record):
     @property
     def choices(self) -> dict[str, Any]:
         """Public choices, as :attr:`privacy` has them."""
-        return {"released": list(self.released), "share": self.share}
+        return {"released": list(self.ranges), "listed": list(self.listed), "share": self.share}
 
     @property
     def conditions(self) -> list[str]:
@@ -74,6 +76,8 @@ class SchemaRecord(Record):
         return [chosen if condition == CHOSEN_WITHOUT_DATA else condition for condition in super().conditions]
 
     def guarantee(self) -> Guarantee:
-        """Return the guarantee; under (ε, δ) that of ε alone, because the exponential mechanism needs no δ."""
+        """Return the guarantee; under (ε, δ) bounds alone have that of ε, because their choice needs no δ."""
+        if self.listed:
+            return Guarantee(self.budget, None, 0.0, 0.0, self.found.totals)
         budget = PureDP(self.budget.epsilon) if isinstance(self.budget, ApproxDP) else self.budget
         return Guarantee(budget, None, 0.0, 0.0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -76,11 +76,11 @@ def release_schema(
     n_threads: int | None = None,
     seed: int | None = None,
 ) -> ReleasedSchema:
-    """Release the bounds of columns that nobody knows, and return the schema that they complete.
+    """Release the bounds and lists that nobody knows, and return the schema that they complete.
 
     Bounds are chosen among public points by the exponential mechanism: those that leave out up to about 2% of the
-    values on either side, or more where the budget is small. What is known of a column costs nothing. The result is
-    differentially private at the budget, whatever the numbers are.
+    values on either side, or more where the budget is small. Categories are listed that enough records have. What is
+    known of a column costs nothing. The result is differentially private at the budget, whatever the table holds.
 
     Parameters
     ----------
@@ -88,10 +88,11 @@ def release_schema(
         The table, in memory, with the columns and the ids; the target is not read. Missing values are refused, unless
         the column has ``missing="middle"``.
     schema : dpci.schema.PartialSchema
-        The description of the table. Bounds are released of each :class:`dpci.schema.UnboundedColumn`.
+        The description of the table. Bounds are released of each :class:`dpci.schema.UnboundedColumn`, and categories
+        of each :class:`dpci.schema.UnlistedColumn`.
     budget : PureDP, ZCDP or ApproxDP
-        Budget of the bounds; a tenth of that of a fit is a good start. The delta of ApproxDP is charged, though none
-        is needed.
+        Budget of the bounds; a tenth of that of a fit is a good start. Lists need ApproxDP. Its delta is charged,
+        though bounds need none.
     persons : array-like of shape (n_samples,), Persons or str, optional
         The person of each row, or the column of ids, with ``max_rows`` by :class:`dpci.Persons`.
     neighbors : {"replace_one", "add_remove"}
@@ -152,17 +153,21 @@ def release_schema(
     if isinstance(beside.persons, str):
         schema = dataclasses.replace(schema, persons=beside.persons)
 
-    def numbers(source: Source) -> Source:
+    tables: list[Any] = []
+
+    def prepare(source: Source) -> Source:
         cells = named_columns(table)
         check_index_beside(table, source.beside)
-        X = schema.numbers(cells)
+        tables.append(cells)
+        # Whatever can be wrong with the cells is found before they are paid for.
+        X = schema.gaps_of(cells)
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
     def resolve(n_records: int, _: int) -> BoundsStage:
-        return stage_alone(schema, payment.budget, choices.public_n(n_records), unit)
+        return stage_alone(schema, payment.budget, choices.public_n(n_records), unit=unit, neighbors=neighbors)
 
     def release(rows: Rows, stage: BoundsStage, paid: Paid) -> Outcome[ReleasedSchema]:
-        found = stage.release(rows.records, n_threads=choices.n_threads, seed=choices.seed)
+        found = stage.release(tables[0], rows.persons, n_threads=choices.n_threads, seed=choices.seed)
         record = SchemaRecord(
             n_samples=choices.public_n(rows.n_records),
             named_columns=True,
@@ -179,9 +184,10 @@ def release_schema(
             paid=paid,
             ranges=found.facts.ranges,
             zeros=found.facts.zeros,
+            listed=found.facts.listed,
             share=found.facts.share,
         )
         return ReleasedSchema(record), ()
 
     kind = Kind(choices=choices, resolve=resolve, release=release, any_rows=True, what="schema")
-    return run(payment, kind, Source(RawTable(table, schema.blank), (), beside, numbers))
+    return run(payment, kind, Source(RawTable(table, schema.blank), (), beside, prepare))

@@ -1,14 +1,14 @@
-"""``ReleasedSchema``: a public schema whose bounds were released, and what they cost."""
+"""``ReleasedSchema``: a public schema whose bounds and lists were released, and what they cost."""
 
 from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
-from dpci.base.tables import change_text
+from dpci.base.tables import change_text, printable
 from dpci.budgets import Budget
 from dpci.described.record import SchemaRecord
 from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown
-from dpci.schema.columns import NumericColumn
+from dpci.schema.columns import CategoricalColumn, NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
 from dpci.shown.text import as_text
@@ -25,11 +25,13 @@ class _ShownSchema(Shown):
         found = self.result
         bounds = {name: {"lower": lower, "upper": upper} for name, (lower, upper) in found.bounds.items()}
         n = {"n_samples": found.n_samples}
-        return {"private": found.private, **n, "bounds": bounds, "share": found.share, "privacy": found.privacy}
+        lists = {name: list(categories) for name, categories in found.categories.items()}
+        shown = {"bounds": bounds, "categories": lists, "share": found.share}
+        return {"private": found.private, **n, **shown, "privacy": found.privacy}
 
 
 class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord]):
-    """A schema whose bounds were released. Made by :func:`dpci.release_schema`, never changed.
+    """A schema whose bounds and lists were released. Made by :func:`dpci.release_schema`, never changed.
 
     The schema is public: every later release may use it, and pays for itself alone. Bounds hold all but a public share
     of the values on either side, up to the rank error; the values beyond them are clipped by a fit.
@@ -55,28 +57,46 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Bounds of the columns whose bounds were released, by their names."""
         numeric = {column.name: column for column in self.schema.columns if isinstance(column, NumericColumn)}
-        return {name: (numeric[name].lower, numeric[name].upper) for name in self._record.released}
+        return {name: (numeric[name].lower, numeric[name].upper) for name in self._record.ranges}
 
     @property
-    def share(self) -> float:
-        """Share of the records that a bound leaves out at most, on either side, up to the rank error of the choice."""
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """Categories of the columns whose list was released, by their names."""
+        lists = {column.name: column for column in self.schema.columns if isinstance(column, CategoricalColumn)}
+        return {name: lists[name].categories for name in self._record.listed}
+
+    @property
+    def share(self) -> float | None:
+        """Share of the records that a bound leaves out at most, on either side, up to its rank error; None without."""
         return self._record.share
 
     def summary(self) -> str:
-        """Table of the bounds, and what they cost."""
+        """Table of the bounds and categories, and what they cost."""
         record = self._record
-        rows = [[name, f"{lower:g}", f"{upper:g}"] for name, (lower, upper) in self.bounds.items()]
+        bounds = [[name, f"{lower:g}", f"{upper:g}"] for name, (lower, upper) in self.bounds.items()]
+        lists = [[name, ", ".join(map(printable, found))] for name, found in self.categories.items()]
         unit = "record" if record.persons is None else "person"
+        left_out = f"up to about {self.share:.1%} of the values on either side" if self.share else ""
         facts = [
             ("budget spent", str(self.spent)),
             ("neighbours", change_text(record.neighbors, unit)),
             *([] if record.persons is None else [("persons", record.persons.kept)]),
             ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
-            ("left out", f"up to about {self.share:.1%} of the values on either side"),
+            *([("left out", left_out)] if left_out else []),
+            *([("not listed", self._not_listed())] if lists else []),
         ]
-        note = Paragraph("The bounds are public. A release that uses them pays for itself alone.")
-        banner = seeded(private=self.private)
-        return as_text(Document(parts=[Table(["column", "lower", "upper"], rows), Facts(facts), note], banner=banner))
+        tables = [
+            *([Table(["column", "lower", "upper"], bounds)] if bounds else []),
+            *([Table(["column", "categories"], lists)] if lists else []),
+        ]
+        note = Paragraph("The schema is public. A release that uses it pays for itself alone.")
+        return as_text(Document(parts=[*tables, Facts(facts), note], banner=seeded(private=self.private)))
+
+    def _not_listed(self) -> str:
+        record = self._record
+        levels = record.found.specs(record.n_samples, record.persons, record.neighbors).levels
+        assert levels is not None  # noqa: S101  # for the type checker
+        return f"categories with fewer than about {levels.half_count:,.0f} rows, in half of the releases"
 
     def _statement(self) -> "Statement":
         from dpci.described.approval import approval_of_schema  # noqa: PLC0415  # most programs write no document
@@ -84,5 +104,5 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
         return approval_of_schema(self._record)
 
     def _short(self) -> tuple[str, ...]:
-        n_bounds = len(self._record.released)
-        return f"{n_bounds} column{'s' if n_bounds > 1 else ''} with released bounds", str(self.spent)
+        n_columns = len(self._record.found.columns)
+        return f"{n_columns} released column{'s' if n_columns > 1 else ''}", str(self.spent)

@@ -30,7 +30,7 @@ from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import source_of, whole_file
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.whole import Whole
-from dpci.rows import RowDomain
+from dpci.rows import Blocks, RowDomain
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Schema
 from dpci.schema.table import Table as NamedTable
@@ -359,6 +359,11 @@ def _release_with_bounds(
             "release the schema first)"
         )
     check_persons(settings.unit)
+    if not default_rows and isinstance(settings.rows, Blocks):
+        raise InvalidInput(
+            "rows must be a ball or None for a schema with gaps, whose blocks follow from what is released, got "
+            f"rows={settings.rows!r}"
+        )
     prepared, tables = source.prepare, []
 
     def prepare(given: Source) -> Source:
@@ -367,7 +372,8 @@ def _release_with_bounds(
         return prepared(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
 
     def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
-        stage = stage_within(partial, payment.budget, settings.public_n(n_records), settings.unit, share)
+        n, unit, neighbors = settings.public_n(n_records), settings.unit, settings.neighbors
+        stage = stage_within(partial, payment.budget, n, unit=unit, neighbors=neighbors, share=share)
         return stage, spec_of(settings, n_records, n_columns, budget=stage.rest or payment.budget)
 
     def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
@@ -378,7 +384,7 @@ def _release_with_bounds(
         chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
         if default_rows and not isinstance(chosen.mechanism, NewtonSteps):
             chosen = with_default_rows(chosen)
-        spec = spec_of(chosen, rows.n_records, rows.shape[1], budget=stage.rest or payment.budget)
+        spec = spec_of(chosen, rows.n_records, encoded.shape[1], budget=stage.rest or payment.budget)
         result = fit_rows(encoded, spec, chosen, paid=paid, bounds=found.facts)
         return result, remarks(result)
 

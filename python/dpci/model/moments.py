@@ -150,7 +150,7 @@ def _check_references(schema: Schema, *, fit_intercept: bool) -> None:
     whole = [
         column.name
         for column in schema.columns
-        if isinstance(column, CategoricalColumn) and column.reference is None and column.unknown == "error"
+        if isinstance(column, CategoricalColumn) and column.reference is None and column.covers_all
     ]
     if not schema.terms and len(whole) + fit_intercept > 1:
         raise InvalidInput(

@@ -1,18 +1,20 @@
-"""``ReleasedBounds``: public values of bounds that were released, by themselves or within the budget of a fit."""
+"""``ReleasedBounds``: public values of released bounds and lists, by themselves or within the budget of a fit."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from dpci import _core
-from dpci.accounting.costs import Step
+from dpci.accounting.costs import Step, steps_from
 from dpci.accounting.guarantee import Guarantee
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
-from dpci.budgets import ApproxDP, Budget, core_budget, remainder
+from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, remainder
 from dpci.errors import InvalidInput
 from dpci.released.record import SavedBudget
-from dpci.schema.columns import NumericColumn, UnboundedColumn
+from dpci.schema.columns import CategoricalColumn, NumericColumn
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
 
@@ -20,23 +22,65 @@ RELEASED = "released at "
 """Beginning of the source of released bounds."""
 
 
-def bounds_spec(
-    columns: Iterable[tuple[tuple[float, float] | None, bool]], n_samples: int, budget: Budget, unit: Persons | None
-) -> _core.BoundsSpec:
-    """Calibrate a release of bounds; of each column its range, and whether 0 stands apart.
+@dataclass(frozen=True)
+class GapSpecs:
+    """Calibrated releases of bounds and of levels, None where there are no such gaps. Holds no data."""
+
+    bounds: _core.BoundsSpec | None
+    levels: _core.LevelsSpec | None
+
+    @property
+    def share(self) -> float | None:
+        """Share of the records that bounds leave out on either side; None without bounds."""
+        return None if self.bounds is None else self.bounds.share
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Steps of the release."""
+        return steps_from([*([] if self.bounds is None else self.bounds.steps),
+                           *([] if self.levels is None else self.levels.steps)])  # fmt: skip
+
+
+def gap_specs(
+    ranges: Sequence[tuple[tuple[float, float] | None, bool]],
+    n_unlisted: int,
+    n_samples: int,
+    budget: Budget,
+    *,
+    unit: Persons | None,
+    neighbors: Neighbors,
+) -> GapSpecs:
+    """Calibrate a release of bounds and levels.
+
+    ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Levels take all of δ, and where
+    there are bounds as well, half of ε.
 
     Raises
     ------
     InvalidInput
-        For persons without ``max_rows``, and for a budget that cannot find bounds among so many records.
+        For levels without (ε, δ), for persons without ``max_rows``, and for a budget that cannot find bounds among so
+        many records.
     """
-    return _core.BoundsSpec(
-        columns=list(columns),
-        n_samples=n_samples,
-        budget=core_budget(budget),
-        persons=unit is not None,
-        max_rows=None if unit is None else unit.max_rows,
-    )
+    persons, max_rows = unit is not None, None if unit is None else unit.max_rows
+    if n_unlisted and not isinstance(budget, ApproxDP):
+        raise InvalidInput(
+            "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
+            f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
+        )
+    of_bounds, of_levels = budget, budget
+    if ranges and n_unlisted and isinstance(budget, ApproxDP):
+        of_bounds = PureDP(0.5 * budget.epsilon)
+        of_levels = ApproxDP(0.5 * budget.epsilon, budget.delta)
+    bounds = levels = None
+    if ranges:
+        bounds = _core.BoundsSpec(
+            columns=list(ranges), n_samples=n_samples, budget=core_budget(of_bounds), persons=persons, max_rows=max_rows
+        )
+    if n_unlisted:
+        levels = _core.LevelsSpec(
+            n_columns=n_unlisted, budget=core_budget(of_levels), neighbors=neighbors, persons=persons, max_rows=max_rows
+        )
+    return GapSpecs(bounds, levels)
 
 
 def source_of(budget: Budget) -> str:
@@ -46,8 +90,8 @@ def source_of(budget: Budget) -> str:
 
 def check_ranges(name: str, value: object) -> dict[str, Any]:
     """Return public ranges by the names of columns, None where none is known."""
-    if not isinstance(value, dict) or not value or not all(isinstance(column, str) for column in value):
-        raise broken(name, "an object that names at least one column", value)
+    if not isinstance(value, dict) or not all(isinstance(column, str) for column in value):
+        raise broken(name, "an object that names columns", value)
     return {
         column: None if extent is None else check_interval(f"{name}.{column}", extent)
         for column, extent in value.items()
@@ -56,53 +100,70 @@ def check_ranges(name: str, value: object) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBounds:
-    """Public values of bounds that were released: of which columns, among which points, and at what cost."""
+    """Public values of bounds and lists that were released: of which columns, and at what cost."""
 
     budget: SavedBudget
-    """Budget of the bounds alone."""
+    """Budget of the bounds and lists alone."""
     ranges: Annotated[dict[str, Any], check_ranges]
     """The public range of each column whose bounds were released, None where none is known."""
     zeros: tuple[str, ...]
     """Columns of which 0 stands apart."""
-    share: float
-    """Share of the records that bounds leave out on either side."""
+    listed: tuple[str, ...]
+    """Columns whose categories were released."""
+    share: float | None
+    """Share of the records that bounds leave out on either side; None without bounds."""
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        if not self.ranges or not set(self.ranges).issuperset(self.zeros):
+        if not set(self.ranges).issuperset(self.zeros) or not self.columns:
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
-        if not 0.0 < self.share < 0.5:
-            raise InvalidInput(f"share must be above 0 and below .5, got share={self.share!r}")
-        if not 1 <= len(self.steps) <= 2 or any((s.step, s.noise) != ("bounds", "gumbel") for s in self.steps):
-            raise InvalidInput(f"released bounds must have one or two steps of their kind, got {self.steps}")
+        if len(set(self.columns)) < len(self.columns):
+            raise InvalidInput(f"a column must have released bounds or a released list, got both in {self.columns}")
+        if (self.share is None) != (not self.ranges) or not 0.0 < (self.share or 0.02) < 0.5:
+            raise InvalidInput(f"share must be above 0 and below .5, and None without bounds, got share={self.share!r}")
+        found = [(step.step, step.noise) for step in self.steps]
+        of_levels = [("levels", "bernoulli")] if self.listed else []
+        of_bounds = [[("bounds", "gumbel")] * n for n in ((1, 2) if self.ranges else (0,))]
+        if found not in [each + of_levels for each in of_bounds]:
+            raise InvalidInput(
+                f"released bounds must have one or two steps of their kind, and lists one, got {self.steps}"
+            )
 
     @classmethod
-    def of(
-        cls, gaps: Sequence[UnboundedColumn], budget: Budget, share: float, steps: tuple[Step, ...]
-    ) -> "ReleasedBounds":
+    def of(cls, schema: PartialSchema, budget: Budget, specs: GapSpecs) -> "ReleasedBounds":
         """Return what was released of the gaps of a schema."""
         return cls(
             budget=budget,
-            ranges={column.name: column.range for column in gaps},
-            zeros=tuple(column.name for column in gaps if column.zeros),
-            share=share,
-            steps=steps,
+            ranges={column.name: column.range for column in schema.unbounded},
+            zeros=tuple(column.name for column in schema.unbounded if column.zeros),
+            listed=tuple(column.name for column in schema.unlisted),
+            share=specs.share,
+            steps=specs.steps,
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of which something was released."""
+        return (*self.ranges, *self.listed)
 
     def facts(self) -> dict[str, Any]:
         """Return what was released and spent, as :attr:`PrivateFit.privacy` has it."""
         return {
             "columns": list(self.ranges),
+            "listed": list(self.listed),
             "share": self.share,
             "budget": self.budget.parameters(),
             "steps": [step.to_dict() for step in self.steps],
         }
 
     def check_table(self, table: Schema) -> None:
-        """Refuse a schema whose columns do not have such bounds."""
+        """Refuse a schema whose columns do not have such bounds and lists."""
         numeric = {column.name: column for column in table.columns if isinstance(column, NumericColumn)}
+        lists = {column.name: column for column in table.columns if isinstance(column, CategoricalColumn)}
         if not set(numeric).issuperset(self.ranges):
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
+        if not set(lists).issuperset(self.listed):
+            raise InvalidInput(f"listed must name columns of the schema with categories, got listed={self.listed}")
         source = source_of(self.budget)
         for name, extent in self.ranges.items():
             column = numeric[name]
@@ -112,11 +173,16 @@ class ReleasedBounds:
                 )
             if column.source != source or column.outside != "clip":
                 raise InvalidInput(f"the source of {name!r} must be {source!r}, got {column.source!r}")
+        for name in self.listed:
+            if lists[name].source != source or lists[name].other is None:
+                raise InvalidInput(
+                    f"{name!r} must have the source {source!r} and a category of all others, got {lists[name]}"
+                )
 
-    def spec(self, n_samples: int, unit: Persons | None) -> _core.BoundsSpec:
+    def specs(self, n_samples: int, unit: Persons | None, neighbors: Neighbors) -> GapSpecs:
         """Return the release as the core calibrates it, of public choices alone."""
-        columns = ((extent, name in self.zeros) for name, extent in self.ranges.items())
-        return bounds_spec(columns, n_samples, self.budget, unit)
+        ranges = [(extent, name in self.zeros) for name, extent in self.ranges.items()]
+        return gap_specs(ranges, len(self.listed), n_samples, self.budget, unit=unit, neighbors=neighbors)
 
     def rest_of(self, budget: Budget) -> Budget:
         """Return what a budget leaves for the release that begins with these bounds."""
@@ -125,11 +191,17 @@ class ReleasedBounds:
     def before(self, guarantee: Guarantee, budget: Budget) -> Guarantee:
         """Return the guarantee of the bounds and what follows them together, at the budget of both.
 
-        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP, and both add to what follows. Pure and
-        zero-concentrated DP add up to the budget.
+        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP, and both add to what follows; lists add
+        their ε and δ, and have no Rényi divergence. Pure and zero-concentrated DP add up to the budget.
         """
         if not isinstance(budget, ApproxDP):
             return Guarantee(budget, None, 0.0, 0.0)
-        own = self.budget.parameters()["epsilon"]
-        epsilon, delta, rho = guarantee.seal
-        return replace(guarantee, budget=budget, seal=(epsilon + own, delta, rho + own**2 / 8.0))
+        (epsilon, delta, rho), own = guarantee.seal, self.totals
+        return replace(guarantee, budget=budget, seal=(epsilon + own[0], delta + own[1], rho + own[2]))
+
+    @property
+    def totals(self) -> tuple[float, float, float]:
+        """Epsilon and delta that are spent under (ε, δ), and the rho that bounds the Rényi divergence."""
+        spent = self.budget.parameters()
+        epsilon = spent["epsilon"]
+        return (epsilon, spent["delta"], math.inf) if self.listed else (epsilon, 0.0, epsilon**2 / 8.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, seals_from, steps_from
-from dpci.budgets import budget_from_parameters, core_budget
+from dpci.budgets import Neighbors, budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.fit_record import FitRecord
@@ -145,7 +145,7 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
     seals = seals_from(plan["seals"])
     before = record.released_bounds
     differ = [
-        *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons)),
+        *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons, record.neighbors)),
         *differences(
             {
                 "slope_bound": (record.slope_bound, spec.slope_bound),
@@ -187,11 +187,13 @@ def differences_of_steps(found: Iterable[Step], expected: Iterable[Step]) -> Ite
         )
 
 
-def differences_of_bounds(found: ReleasedBounds, n_samples: int, persons: Persons | None) -> Iterator[str]:
-    """Yield in which numbers released bounds differ from those that public choices call for."""
-    spec = found.spec(n_samples, persons)
-    yield from differences({"share of the bounds": (found.share, spec.share)})
-    yield from differences_of_steps(found.steps, steps_from(spec.steps))
+def differences_of_bounds(
+    found: ReleasedBounds, n_samples: int, persons: Persons | None, neighbors: Neighbors
+) -> Iterator[str]:
+    """Yield in which numbers released bounds and lists differ from those that public choices call for."""
+    specs = found.specs(n_samples, persons, neighbors)
+    yield from differences({"share of the bounds": (found.share, specs.share)})
+    yield from differences_of_steps(found.steps, specs.steps)
 
 
 def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Iterator[str]:

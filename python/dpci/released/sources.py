@@ -127,9 +127,9 @@ def failures(table: Schema) -> dict[str, list[str]]:
                 found.setdefault("values beyond the bounds of", []).append(column.name)
             is_refused = column.missing == "error"
         else:
-            if column.unknown == "error":
+            if column.refuses:
                 found.setdefault("values outside the list of", []).append(column.name)
-            is_refused = column.missing is None and column.unknown == "error"
+            is_refused = column.missing is None and column.refuses
         if is_refused:
             found.setdefault("missing values of", []).append(column.name)
     if not isinstance(table.target, NumericTarget):
@@ -148,5 +148,6 @@ def _exception(column: NumericColumn | CategoricalColumn) -> str:
             _FAILS if column.missing == "error" else f"replaced by {column.missing:g}, which a further column marks"
         )
         return f"beyond the bounds, {beyond}; missing, {missing}"
-    other = _FAILS if column.unknown == "error" else "counted as none of the list"
+    other = _FAILS if column.refuses else "counted as none of the list"
+    other = other if column.other is None else f"counted as {column.other}"
     return f"not in the list, {other}; missing, {other if column.missing is None else f'counted as {column.missing}'}"

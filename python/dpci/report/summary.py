@@ -216,9 +216,12 @@ def bounds_lines(record: FitRecord) -> list[tuple[str, str]]:
     found = record.released_bounds
     if found is None:
         return []
-    columns = "a column" if len(found.ranges) == 1 else f"{len(found.ranges)} columns"
+    columns = "a column" if len(found.columns) == 1 else f"{len(found.columns)} columns"
+    if found.share is None:
+        return [("  categories", f"{found.budget}, a choice for each: of {columns}")]
     left_out = f"up to about {found.share:.1%} of the values on either side left out"
-    return [("  bounds", f"{found.budget}, exponential mechanism: of {columns}, {left_out}")]
+    what = "bounds and categories" if found.listed else "bounds"
+    return [(f"  {what}", f"{found.budget}, exponential mechanism: of {columns}, {left_out}")]
 
 
 def _rows(record: FitRecord) -> str:

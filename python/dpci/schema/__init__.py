@@ -14,6 +14,7 @@ from dpci.schema.columns import (
     NumericColumn,
     NumericTarget,
     UnboundedColumn,
+    UnlistedColumn,
 )
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Encoded, Schema, Table
@@ -36,6 +37,7 @@ __all__ = [
     "Table",
     "Term",
     "UnboundedColumn",
+    "UnlistedColumn",
 ]
 
 name_publicly(__name__, __all__)

@@ -104,8 +104,9 @@ def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
         labels[column.missing] += sum(absent.values())
         labels -= Counter(absent)
     unknown = {label: count for label, count in labels.items() if label not in column.categories}
-    done = "refused" if column.unknown == "error" else "zeros in all columns"
-    yield from _some(column.name, f"in no category: {done}", unknown, refused=column.unknown == "error")
+    done = "refused" if column.refuses else "zeros in all columns"
+    done = done if column.other is None else f"counted as {column.other}"
+    yield from _some(column.name, f"in no category: {done}", unknown, refused=column.refuses)
     yield from _absent(column, labels)
 
 

@@ -257,6 +257,8 @@ class CategoricalColumn:
         text as a category. None: a missing value is treated as one that is not in the list.
     source : str
         Why the list is public.
+    other : str, optional
+        Category that replaces a value that is not in the list, whatever ``unknown`` says.
     """
 
     name: str
@@ -265,6 +267,7 @@ class CategoricalColumn:
     unknown: Unknown = "error"
     missing: str | None = None
     source: str = ""
+    other: str | None = None
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
@@ -283,11 +286,22 @@ class CategoricalColumn:
                 msg = f"column {self.name!r} must have a category besides the reference, got {self.categories!r}"
                 raise InvalidInput(msg)
         _check_choice(self.name, "unknown", self.unknown, Unknown)
-        if self.missing is not None:
-            object.__setattr__(self, "missing", label_of(self.missing))
-            if self.missing not in self.categories:
-                msg = f"column {self.name!r}: missing must be a category, got {self.missing!r} (add it to categories)"
-                raise InvalidInput(msg)
+        for field in ("missing", "other"):
+            if (stand_in := getattr(self, field)) is not None:
+                object.__setattr__(self, field, label_of(stand_in))
+                if getattr(self, field) not in self.categories:
+                    msg = f"column {self.name!r}: {field} must be a category, got {stand_in!r} (add it to categories)"
+                    raise InvalidInput(msg)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a value that is not in the list is an error."""
+        return self.unknown == "error" and self.other is None
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether each value counts as one category."""
+        return self.unknown == "error" or self.other is not None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -318,12 +332,82 @@ class CategoricalColumn:
         if self.missing is not None:
             gaps = (codes < 0) & missing_cells(as_cells(values))
             codes = np.where(gaps, self.categories.index(self.missing), codes)
-        if self.unknown == "error":
+        if self.other is not None:
+            codes = np.where(codes < 0, self.categories.index(self.other), codes)
+        if self.refuses:
             check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}")
         indicators = np.zeros((codes.size, len(self.categories)))
         known = np.flatnonzero(codes >= 0)
         indicators[known, codes[known]] = 1.0
         return indicators
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnlistedColumn:
+    """A category whose list nobody knows, of which a release makes a CategoricalColumn.
+
+    A level of the table is listed where enough records have it. All others count as ``other``.
+
+    Parameters
+    ----------
+    name : str
+        Column of the table.
+    categories : tuple of str
+        Public categories, which are listed whatever the table holds, and cost nothing.
+    reference : str, optional
+        The reference: one of the public categories, or ``other``.
+    other : str
+        Category of all values that are not listed.
+    missing : str, optional
+        Category that replaces a missing value, which is listed, too. None: a missing value counts as ``other``.
+
+    Examples
+    --------
+    >>> UnlistedColumn(name="ward").listed(["B", "A"], source="released").categories
+    ('A', 'B', 'other')
+    """
+
+    name: str
+    categories: tuple[str, ...] = ()
+    reference: str | None = None
+    other: str = "other"
+    missing: str | None = None
+
+    def __post_init__(self) -> None:
+        _take_name(self, "name")
+        if self.categories:
+            object.__setattr__(self, "categories", _labels_of(self.name, "categories", self.categories))
+        object.__setattr__(self, "other", label_of(self.other))
+        if self.missing is not None:
+            object.__setattr__(self, "missing", label_of(self.missing))
+        # A column with a list has the same rules.
+        self.listed((), source="")
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Categories that are listed whatever the table holds."""
+        return tuple(dict.fromkeys([*self.categories, *filter(None, [self.missing]), self.other]))
+
+    def listed(self, levels: Iterable[str], *, source: str) -> CategoricalColumn:
+        """Return the column with these levels besides those that are known; ``source`` says why they are public."""
+        found = sorted(set(levels) - set(self.known))
+        after = [label for label in self.known if label not in self.categories]
+        return CategoricalColumn(
+            name=self.name,
+            categories=(*self.categories, *found, *after),
+            reference=self.reference,
+            missing=self.missing,
+            source=source,
+            other=self.other,
+        )
+
+    def levels(self, values: object) -> tuple[_F64, list[str]]:
+        """(n,) numbers of the levels of a column, and their labels; -1 for what is known or missing."""
+        cells = as_cells(values)
+        present = ~missing_cells(cells)
+        labels = sorted({label_of(cell) for cell in cells[present].tolist()} - set(self.known))
+        codes = codes_of(cells, {label: code for code, label in enumerate(labels)})
+        return np.where(present, codes, -1).astype(np.float64), labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,6 +524,7 @@ def class_labels(target: "Target") -> tuple[str, str] | None:
 
 
 Column: TypeAlias = NumericColumn | CategoricalColumn
+Gap: TypeAlias = UnboundedColumn | UnlistedColumn
 Target: TypeAlias = ClassTarget | CategoricalTarget | NumericTarget
 
 

@@ -1,8 +1,8 @@
-"""``PartialSchema``: the public description of a table of which some bounds are not known, and have to be released."""
+"""``PartialSchema``: the public description of a table of which some bounds and lists have to be released."""
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of
-from dpci.schema.columns import Column, NumericColumn, Target, UnboundedColumn
+from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnlistedColumn
 from dpci.schema.saved import build, fields_of, plain_column, read_file
 from dpci.schema.table import Encoding, Schema
 from dpci.schema.terms import Spline, Term
@@ -25,16 +25,16 @@ _OF_ZEROS = (-1.0, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class PartialSchema:
-    """A :class:`Schema` with gaps: numbers whose bounds nobody knows.
+    """A :class:`Schema` with gaps: numbers whose bounds nobody knows, and categories whose list nobody knows.
 
-    :func:`dpci.release_schema` releases their bounds, and :func:`dpci.fit` does so within the budget of the fit. All of
+    :func:`dpci.release_schema` releases them, and :func:`dpci.fit` does so within the budget of the fit. All of
     it is public.
 
     Parameters
     ----------
-    columns : tuple of UnboundedColumn, NumericColumn and CategoricalColumn
-        Columns of a :class:`Schema`, at least one of them an :class:`UnboundedColumn`. A spline of such a column is
-        refused, because its knots lie between bounds.
+    columns : tuple of UnboundedColumn, UnlistedColumn, NumericColumn and CategoricalColumn
+        Columns of a :class:`Schema`, at least one of them an :class:`UnboundedColumn` or an :class:`UnlistedColumn`. A
+        spline of a column without bounds is refused, because its knots lie between bounds.
     target, terms, intercept, encoding, name, title, source, licence, persons
         The other fields of a :class:`Schema`.
 
@@ -54,7 +54,7 @@ class PartialSchema:
     ['income']
     """
 
-    columns: tuple[Column | UnboundedColumn, ...]
+    columns: tuple[Column | Gap, ...]
     target: Target
     terms: tuple[Term, ...] = ()
     intercept: bool = True
@@ -67,15 +67,15 @@ class PartialSchema:
 
     def __post_init__(self) -> None:
         columns: object = self.columns
-        if not isinstance(columns, Sequence) or not all(isinstance(c, Column | UnboundedColumn) for c in columns):
+        if not isinstance(columns, Sequence) or not all(isinstance(c, Column | Gap) for c in columns):
             raise InvalidInput(
-                "columns must be a sequence of UnboundedColumn, NumericColumn and CategoricalColumn, got "
-                f"columns={columns!r}"
+                "columns must be a sequence of UnboundedColumn, UnlistedColumn, NumericColumn and CategoricalColumn, "
+                f"got columns={columns!r}"
             )
         object.__setattr__(self, "columns", tuple(columns))
         if not self.gaps:
-            raise InvalidInput("columns must have an UnboundedColumn, whose bounds are released, got none")
-        unknown = {column.name for column in self.gaps}
+            raise InvalidInput("columns must have an UnboundedColumn or an UnlistedColumn, got none")
+        unknown = {column.name for column in self.unbounded}
         # What is wrong with the rest is known beforehand.
         for term in self.blank.terms:
             for factor in term.factors:
@@ -83,34 +83,71 @@ class PartialSchema:
                     raise InvalidInput(f"a spline must be of a column with bounds, got one of {factor.column!r}")
 
     @property
-    def gaps(self) -> tuple[UnboundedColumn, ...]:
-        """Columns whose bounds are not known."""
+    def gaps(self) -> tuple[Gap, ...]:
+        """Columns whose bounds or lists are not known."""
+        return tuple(column for column in self.columns if isinstance(column, Gap))
+
+    @property
+    def unbounded(self) -> tuple[UnboundedColumn, ...]:
+        """Numbers whose bounds are not known."""
         return tuple(column for column in self.columns if isinstance(column, UnboundedColumn))
+
+    @property
+    def unlisted(self) -> tuple[UnlistedColumn, ...]:
+        """Categories whose lists are not known."""
+        return tuple(column for column in self.columns if isinstance(column, UnlistedColumn))
 
     @functools.cached_property
     def blank(self) -> Schema:
-        """The schema with the public range of each gap, or [-1, 1], for its bounds: of the same names and classes."""
-        return self.completed({}, source="")
+        """The schema with the public range of each gap, or [-1, 1], for its bounds, and public categories alone."""
+        return self.completed({}, {}, source="")
 
-    def completed(self, bounds: Mapping[str, tuple[float, float] | None], *, source: str) -> Schema:
-        """Return the schema with these bounds by the names of the gaps; ``source`` says why they are public.
+    def completed(
+        self,
+        bounds: Mapping[str, tuple[float, float] | None],
+        levels: Mapping[str, Iterable[str]],
+        *,
+        source: str,
+    ) -> Schema:
+        """Return the schema with these bounds and levels by the names of the gaps; ``source``: why they are public.
 
         A gap without bounds gets its public range, or [-1, 1], and so does one whose transform leaves nothing between
         its bounds.
         """
-        filled = (
-            _bounded(column, bounds.get(column.name), source) if isinstance(column, UnboundedColumn) else column
-            for column in self.columns
-        )
+
+        def filled(column: Column | Gap) -> Column:
+            if isinstance(column, UnboundedColumn):
+                return _bounded(column, bounds.get(column.name), source)
+            if isinstance(column, UnlistedColumn):
+                return column.listed(levels.get(column.name, ()), source=source)
+            return column
+
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return Schema(**{**fields, "columns": tuple(filled)})
+        return Schema(**{**fields, "columns": tuple(map(filled, self.columns))})
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
-        """(n, gaps) numbers of the gaps in a table, as they are; NaN for missing values where these are allowed."""
-        cells = [column_of(table, column.name) for column in self.gaps]
-        for column, values in zip(self.gaps, cells, strict=True):
-            check_length(column.name, values, len(cells[0]))
-        return np.column_stack([column.numbers(values) for column, values in zip(self.gaps, cells, strict=True)])
+        """(n, unbounded) numbers of a table, as they are; NaN for missing values where these are allowed."""
+        cells = self._cells(table)
+        return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
+
+    def levels(self, table: Any) -> tuple[NDArray[np.float64], list[list[str]]]:  # noqa: ANN401  # as above
+        """(n, unlisted) numbers of the levels in a table, and their labels, column by column."""
+        cells = self._cells(table)
+        found = [column.levels(cells[column.name]) for column in self.unlisted]
+        return np.column_stack([codes for codes, _ in found]), [labels for _, labels in found]
+
+    def gaps_of(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # as above
+        """(n, gaps) numbers and levels of a table; errors of both."""
+        numbers = [self.numbers(table)] if self.unbounded else []
+        levels = [self.levels(table)[0]] if self.unlisted else []
+        return np.column_stack([*numbers, *levels])
+
+    def _cells(self, table: Any) -> dict[str, NDArray[Any]]:  # noqa: ANN401  # as above
+        cells = {column.name: column_of(table, column.name) for column in self.gaps}
+        n_rows = len(cells[self.gaps[0].name])
+        for name, values in cells.items():
+            check_length(name, values, n_rows)
+        return cells
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
@@ -152,7 +189,7 @@ def schema_from(description: Any) -> Schema | PartialSchema:  # noqa: ANN401  # 
     """Return the schema of a dictionary as TOML or JSON gives it, which may have gaps."""
     columns = description.get("columns") if isinstance(description, Mapping) else None
     listed = columns if isinstance(columns, list) else []
-    has_gaps = any(isinstance(column, Mapping) and column.get("kind") == "unbounded" for column in listed)
+    has_gaps = any(isinstance(column, Mapping) and column.get("kind") in {"unbounded", "unlisted"} for column in listed)
     return (PartialSchema if has_gaps else Schema).from_dict(description)
 
 

@@ -14,22 +14,25 @@ from dpci.schema.columns import (
     CategoricalTarget,
     ClassTarget,
     Column,
+    Gap,
     NumericColumn,
     NumericTarget,
     Target,
     UnboundedColumn,
+    UnlistedColumn,
 )
 from dpci.schema.terms import Term
 
 _Part = TypeVar("_Part")
 
-_KINDS: dict[str, type[Column | UnboundedColumn]] = {
+_KINDS: dict[str, type[Column | Gap]] = {
     "numeric": NumericColumn,
     "categorical": CategoricalColumn,
     "unbounded": UnboundedColumn,
+    "unlisted": UnlistedColumn,
 }
 # Fields that came later, which a digest counts only where they do something.
-_LATER = {"missing": ("error", None)}
+_LATER = {"missing": ("error", None), "other": (None,)}
 
 
 def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,13 +68,13 @@ def build(kind: type[_Part], what: str, fields: Mapping[str, Any]) -> _Part:
     return kind(**fields)
 
 
-def plain_column(column: Column | UnboundedColumn, *, defaults: bool) -> dict[str, Any]:
+def plain_column(column: Column | Gap, *, defaults: bool) -> dict[str, Any]:
     """Return a column as a dictionary with its kind."""
     kinds = {kind: name for name, kind in _KINDS.items()}
     return {"kind": kinds[type(column)], **plain(column, defaults=defaults)}
 
 
-def plain(part: Column | UnboundedColumn | Target, *, defaults: bool = False) -> dict[str, Any]:
+def plain(part: Column | Gap | Target, *, defaults: bool = False) -> dict[str, Any]:
     """Return the fields of a column or a target; those at their defaults only if asked for."""
     values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
     return {name: _as_lists(value) for name, (value, default) in values.items() if defaults or value != default}
@@ -108,7 +111,7 @@ def read_file(path: str | PathLike[str]) -> Any:  # noqa: ANN401  # a file can h
         raise InvalidInput(msg) from error
 
 
-def _build_column(fields: dict[str, Any]) -> Column | UnboundedColumn:
+def _build_column(fields: dict[str, Any]) -> Column | Gap:
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         msg = f"kind of column {fields.get('name')!r} must be one of {list(_KINDS)}, got {kind!r}"

@@ -114,8 +114,8 @@ class Schema:
         if not isinstance(columns, Sequence) or not all(
             isinstance(c, NumericColumn | CategoricalColumn) for c in columns
         ):
-            gaps = " (the bounds of an UnboundedColumn have to be released: describe the table by a PartialSchema)"
-            hint = gaps * ("UnboundedColumn" in repr(columns))
+            gaps = " (bounds and lists have to be released: describe the table by a PartialSchema)"
+            hint = gaps * ("UnboundedColumn" in repr(columns) or "UnlistedColumn" in repr(columns))
             raise InvalidInput(
                 f"columns must be a sequence of NumericColumn and CategoricalColumn, got {columns!r}{hint}"
             )

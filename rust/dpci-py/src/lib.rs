@@ -8,6 +8,7 @@ mod cost;
 mod errors;
 mod fit;
 mod intervals;
+mod levels;
 mod loss;
 mod newton;
 mod parts;
@@ -52,6 +53,8 @@ mod _core {
         ErrorLaw, NewtonStep, NoisyMatrices, error_components, exact_half_widths, exact_pvalues,
         monte_carlo_interval,
     };
+    #[pymodule_export]
+    use super::levels::{LevelsSpec, release_levels};
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]

@@ -37,7 +37,7 @@ pub fn release_bounds(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<Option<[f64; 2]>>> {
-    let kept = kept_rows(spec, rows, persons)?;
+    let kept = kept_rows(spec.unit(), spec.n_columns(), rows, persons)?;
     let mut known = spec.columns().to_vec();
     for stage in spec.stages() {
         let points: Result<Vec<PublicPoints>> = stage
@@ -63,23 +63,23 @@ pub fn release_bounds(
 }
 
 /// Rows that count, where not all do.
-fn kept_rows(
-    spec: &BoundsSpec,
+pub(super) fn kept_rows(
+    calibrated_for: Unit,
+    n_columns: usize,
     rows: &Rows<'_>,
     persons: Option<&Persons>,
 ) -> Result<Option<Vec<usize>>> {
     let unit = persons.map_or(Unit::Row, Persons::unit);
-    if unit != spec.unit() {
+    if unit != calibrated_for {
         return Err(Error::Unsupported(format!(
-            "bounds must be released for the unit that they were calibrated for, {}, got {unit}",
-            spec.unit()
+            "a schema must be released for the unit that it was calibrated for, {calibrated_for}, got {unit}"
         )));
     }
     let Rows::Dense(dense) = rows else {
-        let rule = "rows must be dense where bounds are released, got sparse rows";
+        let rule = "rows must be dense where a schema is released, got sparse rows";
         return Err(Error::Unsupported(rule.into()));
     };
-    check_length("each row of X", spec.n_columns(), dense.n_columns())?;
+    check_length("each row of X", n_columns, dense.n_columns())?;
     let Some(persons) = persons else {
         return Ok(None);
     };
@@ -365,6 +365,9 @@ mod tests {
         let values = [0.5; 4];
         let rows = Rows::dense(&values, 1);
         let persons = Persons::new(&[0, 1, 0, 1], unit, &exec).unwrap();
+        let kept_rows = |spec: &BoundsSpec, rows: &Rows<'_>, persons| {
+            kept_rows(spec.unit(), spec.n_columns(), rows, persons)
+        };
         assert!(kept_rows(&two, &rows, None).is_err());
         assert!(kept_rows(&one, &rows, Some(&persons)).is_err());
         assert!(kept_rows(&of_persons, &rows, None).is_err());

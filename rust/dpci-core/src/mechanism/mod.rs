@@ -6,6 +6,7 @@ mod fit;
 mod functional;
 mod gate;
 mod histogram;
+mod levels;
 mod moment_matrix;
 mod moments;
 mod newton;
@@ -26,6 +27,7 @@ pub use fit::{Fit, Release, project_release, release, release_fit};
 pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
+pub use levels::release_levels;
 pub use moment_matrix::{
     MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
     release_moment_matrix,

@@ -11,7 +11,7 @@ use crate::error::check_non_negative;
 use crate::{Error, Result};
 
 /// Binary digits beyond the point that the first attempt takes, besides those of the counts.
-const FIRST_DIGITS: u64 = 128;
+pub(super) const FIRST_DIGITS: u64 = 128;
 /// Digits that rounding may spoil on the way to an exponential.
 const GUARD: u64 = 64;
 
@@ -136,14 +136,14 @@ impl Levels {
 }
 
 /// Random binary digits, a multiple of 64 of them.
-fn random(digits: u64, generator: &mut impl NoiseGenerator) -> BigUint {
+pub(super) fn random(digits: u64, generator: &mut impl NoiseGenerator) -> BigUint {
     (0..digits / 64).fold(BigUint::ZERO, |number, _| {
         (number << 64) + generator.next_u64()
     })
 }
 
 /// The rate as the fraction that its float is: `numerator·2^-exponent`.
-struct Rate {
+pub(super) struct Rate {
     numerator: u64,
     exponent: u64,
     /// Power of two that a rate of 2⁵³ or more is a multiple of.
@@ -151,7 +151,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn new(rate: f64) -> Self {
+    pub(super) fn new(rate: f64) -> Self {
         let (fraction, power) = libm::frexp(rate);
         let shift = i64::from(power) - 53;
         Self {
@@ -167,7 +167,7 @@ impl Rate {
     }
 
     /// `exp(-rate·steps)·2^digits` from below and from above.
-    fn exponential(&self, steps: u64, digits: u64) -> (BigUint, BigUint) {
+    pub(super) fn exponential(&self, steps: u64, digits: u64) -> (BigUint, BigUint) {
         let precision = digits + GUARD;
         let one = BigUint::from(1_u32) << precision;
         let product = (BigUint::from(self.numerator) * steps) << self.power;

@@ -10,6 +10,7 @@ mod gaussian;
 mod generator;
 mod integer;
 mod joint_choice;
+mod kept_levels;
 mod laplace;
 mod law;
 mod matrix_laplace;
@@ -29,6 +30,7 @@ pub use discrete::{DiscreteGaussian, DiscreteLaplace};
 pub use gaussian::Gaussian;
 pub use generator::{NoiseGenerator, ReleaseGenerator, SimulationGenerator};
 pub use joint_choice::joint_index;
+pub use kept_levels::kept_levels;
 pub use laplace::Laplace;
 pub use law::NoiseLaw;
 pub use matrix_laplace::MatrixLaplace;
@@ -119,6 +121,8 @@ named! {
         MatrixLaplace = "matrix_laplace",
         /// Law of the exponential mechanism: see [`exponential_index`].
         Gumbel = "gumbel",
+        /// Law of the choice whether a level is kept: see [`kept_levels`].
+        Bernoulli = "bernoulli",
         /// [`DiscreteLaplace`].
         DiscreteLaplace = "discrete_laplace",
         /// [`DiscreteGaussian`].

@@ -4,6 +4,7 @@ mod bounds;
 mod fit;
 mod functional;
 mod histogram;
+mod levels;
 mod moment_matrix;
 mod newton;
 mod report;
@@ -24,6 +25,7 @@ pub(crate) use fit::{ROUNDING_ROOM, greatest_rows, least_row_norm};
 pub use functional::{FunctionalChoices, FunctionalSpec};
 pub(crate) use histogram::MOST_RECORDS;
 pub use histogram::{Axis, Grid, HistogramSpec};
+pub use levels::LevelsSpec;
 pub use moment_matrix::{
     GradientNoise, LevelCap, LevelNoise, MatrixBudget, MomentMatrixChoices, MomentMatrixSpec,
     ResidualNoise, ResidualPlan, clear_of_noise, sealed_std_dev,

@@ -24,6 +24,8 @@ named! {
         Histogram = "histogram",
         /// The bounds of columns.
         Bounds = "bounds",
+        /// The levels of columns.
+        Levels = "levels",
         /// The radius that rows are shortened to.
         Radius = "radius",
         /// The second moments by which rows are made round.

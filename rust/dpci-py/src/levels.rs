@@ -1,0 +1,85 @@
+//! Released levels of columns: the choices, and the release.
+
+use dpci_core::design::Persons;
+use dpci_core::mechanism as core;
+use dpci_core::spec;
+use pyo3::prelude::*;
+
+use crate::cost::{Budget, Step};
+use crate::errors::to_python;
+use crate::records::{Records, with_noise};
+use crate::spec::{neighbors_of, unit_of};
+use crate::task;
+
+/// Validated public choices of a release of levels; holds no data.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct LevelsSpec {
+    inner: spec::LevelsSpec,
+}
+
+#[pymethods]
+impl LevelsSpec {
+    #[new]
+    #[pyo3(signature = (*, n_columns, budget, neighbors, persons=false, max_rows=None))]
+    fn new(
+        n_columns: usize,
+        budget: &Budget,
+        neighbors: &str,
+        persons: bool,
+        max_rows: Option<u32>,
+    ) -> PyResult<Self> {
+        let unit = unit_of(persons, max_rows)?;
+        let neighbors = neighbors_of(neighbors)?;
+        let inner = spec::LevelsSpec::new(n_columns, budget.inner, unit, neighbors);
+        Ok(Self {
+            inner: inner.map_err(to_python)?,
+        })
+    }
+
+    #[getter]
+    fn half_count(&self) -> f64 {
+        self.inner.half_count()
+    }
+
+    #[getter]
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::from(self.inner.step())]
+    }
+}
+
+/// Levels as Python reads them.
+#[derive(IntoPyObject)]
+pub(crate) struct ReleasedLevels {
+    levels: Vec<Vec<u64>>,
+    private: bool,
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, records, *, n_threads, seed))]
+pub(crate) fn release_levels(
+    py: Python<'_>,
+    spec: &Bound<'_, LevelsSpec>,
+    records: &Bound<'_, Records>,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+) -> PyResult<ReleasedLevels> {
+    let spec = &spec.get().inner;
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    task::run_over(py, &data, n_threads, |exec| {
+        let ids = data.persons();
+        let persons = ids.map(|ids| Persons::new(ids, spec.unit(), exec));
+        let (rows, persons) = (data.rows(), persons.transpose()?);
+        let levels = with_noise!(seed, 0, |g| core::release_levels(
+            spec,
+            &rows,
+            persons.as_ref(),
+            exec,
+            g
+        ))?;
+        Ok(ReleasedLevels {
+            levels,
+            private: seed.is_none(),
+        })
+    })
+}
