@@ -1,0 +1,186 @@
+"""Audits releases of bounds and of lists: one record, or a person with three rows, is replaced or taken away.
+
+The argument is the number of runs. Prints docs/evidence/schema_audit.md.
+"""
+
+import itertools
+import sys
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+import dpci
+from _audits import least, seeds_of
+from _environments import now
+from _timing import commit
+from dpci import _core
+
+N_ROWS = 3
+N, LOWER, UPPER = 100, 0.0, 8.0
+"""Records and public range of the column with bounds."""
+PURE, APPROX = dpci.PureDP(4.0), dpci.ApproxDP(1.0, 0.05)
+Law = dict[Hashable, float]
+_F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """Neighbours that differ by so many rows, and a release that is calibrated rightly, or not."""
+
+    neighbors: str
+    rows: int
+    times: float = 1.0
+    """Budget of the release over that of the claim."""
+    as_people: bool = False
+    """Whether the rows of the person are taken for people."""
+
+    @property
+    def moves(self) -> int:
+        """Rows for which the release is calibrated."""
+        return 1 if self.as_people else self.rows
+
+    @property
+    def unit(self) -> dict[str, int]:
+        """Persons as the core takes them."""
+        return {"persons": True, "max_rows": self.rows} if self.moves > 1 else {}
+
+    @property
+    def sides(self) -> int:
+        """Counts of one column that a record changes."""
+        return 2 if self.neighbors == "replace_one" else 1
+
+    def released(
+        self, columns: Sequence[_F64], others: int, release: str, spec: object, n_runs: int
+    ) -> list[list[object]]:
+        """Return the releases from each of two columns, all but ``others`` of whose rows are one person's."""
+        draws = []
+        for values, seeds in zip(columns, seeds_of(n_runs, 0), strict=True):
+            ids = np.minimum(np.arange(len(values)), others)
+            records = _core.Records(values[:, None], np.zeros(len(values)), persons=ids if self.unit else None)
+            run, field = getattr(_core, f"release_{release}"), release
+            draws.append([run(spec, records, n_threads=1, seed=seed)[field][0] for seed in seeds])
+        return draws
+
+
+def bounds_law(values: _F64, share: float, way: Way) -> tuple[Law, int]:
+    """Return the probability of each pair of bounds, and their rank."""
+    epsilon = way.times * PURE.epsilon
+    powers = UPPER * 2.0 ** (-np.arange(48) / 2)
+    grid = np.unique(np.concatenate([np.linspace(LOWER, UPPER, 33), powers, [0.0]]))
+    rank_error = 2.0 * way.moves / epsilon * (2.0 * np.log(len(grid) - 1) + 5.3)
+    m = len(values)
+    rank = min(int(max(0.02 * m, rank_error, 1.0)), m // 3)
+    below = np.array([(values < g).sum() for g in grid])
+    above = np.array([(values > g).sum() for g in grid])
+    lower = np.maximum(0, np.maximum(below[:-1] - rank, rank - np.append(below[1:-1], m)))
+    upper = np.maximum(0, np.maximum(above[1:] - rank, rank - np.append(m, above[1:-1])))
+    weights = np.exp(-epsilon * np.maximum(lower[:, None], upper[None, :]) / (2.0 * way.moves))
+    found: Law = {}
+    for (i, j), p in np.ndenumerate(weights / weights.sum()):
+        # The range where the cells cross, those on both sides of one point.
+        ends = (grid[j], grid[i + 1]) if i == j + 1 else (grid[i], grid[j + 1])
+        key = widened(ends, share) if ends[0] < ends[1] else (LOWER, UPPER)
+        found[key] = found.get(key, 0.0) + float(p)
+    return found, rank
+
+
+def widened(ends: tuple[float, float], share: float) -> tuple[float, float]:
+    """Return the bounds of two cells: those of a normal column, within the range."""
+    half = (ends[1] - ends[0]) / 2.0 * 2.2 / stats.norm.ppf(1.0 - share)
+    middle = (ends[0] + ends[1]) / 2.0
+    return round(max(middle - half, LOWER), 9), round(min(middle + half, UPPER), 9)
+
+
+def of_bounds(way: Way, n_runs: int) -> float:
+    """Return the lower bound for the bounds of one column."""
+    budget = _core.Budget.pure(way.times * PURE.epsilon)
+    spec = _core.BoundsSpec(columns=[((LOWER, UPPER), False)], n_samples=N, budget=budget, **way.unit)
+    _, rank = bounds_law(np.zeros(N), spec.share, way)
+    # Where the rows leave 0, the lower rank is no more in the many cells below 7.6, and comes to the one above.
+    rest = np.repeat([0.0, 7.6, UPPER], [rank - way.rows, way.rows, N - rank - way.rows])
+    new = np.full(way.rows if way.sides == 2 else 0, UPPER)
+    columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), new)]
+    draws = way.released(columns, len(rest), "bounds", spec, n_runs)
+    named = [[(LOWER, UPPER) if one is None else tuple(np.round(one, 9).tolist()) for one in side] for side in draws]
+    return audited(named, [bounds_law(values, spec.share, way)[0] for values in columns], PURE)
+
+
+def kept(count: int, epsilon: float, delta: float) -> float:
+    """Return the probability that a level with so many rows is listed."""
+    p = 0.0
+    for _ in range(count):
+        p = min(np.exp(epsilon) * p + delta, 1.0 - np.exp(-epsilon) * (1.0 - p - delta), 1.0)
+    return p
+
+
+def levels_law(counts: tuple[int, int], way: Way) -> Law:
+    """Return the probability of each set of two levels."""
+    epsilon = way.times * APPROX.epsilon / (way.sides * way.moves)
+    delta = way.times * APPROX.delta / (way.sides * sum(np.exp(i * epsilon) for i in range(way.moves)))
+    each = [kept(count, epsilon, delta) for count in counts]
+    sets = itertools.product([0, 1], repeat=2)
+    return {
+        tuple(np.flatnonzero(one).tolist()): float(np.prod([p if x else 1 - p for x, p in zip(one, each, strict=True)]))
+        for one in sets
+    }
+
+
+def of_levels(way: Way, n_runs: int) -> float:
+    """Return the lower bound for a list of two levels, whose counts are those that tell most."""
+    budget = _core.Budget.approx(way.times * APPROX.epsilon, way.times * APPROX.delta)
+    spec = _core.LevelsSpec(n_columns=1, budget=budget, neighbors=way.neighbors, **way.unit)
+    new = way.rows if way.sides == 2 else 0
+
+    def told(first: Law, second: Law) -> float:
+        excess = np.array([[first[key], second[key]] for key in first])
+        return max(np.maximum(excess @ [1.0, -(np.e**APPROX.epsilon)], 0.0).sum(),
+                   np.maximum(excess @ [-(np.e**APPROX.epsilon), 1.0], 0.0).sum())  # fmt: skip
+
+    tables = ((a, b) for a in range(way.rows, 20) for b in range(20))
+    each = (((a, b), (a - way.rows, b + new)) for a, b in tables)
+    counts = max(each, key=lambda pair: told(*(levels_law(one, way) for one in pair)))
+    rest = np.repeat([0.0, 1.0], [counts[0][0] - way.rows, counts[0][1]])
+    columns = [np.concatenate([rest, own]) for own in (np.zeros(way.rows), np.ones(new))]
+    draws = way.released(columns, len(rest), "levels", spec, n_runs)
+    return audited([[tuple(one) for one in side] for side in draws], [levels_law(one, way) for one in counts], APPROX)
+
+
+def audited(draws: Sequence[Sequence[Hashable]], laws: Sequence[Law], budget: dpci.PureDP | dpci.ApproxDP) -> float:
+    """Return a lower bound on ε, or on δ at the ε of the budget, from a threshold on the privacy loss."""
+    tiny = 1e-300
+    keys = {key for side in draws for key in side}
+    loss = {key: np.log(max(laws[0].get(key, 0.0), tiny) / max(laws[1].get(key, 0.0), tiny)) for key in keys}
+    return least([np.array([loss[key] for key in side])[:, None] for side in draws], budget)
+
+
+def main() -> None:
+    """Print docs/evidence/schema_audit.md."""
+    n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    print("# Audits of released schemas\n")
+    print(f"`python benches/schema_audit.py {n_runs}`, commit {commit()}, {now()}, seeds from 0.\n")
+    print(
+        f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
+        f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, at a\n"
+        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. The lower\n"
+        "bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a release, which other code\n"
+        "computes from the law. They are also given for a release with twice the budget of the claim, and for one\n"
+        "that takes the rows of the person for people.\n"
+    )
+    print("| release | neighbours | rows | claim | at least | twice the budget: at least | rows as people: at least |")
+    print("|---|---|---|---|---|---|---|")
+    for run, neighbors, rows in itertools.product((of_bounds, of_levels), ("replace_one", "add_remove"), (1, N_ROWS)):
+        ways = [Way(neighbors=neighbors, rows=rows), Way(neighbors=neighbors, rows=rows, times=2.0)]
+        ways += [Way(neighbors=neighbors, rows=rows, as_people=True)] if rows > 1 else []
+        found = [run(way, n_runs) for way in ways]
+        what, claim, name = ("bounds", 4.0, "ε = 4") if run is of_bounds else ("lists", 0.05, "δ = .05")
+        cells = (what, neighbors, str(rows), name, *(f"{v:.3g}" for v in found), *([""] if rows == 1 else []))
+        print(f"| {' | '.join(cells)} |", flush=True)
+        if not found[0] <= claim < min(found[1:]):
+            sys.exit(f"{what}, {neighbors}, {rows} rows: the audit found {found} at the claim {claim}")
+
+
+if __name__ == "__main__":
+    main()
