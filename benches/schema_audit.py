@@ -164,10 +164,10 @@ def main() -> None:
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring tables. One record, or a person with\n"
         f"{N_ROWS} rows, is replaced or removed. Bounds are those of one column of {N} rows with a public range, at a\n"
-        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. The lower\n"
-        "bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a release, which other code\n"
-        "computes from the law. They are also given for a release with twice the budget of the claim, and for one\n"
-        "that takes the rows of the person for people.\n"
+        "claim of ε = 4. Lists are those of one column with two categories, at a claim of δ = .05 at ε = 1. The\n"
+        "lower bounds have confidence 1 - 1e-6. They come from a threshold on the privacy loss of a release, which\n"
+        "other code computes from the law. They are also given for a release with twice the budget of the claim,\n"
+        "and for one that takes the rows of the person for people.\n"
     )
     print("| release | neighbours | rows | claim | at least | twice the budget: at least | rows as people: at least |")
     print("|---|---|---|---|---|---|---|")
