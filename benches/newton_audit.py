@@ -16,7 +16,7 @@ from dpci import _core
 from dpci.audit.bounds import probability_bounds
 from dpci.budgets import core_budget
 
-N = 20
+N = 200
 CONFIDENCE = 1.0 - 1e-6
 _F64 = NDArray[np.float64]
 CLAIMS: dict[str, dpci.ZCDP | dpci.ApproxDP] = {
@@ -33,16 +33,18 @@ def spec(budget: dpci.ZCDP | dpci.ApproxDP, neighbors: str, factor: float = 1.0)
         n_columns=1,
         intercept=None,
         row_norm=1.0,
-        loss=dpci.losses.Logistic().to_core(),
+        loss=dpci.losses.Huber(k=0.05, target_bound=1.0).to_core(),
         budget=core_budget(type(budget)(**scaled)),
         neighbors=neighbors,  # type: ignore[arg-type]  # one of the two
     )
 
 
 def sides(neighbors: str) -> list[tuple[_F64, _F64]]:
-    """Return two neighbouring data sets: records at 0, and one at the end of its range, in one class or the other."""
-    x = np.append(1.0, np.full(N - 1, 0.5))[:, None]
-    y = np.append(1.0, np.tile([1.0, -1.0], N)[: N - 1])
+    """Return two neighbouring data sets: all rows are equal, and one record has its target at one end or the other.
+
+    Then no row is longer than the radius by much, and the slopes are at their bounds.
+    """
+    x, y = np.ones((N, 1)), np.append(1.0, np.tile([1.0, -1.0], N)[: N - 1])
     if neighbors == "replace_one":
         return [(x, y), (x, np.append(-1.0, y[1:]))]
     return [(x, y), (x[1:], y[1:])]
