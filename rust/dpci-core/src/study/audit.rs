@@ -178,21 +178,15 @@ impl Repeated for NewtonSpec {
         2 * d + d * (d + 1) + 1
     }
 
-    fn append(
-        &self,
-        design: &Design<'_>,
-        exec: &Executor<'_>,
-        generator: &mut SimulationGenerator,
-        row: &mut Vec<f64>,
-    ) -> Result<()> {
-        let found = release_newton(self, design, exec, &mut Sealing(generator))?;
-        row.extend_from_slice(&found.mapped_params());
+    fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
+        let found = release_newton(self, run.design, run.exec, &mut Sealing(run.generator))?;
+        let mut row = found.mapped_params();
         row.extend_from_slice(found.gradient.values());
         for matrix in [&found.hessian, &found.gradient_cov] {
-            append_triangle(Some(matrix), self.n_params(), row);
+            append_triangle(Some(matrix), self.n_params(), &mut row);
         }
         row.extend(found.radii.last());
-        Ok(())
+        Ok(row)
     }
 }
 
