@@ -170,7 +170,7 @@ def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int,
     rows, y = np.column_stack([np.asarray(whole.X), np.ones(len(data.target))]), np.asarray(whole.y) > 0
     try:
         truth, variance = ordinary(rows, y, tally.start if len(tally.start) else np.zeros(rows.shape[1]))
-    except RuntimeError:  # at these bounds the classes of the whole table can be separated
+    except (RuntimeError, np.linalg.LinAlgError):  # at these bounds the classes of the whole table can be separated
         return
     tally.start = truth
     moved = rows @ newton.map
