@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import printable
 from dpci.base.validation import broken, check_choice, check_flag, check_fraction, place_of
+from dpci.budgets import GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.columns import Columns
 from dpci.regression.equations import check_covariance, default_covariance, solve
-from dpci.regression.record import MatrixFacts, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, RegressionRecord, record_of
 from dpci.regression.shown.show import summary_of_release
+from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown, shown_of
 from dpci.shown.text import as_text
 
@@ -49,7 +51,7 @@ class ShownMatrix(Shown):
         return self.result
 
 
-class MomentMatrix(MatrixFacts, Approvable[MomentRecord]):
+class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[MomentRecord]):
     """The noisy second moments of the columns of X, a constant and y. Made by :func:`release`, never changed.
 
     Everything that its methods return is post-processing: it reads no data and uses no budget.

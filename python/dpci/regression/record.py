@@ -18,7 +18,6 @@ from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.released.model import ReleaseFacts
 from dpci.released.record import Record, SavedGaussianBudget
 
 _F64 = NDArray[np.float64]
@@ -201,9 +200,3 @@ class MomentRecord(Record):
 def charge_of(budget: GaussianBudget) -> Budget:
     """Return what a ledger counts: of Gaussian DP the zCDP that it implies, rounded up."""
     return ZCDP(budget.to_zcdp().rho * (1.0 + 2.0**-50)) if isinstance(budget, GDP) else budget
-
-
-class MatrixFacts(ReleaseFacts[MomentRecord, GaussianBudget]):
-    """Public facts of a released moment matrix, and of what follows from it."""
-
-    __slots__ = ()

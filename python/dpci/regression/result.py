@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci.approval.approvable import Approvable
 from dpci.base.codec import Saved
 from dpci.base.tables import new_frame, printable
+from dpci.budgets import GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -20,7 +21,7 @@ from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance
 from dpci.regression.estimates import LinearEstimates, LinearTest
-from dpci.regression.record import MatrixFacts, MomentRecord
+from dpci.regression.record import MomentRecord
 from dpci.regression.shown.show import (
     drawn,
     drawn_label,
@@ -30,7 +31,7 @@ from dpci.regression.shown.show import (
     summary_of_release,
     units_of,
 )
-from dpci.released.model import encoded_table
+from dpci.released.model import ReleaseFacts, encoded_table
 from dpci.released.result import Shown, refused
 from dpci.report.commands import interval_rows, numbers_of
 from dpci.report.plot import Order, forest_plot
@@ -112,7 +113,7 @@ class ShownRegression(Shown):
         raise refused("a model of classes, as a regression predicts no probabilities", self.result)
 
 
-class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
+class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[RegressionRecord]):
     """A linear regression from a released moment matrix, made by :func:`dpci.fit` or :meth:`MomentMatrix.fit`.
 
     Everything is post-processing of the release: it reads no data and uses no budget. Arrays are read-only.
@@ -388,7 +389,7 @@ class LinearFit(MatrixFacts, Approvable[RegressionRecord]):
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 
-def record_of(fit: MatrixFacts) -> MomentRecord:
+def record_of(fit: ReleaseFacts[MomentRecord, GaussianBudget]) -> MomentRecord:
     """Return the record of a release, or of that which a regression comes from."""
     return fit._release  # noqa: SLF001  # of this room's own classes
 
