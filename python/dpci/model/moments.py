@@ -16,7 +16,7 @@ from dpci.model.keywords import used_keywords
 from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
-from dpci.regression.choices.model import Model, Ridge, check_ridge, whole_model
+from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
@@ -117,9 +117,9 @@ def _choices(
 
     def whole(choices: MatrixChoices, columns: tuple[str, ...]) -> Model:
         features, targets = choices.names(columns, len(columns))
-        return whole_model(
-            features,
-            targets[-1],
+        return Model(
+            target=targets[-1],
+            features=features,
             fit_intercept=fit_intercept,
             l2_strength=l2_strength,
             covariance="robust" if counts else "classical",

@@ -27,10 +27,6 @@ __all__ = ["curve"]
 _KEYWORDS = tuple(name for name in MODEL_KEYWORDS if name != "budget")
 
 
-class CurveKeywords(ModelKeywords, total=False):
-    """Keywords of :func:`dpci.fit` that say what is fitted; ``at`` stands for ``budget``."""
-
-
 def curve(
     X: Table,
     y: ArrayLike,
@@ -44,7 +40,7 @@ def curve(
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     n_threads: int | None = None,
-    **keywords: Unpack[CurveKeywords],
+    **keywords: Unpack[ModelKeywords],
 ) -> UtilityCurve:
     """Fit at one budget, the measuring point, and predict the utility at all others without fitting again.
 
@@ -171,7 +167,7 @@ def curve(
     )
 
 
-def _settings(at: object, keywords: CurveKeywords, unit: Persons | None, weights: Weights | None) -> Settings:
+def _settings(at: object, keywords: ModelKeywords, unit: Persons | None, weights: Weights | None) -> Settings:
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)

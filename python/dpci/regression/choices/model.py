@@ -79,24 +79,6 @@ class Model:
         return (*self.features, INTERCEPT) if self.fit_intercept else self.features
 
 
-def whole_model(
-    columns: tuple[str, ...],
-    target: str,
-    *,
-    fit_intercept: bool,
-    l2_strength: Ridge,
-    covariance: Covariance = "classical",
-) -> Model:
-    """Return the regression of y on all columns."""
-    return Model(
-        target=target,
-        features=columns,
-        fit_intercept=fit_intercept,
-        l2_strength=l2_strength,
-        covariance=covariance,
-    )
-
-
 def combinations(place: Place, model: Model) -> tuple[_F64, _F64, _F64, _F64]:
     """Return regressors and response as combinations of the matrix's columns, and the way back to the caller's units.
 
