@@ -11,13 +11,19 @@ from dpci import regression
 from dpci.data.rows import Source
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import choices_of_fit, matrix_choices
-from dpci.regression.choices.model import combinations, whole_model
+from dpci.regression.choices.model import Model, combinations
 from dpci.regression.choices.planned import planned_model
 from dpci.regression.choices.targets import Targets
 from dpci.regression.mechanism import release_matrix
 from dpci.rows import Ball, Blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
+
+
+def whole_model(columns, target, **choices):
+    """The regression of a target on all columns."""
+    return Model(target=target, features=columns, covariance="classical", **choices)
+
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(-1, 1, (59, 2)), RNG.uniform(-1, 1, 59)
