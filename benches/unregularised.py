@@ -229,7 +229,14 @@ def products(rng: np.random.Generator) -> Iterator[Case]:
 def unbalanced(rng: np.random.Generator) -> Iterator[Case]:
     """Yield few records with few positives, whose curvature falls exponentially with the intercept."""
     population = generated(rng.uniform(-0.9, 0.9, (N_GENERATED, 1)), [3.0], -3.0)
-    for size, rho, strength, times in ((500, 10.0, 0.0025, 10), (300, 100.0, 0.003, 10), (1_000, 5.0, 0.003, 10)):
+    for size, rho, strength, times in (
+        (500, 10.0, 0.0025, 10),
+        (300, 100.0, 0.003, 10),
+        (1_000, 5.0, 0.003, 10),
+        (300, 1e8, 0.006, 30),
+        (150, 1e8, 0.008, 40),
+        (150, 1e8, 0.004, 10),
+    ):
         yield Case("uniform column, 8% positives", population, size, dpci.ZCDP(rho), strength, times=times)
 
 

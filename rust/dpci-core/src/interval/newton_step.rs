@@ -83,6 +83,11 @@ pub struct NewtonStep {
     least: f64,
     /// Standard deviation of the noise along one direction, over that eigenvalue.
     least_noise: f64,
+    /// By how much more than other errors those of fits that pass by chance are multiplied: the curvature at the end of the way is at
+    /// least this part of that at its start.
+    chance_stretch: f64,
+    /// The same of all errors of such fits: the standard error of a likelihood's minimiser is the root of an inverse curvature.
+    end_stretch: f64,
     /// The Hessian without the ridge, divided by the mean curvature; empty where the curvature is the same at all parameters.
     predictors: Vec<f64>,
     params: Vec<f64>,
@@ -183,6 +188,8 @@ impl NewtonStep {
         }
 
         let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
+        // The curvature at the end of the way is at least this part of that at its start.
+        let left = 1.0 - change.min(MOST_CHANGE);
         let stretch = fit.curvature.map_or(1.0, |mean| {
             let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
             typical.min(MOST_CHANGE).exp()
@@ -200,6 +207,8 @@ impl NewtonStep {
             change_gradient,
             least,
             least_noise: noise / (least * limit),
+            chance_stretch: (left.recip() / stretch).max(1.0),
+            end_stretch: (left.sqrt().recip() / stretch).max(1.0),
             predictors: squares_of_predictors(&without_ridge, fit.curvature),
             params: fit.params.to_vec(),
         })
@@ -254,13 +263,22 @@ impl NewtonStep {
             square.max(0.0).sqrt()
         };
         // The change is positive and skewed, so that its margin is on the logarithmic scale. Both the parameters and the Hessian move it.
-        self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
+        let size = self.add_chance(&mut covariance, released, &self.change_gradient, |error| {
             let spread = vector::dot(error, &self.change_gradient) / self.change;
             (
                 (MOST_CHANGE / self.change).ln() / (spread + moved(error)),
                 1.0,
             )
         });
+        // All errors of such fits are those of a Hessian that is too great: the more so, the nearer the limit.
+        let more = (size / MOST_CHANCE).powi(2) * (self.end_stretch.powi(2) - 1.0);
+        if more > 0.0 {
+            let half = product_transposed(&self.sampling_map, released, dim);
+            let errors = product_transposed(&half, &self.sampling_map, dim);
+            for (entry, error) in covariance.iter_mut().zip(errors) {
+                *entry += more * error;
+            }
+        }
         // Short parameters have a great Hessian. Noise moves it, too, and what is due to noise says nothing of the parameters.
         let along_params = times(&self.predictors, &self.params);
         self.add_chance(&mut covariance, released, &along_params, |error| {
@@ -271,14 +289,15 @@ impl NewtonStep {
     }
 
     /// Adds the covariance for one choice, by a value with this gradient; `margin`: from one standard error of the released parameters
-    /// along it to the standard errors between the value and its limit, and the share of these that the parameters cause.
+    /// along it to the standard errors between the value and its limit, and the share of these that the parameters cause. Returns the
+    /// error that is assumed, in standard errors.
     fn add_chance(
         &self,
         covariance: &mut [f64],
         released: &[f64],
         gradient: &[f64],
         margin: impl Fn(&[f64]) -> (f64, f64),
-    ) {
+    ) -> f64 {
         let along = times(released, gradient);
         let std_dev = vector::dot(&along, gradient).sqrt();
         let error: Vec<f64> = along.iter().map(|a| a / std_dev).collect();
@@ -286,18 +305,20 @@ impl NewtonStep {
         let size = share * (MOST_CHANCE - 0.5 * margin);
         // Written so that a NaN adds nothing: there nothing moves, or the fit has an obstacle.
         if !(std_dev > 0.0 && size > 0.0) {
-            return;
+            return 0.0;
         }
+        let size = size.min(MOST_CHANCE);
         let error: Vec<f64> = self
             .sampling_map
             .chunks_exact(self.dim)
-            .map(|row| size.min(MOST_CHANCE) * vector::dot(row, &error))
+            .map(|row| size * self.chance_stretch * vector::dot(row, &error))
             .collect();
         for (row, a) in covariance.chunks_exact_mut(self.dim).zip(&error) {
             for (entry, b) in row.iter_mut().zip(&error) {
                 *entry += a * b;
             }
         }
+        size
     }
 
     /// Why a contrast is not given, if it is not; `std_error`: that of the contrast of the unregularised parameters.
@@ -508,6 +529,12 @@ mod tests {
             let off = least - step.map()[0] * theta;
             assert!((step.covariance()[0].sqrt() / off - 1.0).abs() < 1e-9);
             assert_eq!(step.obstacle(&[1.0], 1.0).unwrap(), None);
+            // An error in the gradient moves the minimiser by its inverse curvature there, which fits near the limit count.
+            let there = (-least).exp();
+            assert!(
+                step.sampling_map()[0] * step.chance_stretch * (1.0 + 1e-9)
+                    >= (second + 0.1) / there
+            );
             let longer = Regularised {
                 longest_row: 0.81 * second / (0.1 * theta),
                 ..curved
@@ -535,10 +562,14 @@ mod tests {
         for (change, std_dev) in [(0.79, 0.3), (0.6, 0.5), (0.3, 1.0)] {
             // Standard error of the change over the change: that of θ over θ, and that of the predictor √2·θ.
             let margin = f64::ln(limit / change) / (std_dev / 3.0 + 2.0_f64.sqrt() * std_dev);
-            assert_near(
-                &[chance(change, std_dev)],
-                &[(2.0 - margin / 2.0) * std_dev],
-            );
+            // The least curvature on the way is 1 - change of that at its start; a typical predictor changes by √.045.
+            let (left, typical) = (1.0 - change, f64::exp(0.045_f64.sqrt()));
+            let size = 2.0 - margin / 2.0;
+            let by_chance = size * f64::max(1.0 / (left * typical), 1.0);
+            let of_all =
+                (size / 2.0).powi(2) * f64::max(1.0 / (left * typical * typical) - 1.0, 0.0);
+            let expected = std_dev * (by_chance * by_chance + of_all).sqrt();
+            assert_near(&[chance(change, std_dev)], &[expected]);
         }
         // Near the least eigenvalue that is believed: with H₀ = 2 and a mean curvature of 1 a predictor changes by √2 times the error.
         for (ratio, std_dev) in [(1.05_f64, 0.3), (1.4, 0.2)] {
