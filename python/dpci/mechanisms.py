@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from dpci.base.validation import broken, check_choice, check_flag
+from dpci.errors import InvalidInput
 
 __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
@@ -83,6 +84,8 @@ def check_mechanism(mechanism: object) -> Mechanism:
         return mechanism
     if isinstance(mechanism, str) and mechanism in _BY_NAME:
         return _BY_NAME[mechanism]()
+    if isinstance(mechanism, str) and mechanism == NewtonSteps.name:
+        raise InvalidInput("mechanism must not be 'newton' but in dpci.fit, which alone offers Newton steps, got it")
     raise broken(
         "mechanism", "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()", mechanism
     )

@@ -1,12 +1,13 @@
 """Newton steps on round rows: the ordinary coefficients, their law, their files, and what is refused."""
 
+import dataclasses
 import json
 import warnings
 
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from scipy import stats
+from scipy import special, stats
 
 import dpci
 from dpci.base.codec import checksum
@@ -118,6 +119,8 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     np.testing.assert_array_equal(again.cov, fit.cov)
     assert "Newton steps" in fit.summary()
     assert "lambda" not in fit.summary()
+    assert "projection" not in fit.summary()
+    assert "Newton steps" in repr(fit)
     fit.to_html(tmp_path / "page.html")
     if isinstance(budget, dpci.ApproxDP):
         assert float(fit.guarantee.delta(budget.epsilon)) == pytest.approx(budget.delta, rel=1e-6)
@@ -139,6 +142,7 @@ def test_an_edited_file_is_found():
         lambda saved: saved["newton"]["gradient"].__setitem__(0, saved["newton"]["gradient"][0] + 1e-9),
         lambda saved: saved["params"].__setitem__(0, saved["params"][0] + 0.1),
         lambda saved: saved["newton"]["radii"].__setitem__(2, 0.5 * saved["newton"]["radii"][2]),
+        lambda saved: saved["newton"].__setitem__("edge", 0.5 * saved["newton"]["edge"]),
     ):
         saved = json.loads(fit.to_json())
         edit(saved)
@@ -201,7 +205,7 @@ def test_few_records_have_no_intervals():
         ({"l2_strength": 0.1, "mechanism": "newton"}, "no ridge"),
         ({"loss": "hinge", "mechanism": "newton"}, "bounded slope"),
         ({"radius": 1.0, "mechanism": "newton"}, "does not use"),
-        ({"moments": "none"}, "does not use"),
+        ({"moments": "none"}, r"does not use it, got moments='none' \(pass l2_strength"),
     ],
 )
 def test_what_is_not_offered_is_refused(keywords, rule):
@@ -214,8 +218,32 @@ def test_a_fit_needs_a_ridge_where_newton_steps_are_not_offered():
     X, y = population(13, 500)
     with pytest.raises(TypeError, match="l2_strength"):
         dpci.fit(X, y, budget=dpci.PureDP(1.0))
-    with pytest.raises(dpci.InvalidInput, match="rows in one array"):
+    with pytest.raises(dpci.InvalidInput, match=r"all rows in memory, got rows in parts of type Chunks \(pass l2_"):
         dpci.fit(dpci.Chunks(lambda: iter([(X, y)])), budget=dpci.ZCDP(rho=1.0), classes=(False, True))
+    with pytest.raises(dpci.InvalidInput, match=r"got budget=GDP"):
+        dpci.fit(X, y, budget=dpci.GDP(mu=1.0))
+    with pytest.raises(dpci.InvalidInput, match=r"dpci\.fit, which alone"):
+        dpci.fit_many({"a": (X, y)}, budget=dpci.ZCDP(rho=1.0), l2_strength=0.1, mechanism="newton")
+
+
+def test_a_loss_that_is_bounded_on_a_range_alone_is_refused_before_it_is_paid():
+    X, y = population(15, 500)
+    ledger = dpci.Ledger(dpci.ZCDP(rho=1.0))
+    loss = dpci.losses.Custom(
+        lambda u, y: np.logaddexp(0.0, -u * y),
+        lambda u, y: -y * special.expit(-u * y),
+        lambda u, _: special.expit(u) * special.expit(-u),
+        slope_bound=1.0,
+        curvature_bound=0.25,
+        predictor_bound=0.5,
+    )
+    with pytest.raises(dpci.InvalidInput, match="hold for every predictor"):
+        dpci.fit(X, y, budget=dpci.ZCDP(rho=1.0), loss=loss, classes=(False, True), ledger=ledger)
+    assert ledger.remaining == dpci.ZCDP(rho=1.0)
+    # Bounds that hold everywhere do.
+    whole = dataclasses.replace(loss, predictor_bound=None)
+    fit = dpci.fit(X, y, budget=EXACT, loss=whole, classes=(False, True), seed=1)
+    np.testing.assert_allclose(fit.params, dpci.fit(X, y, budget=EXACT, seed=1).params, atol=1e-6)
 
 
 def test_the_number_of_threads_does_not_matter():

@@ -278,7 +278,11 @@ def fit(
         check_newton(given)
         l2_strength = 0.0
     if l2_strength is None:
-        raise TypeError("fit() missing required keyword-only argument: 'l2_strength'")
+        check_budget(budget)
+        raise TypeError(
+            "fit() missing required keyword-only argument: 'l2_strength' (a fit without it needs ZCDP or ApproxDP, and "
+            "no other mechanism than 'newton')"
+        )
     unit, weighing, beside = given_unit(persons, weights)
     settings = Settings.checked(
         budget=check_budget(budget),

@@ -105,11 +105,11 @@ _UNUSED: dict[str, object] = {
 
 
 def used_keywords(
-    keywords: dict[str, Any], mechanism: str = "moments", *, allowed: tuple[str, ...] = ()
+    keywords: dict[str, Any], mechanism: str = "moments", *, allowed: tuple[str, ...] = (), advice: str = ""
 ) -> dict[str, Any]:
     """Return keywords of :func:`dpci.fit` without the mechanism, and without those that only other mechanisms use.
 
-    ``allowed``: keywords that this mechanism uses, too.
+    ``allowed``: keywords that this mechanism uses, too; ``advice``: end of the message about others.
     """
     unused = {name: default for name, default in _UNUSED.items() if name not in allowed}
     for name, default in unused.items():
@@ -120,6 +120,6 @@ def used_keywords(
                 f"{name}={value!r}" if isinstance(value, str | int | float) else f"an object of {type(value).__name__}"
             )
             raise InvalidInput(
-                f"{name} must be {default!r} with mechanism={mechanism!r}, which does not use it, got {shown}"
+                f"{name} must be {default!r} with mechanism={mechanism!r}, which does not use it, got {shown}{advice}"
             )
     return {name: value for name, value in keywords.items() if name not in {*unused, "mechanism"}}

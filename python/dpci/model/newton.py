@@ -7,10 +7,10 @@ from typing import Any
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
 from dpci.budgets import ZCDP, Budget, core_budget
-from dpci.data.rows import Rows
+from dpci.data.rows import Rows, is_dask, is_in_parts
 from dpci.errors import InvalidInput
 from dpci.inference.validity import SEEN_CURVATURE
-from dpci.losses import declaration, describe
+from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import used_keywords
 from dpci.model.settings import Settings
@@ -21,9 +21,12 @@ from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
 from dpci.unit import core_unit
 
+_INSTEAD = " (pass l2_strength for objective perturbation)"
+"""Advice to callers who did not choose Newton steps by name."""
+
 
 def check_newton(keywords: dict[str, Any]) -> None:
-    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use.
+    """Refuse a ridge, rows in parts, and keywords of :func:`dpci.fit` that only other mechanisms use.
 
     Raises
     ------
@@ -35,7 +38,14 @@ def check_newton(keywords: dict[str, Any]) -> None:
         raise InvalidInput(
             f"l2_strength must be None with mechanism='newton', which has no ridge, got l2_strength={strength!r}"
         )
-    used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"))
+    advice = _INSTEAD if keywords.get("mechanism") is None else ""
+    used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"), advice=advice)
+    X = keywords.get("X")
+    if is_in_parts(X) or is_dask(X):
+        # Before a ledger pays: a map of the rows is computed from all of them.
+        raise InvalidInput(
+            f"mechanism='newton' requires all rows in memory, got rows in parts of type {type(X).__name__}{advice}"
+        )
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:
@@ -47,6 +57,13 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
         For budgets, losses and units for which they are not offered.
     """
     settings.rows.check_columns(n_columns)
+    if isinstance(settings.loss, Custom) and settings.loss.predictor_bound is not None:
+        # No ball holds the predictors, on which the bounds of slope and curvature are declared.
+        raise InvalidInput(
+            "mechanism='newton' requires bounds of a custom loss that hold for every predictor, got "
+            f"predictor_bound={settings.loss.predictor_bound:g} (pass l2_strength and radius, for objective "
+            "perturbation)"
+        )
     return _core.NewtonSpec(
         n_samples=settings.public_n(n_samples),
         n_columns=n_columns,

@@ -59,6 +59,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
                 "slope_bound": (record.slope_bound, spec.slope_bound),
                 "curvature_bound": (record.curvature_bound, spec.curvature_bound),
                 "noise_scale": (record.noise_scale, spec.divisor * expected[-1].scale),
+                "edge": (newton.edge, _edge(expected, len(newton.params))),
             }
         ),
         *differences_of_steps(record.steps, expected),
@@ -73,6 +74,12 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
     if not (ends and maps):
         differ.append("parameters at which the last step ends, got others")
     return next(iter(differ), None)
+
+
+def _edge(steps: Iterable[Step], dim: int) -> float | None:
+    """Return where the spectrum of the Hessian's noise ends (docs/proofs/newton.md, "Round rows")."""
+    scale = _hessian_scale(steps)
+    return None if scale is None else math.sqrt(2.0 * dim) * scale
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:

@@ -196,7 +196,8 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
     def hessian(self) -> NDArray[np.float64] | None:
         """Released Hessian of the mean objective, shape (k, k); None without moments.
 
-        As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected.
+        As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
+        ``mechanism="newton"`` that of the rows that were made round, at the start of the last step.
         """
         return self._record.hessian
 
@@ -216,7 +217,7 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
 
     @property
     def mechanism(self) -> str:
-        """Where the noise enters: "objective" or "output"."""
+        """Where the noise enters: "objective", "output" or the steps, "newton"."""
         return self._record.mechanism
 
 

@@ -230,6 +230,8 @@ def _rows(record: FitRecord) -> str:
 
 
 def _moments(record: FitRecord) -> str:
+    if record.newton is not None:
+        return "Hessian and gradient covariance of the round rows, joint"
     return f"Hessian and gradient covariance, {record.moments}; projection {record.projection}"
 
 
