@@ -293,6 +293,7 @@ def test_a_plan_foretells_the_length():
     assert plan.length[0] - 0.03 < ratio < plan.length[1]
     assert [step.step for step in plan.steps] == [step.step for step in record_of(fit).steps]
     assert "times that without privacy" in plan.summary()
+    assert json.loads(json.dumps(plan.to_dict()))["length"] == list(plan.length)
     few = dpci.plan(n_samples=100, n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
     assert few.gives_intervals == (False, False)
     assert "hides the curvature" in str(few)

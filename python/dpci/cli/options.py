@@ -311,6 +311,7 @@ class PlanOptions(ModelOptions):
 
     mu: Mu = None
     l2_strength: PlannedRidge = None  # type: ignore[assignment]  # which may be private
+    mechanism: FitMechanism = None
 
     def _budget(self) -> GaussianBudget:
         return parse_gaussian_budget(self.epsilon, self.delta, self.rho, self.mu)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
 from dpci.budgets import ZCDP, Budget, core_budget
 from dpci.data.rows import Rows, is_dask, is_in_parts
 from dpci.errors import InvalidInput
@@ -133,6 +133,18 @@ class NewtonPlan:
     cost_unit: str
     n_params: int
     title: str = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cost by step and the expected lengths, as JSON can hold them."""
+        return {
+            "title": self.title,
+            "n_params": self.n_params,
+            "length": list(self.length),
+            "gives_intervals": list(self.gives_intervals),
+            "cost_unit": self.cost_unit,
+            "steps": [step.to_dict() for step in self.steps],
+            "seal": seal_facts(self.seals),
+        }
 
     def summary(self) -> str:
         """Return the plan as text."""

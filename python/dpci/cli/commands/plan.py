@@ -13,6 +13,7 @@ from dpci.cli.saved import read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
 from dpci.model import plan as planning
+from dpci.model.newton import NewtonPlan
 from dpci.model.plan import Plan
 from dpci.regression.plan import MomentPlan
 from dpci.released.result import shown_of
@@ -143,7 +144,7 @@ def plan(
         option = "--" + name.replace("_", "-")
         msg = f"{option} must be given with --loss squared, without --radius and --like, got {value}"
         raise InvalidInput(msg)
-    found: Plan | MomentPlan = planning.plan(
+    found: Plan | NewtonPlan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,
         schema=description,
@@ -157,7 +158,7 @@ def plan(
     _show_plan(found, json=json)
 
 
-def _show_plan(found: Plan | MomentPlan, *, json: bool) -> None:
+def _show_plan(found: Plan | NewtonPlan | MomentPlan, *, json: bool) -> None:
     if json:
         show_json(found.to_dict())
     else:
