@@ -449,8 +449,12 @@ class NoisyMatrices:
         is_likelihood: bool,
         may_be_flat: bool,
         rows: RowDomain | None = ...,
+        gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None = ...,
     ) -> NoisyMatrices:
-        """rows: those with the intercept, for noise in their shape."""
+        """rows: those with the intercept, for noise in their shape.
+
+        gradients: parameters, bounds on slope and curvature, rows without the intercept, and the intercept.
+        """
 
     def law(self) -> ErrorLaw: ...
     def estimated(self) -> tuple[_F64, _F64]:

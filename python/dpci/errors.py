@@ -286,11 +286,11 @@ class MomentNoiseWarning(DpciWarning):
     code
         ``"moment_noise"``, or ``"hidden_by_noise"`` of moment matrices.
     ratio
-        The noise over the smallest eigenvalue or the mean curvature, the share of a variance that is open, or the
-        standard error that is possible over the stated one, as the message states it; None of moment matrices.
+        The noise over the smallest eigenvalue or the mean curvature, or the share of a variance that is open, as the
+        message states it; None of moment matrices.
     parameters
-        At a fit, the parameters that are concerned most: those along which the noise can hide the curvature, or that
-        the ridge pulls; None elsewhere.
+        At a fit, the parameters along which the noise can hide the curvature, the most hidden one first; None
+        elsewhere.
     """
 
     code = "moment_noise"
@@ -327,7 +327,8 @@ class CurvatureWarning(DpciWarning):
     room
         ``result.curvature_room``.
     parameters
-        The parameters along which the noise in the released Hessian can hide the curvature.
+        The parameters whose errors move the rows with curvature, the one that moves them most first. If the released
+        Hessian shows no such rows, those along which its noise can hide the curvature.
     """
 
     code = "curvature"

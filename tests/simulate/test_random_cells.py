@@ -39,9 +39,9 @@ def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, ki
         keywords |= {"loss": "logistic", "row_norm": 1.5, "on_violation": "clip", "l2_strength": 0.1}
     weights = rng.choice([0.5, 1.0], n) if unit == "weights" else None
     made = study.Cell(0, "", X, y, counts, weights, n, keywords, np.zeros(3))
-    covers, length, _ = study.fit(made, 0)
-    assert covers.shape == (3,)
-    assert (length > 0.0).all()
+    found = study.fit(made, 0)
+    assert found.covers.shape == found.named.shape == (3,)
+    assert (found.lengths > 0.0).all()
     if kind == "fit":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -52,7 +52,7 @@ def test_a_refused_fit_is_no_warning(study, monkeypatch):
     def fit(_, run):
         if run % 4:
             raise dpci.InvalidInput("too much noise")
-        return np.array([False]), np.array([1.0]), set()
+        return study.Fit(np.array([False]), np.array([1.0]), set(), np.array([False]))
 
     monkeypatch.setattr(study, "fit", fit)
     row = study.repeated(None, 40, 0)
@@ -61,8 +61,15 @@ def test_a_refused_fit_is_no_warning(study, monkeypatch):
 
 
 def test_a_repetition_without_intervals_is_no_verdict(study):
-    low = {"mean": 0.5, "worst": 0.4, "warnings": {}}
+    low = {"mean": 0.5, "worst": 0.4, "coverage": [0.6, 0.4], "named": [0.0, 0.5], "warnings": {}}
     assert study.verdict(low | {"again": {"refused": 1000, "warnings": {}}}) == "silent"
     assert study.verdict(low | {"again": {"mean": 0.95, "worst": 0.94, "warnings": {}}}) == "holds"
-    assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.5, study.NOTE: 1.0}}) == "warned"
+
+
+def test_a_low_parameter_that_no_warning_names_is_not_named(study):
+    low = {"mean": 0.62, "worst": 0.4, "coverage": [0.84, 0.4], "named": [0.0, 0.5]}
+    warned = low | {"warnings": {"MomentNoiseWarning": 0.5, study.NOTE: 1.0}}
+    assert study.verdict(warned) == "named"
+    assert study.verdict(warned | {"coverage": [0.79, 0.4]}) == "warned"
+    assert study.verdict(warned | {"mean": 0.95, "worst": 0.84, "coverage": [0.84, 0.9]}) == "holds"
     assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.4, study.NOTE: 1.0}}) == "noted"

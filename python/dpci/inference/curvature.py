@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.inference.error_law import (
     NOISE_AWARE,
-    estimated_matrices,
     gradients_of_likelihood,
     matrix_noise,
     may_be_flat,
@@ -23,17 +22,15 @@ from dpci.inference.error_law import (
 )
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
-from dpci.rows import core_blocks
 
 __all__ = [
     "TRUSTED_HIDING",
-    "TRUSTED_PULL",
     "TRUSTED_ROOM",
     "TRUSTED_WIDTH",
     "curvature_noise",
     "curvature_room",
     "hidden_parameters",
-    "pulled_errors",
+    "moved_parameters",
     "shown",
     "validity_notes",
 ]
@@ -47,11 +44,11 @@ TRUSTED_WIDTH = 1.0
 TRUSTED_HIDING = 1.0
 """Greatest :func:`curvature_noise` without a warning."""
 
-TRUSTED_PULL = 3.0
-"""Greatest :func:`pulled_errors` without a warning."""
-
 _CLEAR = 2.0
 """Standard deviations of the noise above which the curvature along a parameter is seen."""
+
+_PART = 0.5
+"""Least part of the mean squared errors that the first parameter causes in predictors, with which others are named."""
 
 
 def curvature_noise(record: FitRecord) -> float | None:
@@ -88,38 +85,26 @@ def hidden_parameters(record: FitRecord) -> tuple[str, ...]:
     return tuple(record.names[j] for j in np.argsort(shown_along) if shown_along[j] < _CLEAR * deviation)
 
 
-def pulled_errors(record: FitRecord, std_errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error that each parameter can have, over the one of its interval.
+def moved_parameters(record: FitRecord, cov: NDArray[np.float64]) -> tuple[str, ...]:
+    """Return the parameters whose errors move the rows with curvature, the one that moves them most first.
 
-    At the minimiser the ridge balances the mean gradient, so that along a direction u this is m = λ u·θ. If it comes
-    from a few rows with the greatest gradient g, its variance is m (g - m), the greatest of gradients from 0 to g: rare
-    columns with a large coefficient are near it. Noise in the released covariance can hide it, up to two standard
-    deviations of the noise. The direction of a parameter is its row of the inverse Hessian. The ratio is at least 1,
-    and 1 where the intervals do not count the noise.
+    The mean squared error of these rows' predictors, by which :func:`curvature_room` divides, is a sum over pairs of
+    parameters. Returned are those whose own terms are at least half of the greatest.
     """
-    noise = matrix_noise(record, "gradient_cov") if record.projection == NOISE_AWARE else None
-    if noise is None or record.gradient_cov is None:
-        return np.ones_like(std_errors)
-    hessian, gradient_cov = estimated_matrices(record)
-    dim, scale = len(hessian), record.intercept_scale
-    law, size = noise
-    blocks = core_blocks(record.rows, scale)
+    if record.hessian is None or record.gradient_cov is None:
+        return ()
     with np.errstate(all="ignore"):
-        rows = np.linalg.inv(hessian)
-        if blocks is None:
-            bounds = np.array([record.row_norm, scale or 0.0])
-            members = np.array([0] * (dim - 1) + [0 if scale is None else 1])
-        else:
-            bounds, members = np.array(blocks.bounds), np.array(blocks.members)
-        lengths = np.sqrt(rows**2 @ (members[:, None] == np.arange(len(bounds)))) @ bounds
-        mean, greatest = record.l2_strength * np.abs(rows @ record.params), lengths * record.slope_bound
-        pulled = mean * np.maximum(greatest - mean, 0.0)
-        deviation = _core.sealed_std_dev(law, scale=size, dim=dim, seal_std_dev=0.0) * (rows**2).sum(axis=1)
-        released = np.einsum("ij,jk,ik->i", rows, record.gradient_cov, rows)
-        estimated = np.einsum("ij,jk,ik->i", rows, gradient_cov, rows)
-        possible = np.minimum(pulled, np.maximum(released, 0.0) + 2.0 * deviation)
-        more = np.maximum(possible - np.maximum(estimated, 0.0), 0.0) / record.divisor
-        return np.asarray(np.sqrt(1.0 + more / std_errors**2))
+        rows = _curved_rows(record, record.hessian, record.gradient_cov)
+        parts = np.maximum(np.diag(rows), 0.0) * np.diag(cov)
+        least = _PART * parts.max()
+    return tuple(record.names[j] for j in np.argsort(-parts) if parts[j] >= least > 0.0)
+
+
+def _curved_rows(
+    record: FitRecord, hessian: NDArray[np.float64], gradient_cov: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the released sum over the rows with curvature; for losses of real targets over all, by squared slopes."""
+    return gradient_cov if has_width(record) else hessian - record.l2_strength * np.eye(len(hessian))
 
 
 def curvature_room(
@@ -142,7 +127,7 @@ def curvature_room(
     scale, loss = record.intercept_scale, record.loss
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
     with np.errstate(all="ignore"):
-        rows = gradient_cov if has_width(record) else hessian - record.l2_strength * np.eye(len(hessian))
+        rows = _curved_rows(record, hessian, gradient_cov)
         # The weight of the rows: exact where each ends in a constant; otherwise no row is longer than the bound.
         greatest, unit = (np.trace(rows), record.row_norm) if scale is None else (rows[-1, -1], scale)
         weight = float(greatest / unit / unit)

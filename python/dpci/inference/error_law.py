@@ -15,7 +15,7 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.losses import LOG_ODDS, from_declaration
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
-from dpci.rows import core_blocks
+from dpci.rows import core_blocks, core_rows
 
 _F64 = NDArray[np.float64]
 
@@ -279,7 +279,17 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         gradients_of_likelihood(record),
         may_be_flat(record),
         noise_blocks(record),
+        _gradients(record),
     )
+
+
+def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowDomain, float | None] | None:
+    """Return the bounds on gradients of single records; None for the multinomial loss, which has several predictors."""
+    if record.loss["name"] == "multinomial" or record.curvature_bound is None:
+        return None
+    rows = core_rows(record.rows)
+    domain = rows if isinstance(rows, _core.RowDomain) else _core.RowDomain.ball(rows)
+    return record.params, (record.slope_bound, record.curvature_bound), domain, record.intercept_scale
 
 
 def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:

@@ -6,11 +6,10 @@ from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciError, DpciWar
 from dpci.inference.common_levels import note
 from dpci.inference.curvature import (
     TRUSTED_HIDING,
-    TRUSTED_PULL,
     curvature_noise,
     has_width,
     hidden_parameters,
-    pulled_errors,
+    moved_parameters,
     shown,
     trusted_room,
 )
@@ -69,7 +68,6 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         return
     if is_likelihood(record) or record.loss["name"] == "multinomial":
         # Either matrix tells much of the other: few single intervals are too short.
-        yield from _on_pull(result, other)
         return
     try:
         spread = result._error_law().spread  # noqa: SLF001  # of the same model
@@ -84,28 +82,6 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
             f"greater l2_strength{_on_hidden(parameters)}"
         )
         yield MomentNoiseWarning(message, ratio=spread, parameters=parameters)
-        return
-    yield from _on_pull(result, other)
-
-
-def _on_pull(result: PrivateFit, other: str) -> Iterator[DpciWarning]:
-    if record_of(result).loss["name"] == "multinomial":
-        # Its gradients have several predictors.
-        return
-    try:
-        ratios = pulled_errors(record_of(result), result.std_errors)
-    except DpciError:
-        # The same.
-        return
-    named = tuple(name for name, ratio in zip(result.names, ratios, strict=True) if ratio > TRUSTED_PULL)
-    if named:
-        message = (
-            f"the ridge pulls {', '.join(named)} so far that, if this comes from few rows, the noise in the "
-            f"released matrices can hide a standard error up to {ratios.max():.1f} times the stated one, a ratio above "
-            f"{TRUSTED_PULL:g}: intervals may be too short; use a smaller l2_strength, a greater budget{other}, or "
-            "larger moment shares in split"
-        )
-        yield MomentNoiseWarning(message, ratio=float(ratios.max()), parameters=named)
 
 
 def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
@@ -113,7 +89,9 @@ def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
     least = trusted_room(record)
     if room is None or not room < least:
         return
-    parameters = hidden_parameters(record)
+    moved = moved_parameters(record, result.cov)
+    parameters = moved or hidden_parameters(record)
+    least_certain = _on_moved(moved) if moved else _on_hidden(parameters)
     loss = record.loss["name"].replace("_", " ")
     if has_width(record):
         width = "k" if "k" in record.loss else "s"
@@ -121,15 +99,22 @@ def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
             f"the width {width}={record.loss[width]:g} at which the {loss} loss has curvature must be at least "
             f"{least:g} standard errors of the predictors, got {shown(room)}: intervals may be too short unless the "
             f"residuals are spread smoothly around 0; use more records, a greater {width}, or a greater l2_strength"
-            f"{_on_hidden(parameters)}"
+            f"{least_certain}"
         )
     else:
         message = (
             f"the rows with curvature under the {loss} must be at least {least:g} standard errors of their "
             f"predictors from the point where its curvature changes, got {shown(room)}: intervals may be too short; "
-            f"use more records, a loss with a wider curved part, or a greater l2_strength{_on_hidden(parameters)}"
+            f"use more records, a loss with a wider curved part, or a greater l2_strength{least_certain}"
         )
     yield CurvatureWarning(message, room=room, parameters=parameters)
+
+
+def _on_moved(parameters: tuple[str, ...]) -> str:
+    """Return the end of a sentence that names the parameters whose errors move the rows with curvature."""
+    *others, last = parameters
+    named = f"{', '.join(others)} and {last}" if others else last
+    return f"; these rows move most with the errors of {named}, whose intervals are the least certain"
 
 
 def _on_hidden(parameters: tuple[str, ...]) -> str:

@@ -55,14 +55,31 @@ pub(crate) struct NoisyMatrices {
     gradient_cov_noise: MatrixLaw,
     is_likelihood: bool,
     may_be_flat: bool,
+    gradients: Option<Gradients>,
 }
+
+/// Bounds on the gradients of single records; see the core.
+struct Gradients {
+    params: Vec<f64>,
+    bounds: (f64, f64),
+    rows: dpci_core::row_domain::RowDomain,
+    intercept: Option<f64>,
+}
+
+/// Parameters, greatest slope and curvature of the loss, rows without the intercept, and the intercept.
+type BoundsOfGradients<'py> = (
+    PyReadonlyArray1<'py, f64>,
+    (f64, f64),
+    PyRef<'py, RowDomain>,
+    Option<f64>,
+);
 
 #[pymethods]
 impl NoisyMatrices {
     /// `rows` are those with the intercept, for noise in their shape.
     #[new]
     #[pyo3(signature = (hessian, gradient_cov, n_samples, mechanism, noise_law, noise_scale, l2_strength, strong_convexity, hessian_noise,
-        gradient_cov_noise, is_likelihood, may_be_flat, rows=None))]
+        gradient_cov_noise, is_likelihood, may_be_flat, rows=None, gradients=None))]
     fn new(
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
@@ -77,6 +94,7 @@ impl NoisyMatrices {
         is_likelihood: bool,
         may_be_flat: bool,
         rows: Option<PyRef<'_, RowDomain>>,
+        gradients: Option<BoundsOfGradients<'_>>,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
         let blocks = blocks_of(rows.as_ref());
@@ -97,6 +115,16 @@ impl NoisyMatrices {
             gradient_cov_noise: of_matrix(gradient_cov_noise).map_err(to_python)?,
             is_likelihood,
             may_be_flat,
+            gradients: gradients
+                .map(|(params, bounds, rows, intercept)| -> PyResult<_> {
+                    Ok(Gradients {
+                        params: params.as_slice()?.to_vec(),
+                        bounds,
+                        rows: rows.inner.clone(),
+                        intercept,
+                    })
+                })
+                .transpose()?,
         })
     }
 
@@ -131,6 +159,13 @@ impl NoisyMatrices {
             law: self.law.clone(),
             is_likelihood: self.is_likelihood,
             may_be_flat: self.may_be_flat,
+            gradients: self.gradients.as_ref().map(|given| core::Gradients {
+                params: &given.params,
+                slope_bound: given.bounds.0,
+                curvature_bound: given.bounds.1,
+                rows: &given.rows,
+                intercept: given.intercept,
+            }),
         }
     }
 

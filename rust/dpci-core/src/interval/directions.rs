@@ -22,6 +22,11 @@ pub(super) fn rotate_back(matrix: &[f64], vectors: &[f64], dim: usize) -> Vec<f6
     rotate(matrix, &transposed(vectors, dim), dim)
 }
 
+/// `Uᵀ diag(values) U`.
+pub(super) fn rotate_back_diagonal(values: &[f64], vectors: &[f64]) -> Vec<f64> {
+    rotate_diagonal(values, &transposed(vectors, values.len()), values.len())
+}
+
 /// `U diag(values) Uᵀ`.
 pub(super) fn rotate_diagonal(values: &[f64], vectors: &[f64], dim: usize) -> Vec<f64> {
     let scaled: Vec<f64> = vectors

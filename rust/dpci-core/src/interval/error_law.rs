@@ -229,6 +229,7 @@ mod tests {
             law: NoiseLaw::Gaussian { std_dev: 0.3 },
             is_likelihood: true,
             may_be_flat: false,
+            gradients: None,
         }
     }
 

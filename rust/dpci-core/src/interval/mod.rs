@@ -5,7 +5,8 @@
 //!
 //! The matrices are taken as they are, or with the noise in them counted (`noise_aware`): the spectrum is estimated, and releases are
 //! simulated from a few draws that all fits share (`matrix_draws`). For losses that are not a likelihood, and for persons and weights, where
-//! the noise can hide the curvature, a posterior around the covariance of the gradients takes their place (`little_curvature`). Noise in
+//! the noise can hide the curvature, a posterior around the covariance of the gradients takes their place (`little_curvature`). What noise
+//! can hide of a rare column is counted in part (`rare_columns`). Noise in
 //! the shape of blocks is not a normal mixture: `shaped` has the quantiles of each contrast from its exact cumulants, through a fitted table
 //! (`benches/shaped_quantiles.py` makes it). `monte_carlo` shares its draws among the contrasts and keeps only those that can be
 //! extreme for one of them. `newton_step` takes a target off its ridge.
@@ -21,6 +22,7 @@ mod moment_regression;
 mod monte_carlo;
 mod newton_step;
 mod noise_aware;
+mod rare_columns;
 mod shaped;
 mod spectrum;
 mod spread;
@@ -32,6 +34,7 @@ pub use moment_regression::{MomentEquations, MomentRegression, Start, moment_reg
 pub use monte_carlo::monte_carlo;
 pub use newton_step::{NewtonStep, Obstacle, Regularised};
 pub use noise_aware::NoisyMatrices;
+pub use rare_columns::Gradients;
 pub use spread::ErrorShape;
 
 use crate::error::check;

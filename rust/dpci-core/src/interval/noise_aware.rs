@@ -8,6 +8,7 @@
 use super::MatrixDraws;
 use super::directions::{along, diagonal, rotate, rotate_back, rotate_diagonal, weighted};
 use super::little_curvature::Posterior;
+use super::rare_columns::{Gradients, shortfalls};
 use super::spectrum::{Eigenvalues, Spectrum};
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::noise::{MatrixLaw, NoiseLaw};
@@ -52,6 +53,8 @@ pub struct NoisyMatrices<'a> {
     pub is_likelihood: bool,
     /// Whether the data part of the Hessian may vanish where Σ does not ([`crate::loss::Loss::may_be_flat`]).
     pub may_be_flat: bool,
+    /// Bounds on the gradients of single records; `None` for losses of several predictors.
+    pub gradients: Option<Gradients<'a>>,
 }
 
 /// The estimated law, in the coordinates of the data: matrices are row-major and symmetric.
@@ -138,6 +141,10 @@ impl NoisyMatrices<'_> {
             out
         };
         let mut sampling = back(&along.sampling, self.n_samples.recip());
+        let shortfalls = shortfalls(self, along, &sampling);
+        for (variance, more) in sampling.iter_mut().step_by(dim + 1).zip(shortfalls) {
+            *variance += more;
+        }
         let noise = match self.perturbation {
             Perturbation::Objective => {
                 // No eigenvalue of the true inverse is above that of the strong convexity.

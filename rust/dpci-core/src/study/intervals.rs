@@ -1,6 +1,6 @@
 //! From a replicate's data sums to the bounds of its intervals, by the functions that a fit uses.
 
-use crate::interval::{ErrorLaw, ErrorShape, MatrixDraws, NoisyMatrices, half_widths};
+use crate::interval::{ErrorLaw, ErrorShape, Gradients, MatrixDraws, NoisyMatrices, half_widths};
 use crate::mechanism::{
     Fit, Simulated, Simulating, Values, project_release, release_from_coefficients,
 };
@@ -59,6 +59,13 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
     let n_samples = choices.terms.divisor();
     match (draws, &fit.matrix_noise) {
         (Some(draws), Some(noise)) => {
+            let gradients = Gradients {
+                params: fit.params.values(),
+                slope_bound: spec.slope_bound(),
+                curvature_bound: spec.curvature_bound(),
+                rows: &choices.rows,
+                intercept: choices.intercept,
+            };
             let matrices = NoisyMatrices {
                 hessian,
                 gradient_cov,
@@ -71,6 +78,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 law: spec.law().clone(),
                 is_likelihood: choices.is_likelihood(),
                 may_be_flat: choices.loss.may_be_flat(),
+                gradients: (choices.loss.n_predictors() == 1).then_some(gradients),
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

@@ -22,6 +22,7 @@ fn matrices<'a>(hessian: &'a [f64], gradient_cov: &'a [f64], noise: f64) -> Nois
         law: NoiseLaw::Gaussian { std_dev: 1.0 },
         is_likelihood: true,
         may_be_flat: false,
+        gradients: None,
     }
 }
 
