@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpci
-from dpci.schema import ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
+from dpci.schema import ClassTarget, NumericColumn, PartialSchema, UnboundedColumn, UnboundedTarget
 
 RNG = np.random.default_rng(4)
 N = 6000
@@ -258,6 +258,37 @@ def test_schemas_with_gaps_are_read_from_files(tmp_path):
             PartialSchema.from_file(path)
     with pytest.raises(dpci.InvalidInput, match="PartialSchema"):
         dpci.schema.Schema.from_file(path)
+
+
+def test_bounds_of_the_target_are_released():
+    target = UnboundedTarget(column="income", unit="euro")
+    columns = (NumericColumn(name="age", lower=0, upper=120), COLUMNS[2])
+    schema = partial(columns, target)
+    found = dpci.release_schema(TABLE, schema=schema, budget=BUDGETS["zcdp"])
+    assert list(found.bounds) == ["spells", "income"]
+    assert found.schema.target.source == "released at rho=0.05 (zCDP)"
+    assert found.schema.target.unit == "euro"
+    lower, upper = found.bounds["income"]
+    assert 0.5 < np.mean((TABLE["income"] >= lower) & (TABLE["income"] <= upper)) < 1.0
+    fit = dpci.fit(TABLE, schema=found.schema, budget=dpci.ZCDP(0.5), loss="squared")
+    assert fit.in_units().names == ("age", "spells", "intercept")
+    text = found.officer_report(schema=schema)
+    assert "| FAILED |" not in text
+    assert "missing values of `spells`, `income`" in text
+    assert dpci.ReleasedSchema.from_json(found.to_json()).schema == found.schema
+    with pytest.raises(dpci.InvalidInput, match="a missing value"):
+        dpci.release_schema({**TABLE, "income": [None] * N}, schema=schema, budget=BUDGETS["zcdp"])
+    for alone in (schema, partial(columns[:1], target), PartialSchema.from_formula("income ~ age", schema)):
+        assert PartialSchema.from_dict(json.loads(json.dumps(alone.to_dict()))) == alone
+        assert dpci.release_schema(TABLE, schema=alone, budget=BUDGETS["zcdp"]).bounds["income"]
+    with pytest.raises(dpci.InvalidInput, match="the target of the schema must have bounds for a fit"):
+        dpci.fit(TABLE, schema=schema, budget=BUDGETS["zcdp"], loss="soft_logistic", l2_strength=0.1)
+    with pytest.raises(dpci.InvalidInput, match="describe the table by a PartialSchema"):
+        dpci.schema.Schema(columns=columns[:1], target=target)
+    with pytest.raises(dpci.InvalidInput, match="kind of the target must be"):
+        PartialSchema.from_dict({**schema.to_dict(), "target": {"kind": "wide", "column": "income"}})
+    with pytest.raises(dpci.InvalidInput, match="both be given or both be left out"):
+        UnboundedTarget(column="income", lower=0.0)
 
 
 def test_columns_without_bounds_follow_the_rules_of_those_with():

@@ -184,7 +184,7 @@ SITES = {
         "_tokens": (1, ()),
     },
     "schema/saved": {
-        "fields_of": (1, ()),
+        "fields_of": (2, ()),
         "build": (2, ()),
         "read_file": (3, ()),
         "_build_column": (1, ()),

@@ -143,6 +143,7 @@ OWN = {
     "ClassTarget": {"column": "c", "negative": ("no",), "positive": ("yes",)},
     "CategoricalTarget": {"column": "c", "classes": ("no", "yes", "both")},
     "NumericTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
+    "UnboundedTarget": {"column": "c", "lower": 0.0, "upper": 1.0},
     "Term": {"factors": (schema.Power(column="a"),)},
     "Spline": {"column": "a", "knots": (0.5, 1.0)},
     "Schema": {"columns": SMALL_SCHEMA.columns, "target": SMALL_SCHEMA.target},

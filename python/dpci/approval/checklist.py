@@ -188,12 +188,10 @@ def counted(found: Statement, ledger: "Ledger | str | PathLike[str] | None") -> 
 
 
 def _correctness(found: Statement) -> Words:
-    audits: Words = "no audit"
-    if found.audits:
-        audits = ("audits ", joined(Code(f"evidence/{page}.md") for page in found.audits))
+    audits = joined(Code(f"evidence/{page}.md") for page in found.audits)
     noise = found.noise.replace("laplace", "Laplace").replace("gaussian", "Gaussian")
     source = f"In the folder docs of the source of dpci {found.version}"
-    return f"{found.adds_noise}. Law: {noise}. {source}: ", audits, "; proofs ", _addresses(found.proofs)
+    return f"{found.adds_noise}. Law: {noise}. {source}: audits ", audits, "; proofs ", _addresses(found.proofs)
 
 
 def _addresses(proofs: Iterable[str]) -> Words:

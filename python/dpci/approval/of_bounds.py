@@ -78,6 +78,7 @@ def with_bounds(found: Statement, bounds: ReleasedBounds) -> Statement:
         adds_noise=f"{found.adds_noise}; {drawn_by(bounds)}",
         noise=f"{found.noise}, and {laws_of(bounds)}",
         proofs=(*found.proofs, *proofs_of(bounds)),
+        audits=(*found.audits, "schema_audit"),
         composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition),
         public=(*range_values(bounds), *found.public),
         found=found_of(bounds),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from dpci.approval.findings import Finding
 from dpci.base.validation import broken
-from dpci.released.bounds import RELEASED
-from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
+from dpci.released.bounds import RELEASED, numbers_of
+from dpci.schema.columns import CategoricalColumn, Column
 from dpci.schema.partial import PartialSchema
 from dpci.schema.saved import essential
 from dpci.schema.table import Schema, without_column
@@ -58,8 +58,7 @@ def against_schema(
 
 def _filled(given: PartialSchema, known: Schema) -> Schema:
     """Return the agreed schema with the bounds that were released, and where they come from, in its gaps."""
-    released = {column.name: column for column in known.columns if isinstance(column, NumericColumn)}
-    bounds = {name: (column.lower, column.upper) for name, column in released.items()}
+    bounds = {name: (column.lower, column.upper) for name, column in numbers_of(known).items()}
     levels = {column.name: column.categories for column in known.columns if isinstance(column, CategoricalColumn)}
     found = given.completed(bounds, levels, source="")
     gaps = {column.name for column in given.gaps}
@@ -68,7 +67,10 @@ def _filled(given: PartialSchema, known: Schema) -> Schema:
         dataclasses.replace(column, source=sources[column.name]) if column.name in gaps & sources.keys() else column
         for column in found.columns
     )
-    return dataclasses.replace(found, columns=tuple(columns))
+    target = found.target
+    if target.column in gaps and known.target.source.startswith(RELEASED):
+        target = dataclasses.replace(target, source=known.target.source)
+    return dataclasses.replace(found, columns=tuple(columns), target=target)
 
 
 def _column_of_strata(known: Schema, given: Schema, strata: Strata | None) -> Column | None:

@@ -394,7 +394,8 @@ def find_any_schema(schema: str, target: str | None, formula: str | None = None)
         )
     description = load_schema(schema) if packaged else _schema_of_file(Path(schema))
     if target is not None:
-        description = dataclasses.replace(description, target=dataclasses.replace(description.target, column=target))
+        renamed = dataclasses.replace(description.target, column=target)
+        description = dataclasses.replace(description, target=renamed)  # type: ignore[arg-type]  # of the same kind
     if formula is None:
         return description
     if isinstance(description, PartialSchema):

@@ -37,7 +37,7 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
         adds_noise=drawn_by(bounds),
         noise=laws_of(bounds),
         proofs=(*proofs_of(bounds), *count_proofs(record.persons, None), PROGRAM_PROOF),
-        audits=(),
+        audits=("schema_audit",),
         budget=record.budget,
         own=record.budget,
         whole=None,
@@ -79,7 +79,10 @@ def _exact(record: SchemaRecord) -> Iterator[str]:
         yield "the bounds of all other columns"
     if any(isinstance(column, CategoricalColumn) for column in others):
         yield "the categories of all other columns"
-    yield "the bounds of the target" if isinstance(target, NumericTarget) else "the classes"
+    if not isinstance(target, NumericTarget):
+        yield "the classes"
+    elif target.column not in found:
+        yield "the bounds of the target"
 
 
 def _beyond(record: SchemaRecord) -> Words:
@@ -100,6 +103,8 @@ def _fails_at(record: SchemaRecord) -> tuple[Words, ...]:
     """Return the values at which a release of bounds fails."""
     numbers = [column for column in record.table.columns if column.name in record.ranges]
     refused = [column.name for column in numbers if column.missing == "error"]
+    if record.table.target.column in record.ranges:
+        refused.append(record.table.target.column)
     found: list[Words] = []
     if record.ranges:
         found.append(("values other than finite numbers of ", names(tuple(record.ranges))))

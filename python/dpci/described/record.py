@@ -72,7 +72,7 @@ class SchemaRecord(Record):
     @property
     def conditions(self) -> list[str]:
         """The assumptions of the guarantee besides the theorem."""
-        chosen = "public ranges, lists of categories and all other settings were chosen without the data"
+        chosen = "public ranges, public lists of categories and all other settings were chosen without the data"
         return [chosen if condition == CHOSEN_WITHOUT_DATA else condition for condition in super().conditions]
 
     def guarantee(self) -> Guarantee:

@@ -85,11 +85,11 @@ def release_schema(
     Parameters
     ----------
     table : mapping of columns or data frame
-        The table, in memory, with the columns and the ids; the target is not read. Missing values are refused, unless
-        the column has ``missing="middle"``.
+        The table, in memory, with the columns and the ids; the target is read where its bounds are released. Missing
+        values of numbers are refused, unless the column has ``missing="middle"``.
     schema : dpci.schema.PartialSchema
         The description of the table. Bounds are released of each :class:`dpci.schema.UnboundedColumn`, and categories
-        of each :class:`dpci.schema.UnlistedColumn`.
+        of each :class:`dpci.schema.UnlistedColumn`. The target may be a :class:`dpci.schema.UnboundedTarget`.
     budget : PureDP, ZCDP or ApproxDP
         Budget of the bounds; a tenth of that of a fit is a good start. Lists need ApproxDP. Its delta is charged,
         though bounds need none.

@@ -6,9 +6,10 @@ from dpci.approval.approvable import Approvable
 from dpci.base.tables import change_text, printable
 from dpci.budgets import Budget
 from dpci.described.record import SchemaRecord
+from dpci.released.bounds import numbers_of
 from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown
-from dpci.schema.columns import CategoricalColumn, NumericColumn
+from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
 from dpci.shown.text import as_text
@@ -56,7 +57,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
     @property
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Bounds of the columns whose bounds were released, by their names."""
-        numeric = {column.name: column for column in self.schema.columns if isinstance(column, NumericColumn)}
+        numeric = numbers_of(self.schema)
         return {name: (numeric[name].lower, numeric[name].upper) for name in self._record.ranges}
 
     @property

@@ -31,6 +31,7 @@ from dpci.model.tables import source_of, whole_file
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowDomain
+from dpci.schema.columns import UnboundedTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Schema
 from dpci.schema.table import Table as NamedTable
@@ -363,6 +364,11 @@ def _release_with_bounds(
             "release the schema first)"
         )
     check_persons(settings.unit)
+    if isinstance(partial.target, UnboundedTarget):
+        raise InvalidInput(
+            "the target of the schema must have bounds for a fit that releases other gaps, got "
+            f"{partial.target!r} (release the schema first: dpci.release_schema)"
+        )
     if not default_rows and isinstance(settings.rows, Blocks):
         raise InvalidInput(
             "rows must be a ball or None for a schema with gaps, whose blocks follow from what is released, got "

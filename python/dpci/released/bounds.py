@@ -13,7 +13,7 @@ from dpci.base.validation import broken
 from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, remainder
 from dpci.errors import InvalidInput
 from dpci.released.record import SavedBudget
-from dpci.schema.columns import CategoricalColumn, NumericColumn
+from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -88,6 +88,15 @@ def source_of(budget: Budget) -> str:
     return f"{RELEASED}{budget}"
 
 
+def numbers_of(table: Schema) -> dict[str, NumericColumn | NumericTarget]:
+    """Return the parts of a schema that have bounds, by their columns."""
+    target = table.target
+    found: dict[str, NumericColumn | NumericTarget] = {
+        column.name: column for column in table.columns if isinstance(column, NumericColumn)
+    }
+    return found | ({target.column: target} if isinstance(target, NumericTarget) else {})
+
+
 def check_ranges(name: str, value: object) -> dict[str, Any]:
     """Return public ranges by the names of columns, None where none is known."""
     if not isinstance(value, dict) or not all(isinstance(column, str) for column in value):
@@ -158,7 +167,7 @@ class ReleasedBounds:
 
     def check_table(self, table: Schema) -> None:
         """Refuse a schema whose columns do not have such bounds and lists."""
-        numeric = {column.name: column for column in table.columns if isinstance(column, NumericColumn)}
+        numeric = numbers_of(table)
         lists = {column.name: column for column in table.columns if isinstance(column, CategoricalColumn)}
         if not set(numeric).issuperset(self.ranges):
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
@@ -171,7 +180,7 @@ class ReleasedBounds:
                 raise InvalidInput(
                     f"{name!r} must have bounds within its range {tuple(extent)}, got {(column.lower, column.upper)}"
                 )
-            if column.source != source or column.outside != "clip":
+            if column.source != source or getattr(column, "outside", "clip") != "clip":
                 raise InvalidInput(f"the source of {name!r} must be {source!r}, got {column.source!r}")
         for name in self.listed:
             if lists[name].source != source or lists[name].other is None:

@@ -14,6 +14,7 @@ from dpci.schema.columns import (
     NumericColumn,
     NumericTarget,
     UnboundedColumn,
+    UnboundedTarget,
     UnlistedColumn,
 )
 from dpci.schema.partial import PartialSchema
@@ -37,6 +38,7 @@ __all__ = [
     "Table",
     "Term",
     "UnboundedColumn",
+    "UnboundedTarget",
     "UnlistedColumn",
 ]
 

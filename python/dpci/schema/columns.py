@@ -355,7 +355,7 @@ class UnlistedColumn:
     categories : tuple of str
         Public categories, which are listed whatever the table holds, and cost nothing.
     reference : str, optional
-        The reference: one of the public categories, or ``other``.
+        The reference: one of the public categories, or ``other`` beside at least one of these.
     other : str
         Category of all values that are not listed.
     missing : str, optional
@@ -513,6 +513,48 @@ class NumericTarget:
         """Return scaled numbers in the unit of the column; nothing is clipped."""
         offset, slope = self.scaling
         return np.asarray((scaled - offset) / slope)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnboundedTarget:
+    """A number to be predicted whose bounds nobody knows, of which :func:`dpci.release_schema` makes a NumericTarget.
+
+    Parameters
+    ----------
+    column : str
+        Column of the table.
+    lower, upper, zeros, scale, unit
+        See :class:`UnboundedColumn`.
+
+    Examples
+    --------
+    >>> UnboundedTarget(column="wage").bounded(0.0, 80.0, source="released").upper
+    80.0
+    """
+
+    column: str
+    lower: float | None = None
+    upper: float | None = None
+    zeros: bool = False
+    scale: Scale = "symmetric"
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        checked = self.as_column()
+        for field, value in (("column", checked.name), ("lower", checked.lower), ("upper", checked.upper)):
+            object.__setattr__(self, field, value)
+
+    def as_column(self) -> UnboundedColumn:
+        """Return the same as a column."""
+        return UnboundedColumn(
+            name=self.column, lower=self.lower, upper=self.upper, zeros=self.zeros, scale=self.scale, unit=self.unit
+        )
+
+    def bounded(self, lower: float, upper: float, *, source: str) -> NumericTarget:
+        """Return the target with these bounds; ``source`` says why they are public."""
+        return NumericTarget(
+            column=self.column, lower=lower, upper=upper, scale=self.scale, source=source, unit=self.unit
+        )
 
 
 def class_labels(target: "Target") -> tuple[str, str] | None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of
-from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnlistedColumn
-from dpci.schema.saved import build, fields_of, plain_column, read_file
+from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
+from dpci.schema.saved import build, fields_of, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema
 from dpci.schema.terms import Spline, Term
 
@@ -35,7 +35,9 @@ class PartialSchema:
     columns : tuple of UnboundedColumn, UnlistedColumn, NumericColumn and CategoricalColumn
         Columns of a :class:`Schema`, at least one of them an :class:`UnboundedColumn` or an :class:`UnlistedColumn`. A
         spline of a column without bounds is refused, because its knots lie between bounds.
-    target, terms, intercept, encoding, name, title, source, licence, persons
+    target : UnboundedTarget, ClassTarget, CategoricalTarget or NumericTarget
+        Target of a :class:`Schema`, or a number whose bounds nobody knows.
+    terms, intercept, encoding, name, title, source, licence, persons
         The other fields of a :class:`Schema`.
 
     Raises
@@ -55,7 +57,7 @@ class PartialSchema:
     """
 
     columns: tuple[Column | Gap, ...]
-    target: Target
+    target: Target | UnboundedTarget
     terms: tuple[Term, ...] = ()
     intercept: bool = True
     encoding: Encoding = "unit_norm"
@@ -74,7 +76,8 @@ class PartialSchema:
             )
         object.__setattr__(self, "columns", tuple(columns))
         if not self.gaps:
-            raise InvalidInput("columns must have an UnboundedColumn or an UnlistedColumn, got none")
+            raise InvalidInput("columns must have an UnboundedColumn or an UnlistedColumn, or the target an "
+                               "UnboundedTarget, got none")  # fmt: skip
         unknown = {column.name for column in self.unbounded}
         # What is wrong with the rest is known beforehand.
         for term in self.blank.terms:
@@ -84,13 +87,17 @@ class PartialSchema:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """Columns whose bounds or lists are not known."""
-        return tuple(column for column in self.columns if isinstance(column, Gap))
+        """Columns whose bounds or lists are not known, the target last."""
+        return (*(column for column in self.columns if isinstance(column, Gap)), *self._of_target)
 
     @property
     def unbounded(self) -> tuple[UnboundedColumn, ...]:
-        """Numbers whose bounds are not known."""
-        return tuple(column for column in self.columns if isinstance(column, UnboundedColumn))
+        """Numbers whose bounds are not known, the target last."""
+        return (*(column for column in self.columns if isinstance(column, UnboundedColumn)), *self._of_target)
+
+    @property
+    def _of_target(self) -> tuple[UnboundedColumn, ...]:
+        return (self.target.as_column(),) if isinstance(self.target, UnboundedTarget) else ()
 
     @property
     def unlisted(self) -> tuple[UnlistedColumn, ...]:
@@ -122,8 +129,12 @@ class PartialSchema:
                 return column.listed(levels.get(column.name, ()), source=source)
             return column
 
+        target = self.target
+        if isinstance(target, UnboundedTarget):
+            found = bounds.get(target.column) or target.as_column().range or _OF_ZEROS
+            target = target.bounded(*found, source=source)
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return Schema(**{**fields, "columns": tuple(map(filled, self.columns))})
+        return Schema(**{**fields, "columns": tuple(map(filled, self.columns)), "target": target})
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
         """(n, unbounded) numbers of a table, as they are; NaN for missing values where these are allowed."""
@@ -152,6 +163,8 @@ class PartialSchema:
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         described = self.blank.to_dict(defaults=defaults)
+        if isinstance(self.target, UnboundedTarget):
+            described["target"] = {"kind": "unbounded", **plain(self.target, defaults=defaults)}
         return {**described, "columns": [plain_column(column, defaults=defaults) for column in self.columns]}
 
     @classmethod
@@ -174,7 +187,7 @@ class PartialSchema:
         return dataclasses.replace(
             base,
             columns=tuple(column for column in base.columns if column.name in used),
-            target=model.target,
+            target=base.target if model.target == base.blank.target else model.target,
             terms=model.terms,
             intercept=model.intercept,
         )
@@ -189,7 +202,10 @@ def schema_from(description: Any) -> Schema | PartialSchema:  # noqa: ANN401  # 
     """Return the schema of a dictionary as TOML or JSON gives it, which may have gaps."""
     columns = description.get("columns") if isinstance(description, Mapping) else None
     listed = columns if isinstance(columns, list) else []
-    has_gaps = any(isinstance(column, Mapping) and column.get("kind") in {"unbounded", "unlisted"} for column in listed)
+    target = description.get("target") if isinstance(description, Mapping) else None
+    of_target = [target] if isinstance(target, Mapping) else []
+    kinds = [part.get("kind") for part in [*listed, *of_target] if isinstance(part, Mapping)]
+    has_gaps = "unbounded" in kinds or "unlisted" in kinds
     return (PartialSchema if has_gaps else Schema).from_dict(description)
 
 

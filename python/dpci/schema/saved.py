@@ -19,6 +19,7 @@ from dpci.schema.columns import (
     NumericTarget,
     Target,
     UnboundedColumn,
+    UnboundedTarget,
     UnlistedColumn,
 )
 from dpci.schema.terms import Term
@@ -43,9 +44,15 @@ def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:
             msg = f"a schema must have {required!r}, got {sorted(entries)}"
             raise InvalidInput(msg)
     target = _as_mapping("the target", entries.pop("target"))
+    kind = target.pop("kind", None)
+    if kind not in {None, "unbounded"}:
+        raise InvalidInput(f"kind of the target must be 'unbounded' or left out, got {kind!r}")
     columns = _as_list("columns", entries.pop("columns"))
     kinds: dict[str, type[Target]] = {"lower": NumericTarget, "classes": CategoricalTarget}
-    target_kind = next((kind for field, kind in kinds.items() if field in target), ClassTarget)
+    target_kind: type[Target | UnboundedTarget] = next(
+        (kind for field, kind in kinds.items() if field in target), ClassTarget
+    )
+    target_kind = UnboundedTarget if kind == "unbounded" else target_kind
     if "terms" in entries:
         entries["terms"] = tuple(map(Term.from_dict, _as_list("terms", entries["terms"])))
     return {
@@ -74,7 +81,7 @@ def plain_column(column: Column | Gap, *, defaults: bool) -> dict[str, Any]:
     return {"kind": kinds[type(column)], **plain(column, defaults=defaults)}
 
 
-def plain(part: Column | Gap | Target, *, defaults: bool = False) -> dict[str, Any]:
+def plain(part: Column | Gap | Target | UnboundedTarget, *, defaults: bool = False) -> dict[str, Any]:
     """Return the fields of a column or a target; those at their defaults only if asked for."""
     values = {field.name: (getattr(part, field.name), field.default) for field in dataclasses.fields(part)}
     return {name: _as_lists(value) for name, (value, default) in values.items() if defaults or value != default}

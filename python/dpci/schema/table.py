@@ -122,7 +122,10 @@ class Schema:
         object.__setattr__(self, "columns", tuple(columns))
         target: object = self.target
         if not isinstance(target, Target):
-            raise InvalidInput(f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}")
+            hint = " (describe the table by a PartialSchema)" * ("UnboundedTarget" in repr(target))
+            raise InvalidInput(
+                f"target must be a ClassTarget, a CategoricalTarget or a NumericTarget, got {target!r}{hint}"
+            )
         check_choice("encoding", self.encoding, get_args(Encoding))
         if not self.columns:
             raise InvalidInput("a schema must name at least one column, got none")

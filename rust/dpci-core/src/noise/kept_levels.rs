@@ -76,7 +76,8 @@ impl Law {
         let mut uniform = random(digits, generator);
         let mut known = known.clone();
         loop {
-            if &uniform + 1_u32 <= known.0 {
+            // Whole numbers: below one is at most the one before.
+            if uniform < known.0 {
                 return Ok(true);
             }
             if uniform >= known.1 {
@@ -142,7 +143,7 @@ fn fall(
     if taken >= *one {
         return BigUint::ZERO;
     }
-    min((shrink * (one - taken) >> digits) + up, one.clone())
+    min(((shrink * (one - taken)) >> digits) + up, one.clone())
 }
 
 /// A float above 0 and at most 1, as the number that it is, times `2^digits`, from below and from above.
