@@ -157,13 +157,12 @@ fn fixed(value: f64, digits: u64) -> Between {
     let numerator = BigUint::from((fraction * 2.0_f64.powi(53)) as u64);
     // value = numerator·2^(power - 53), and power is at most 1.
     let down = u64::from((53 - power).unsigned_abs());
-    match digits.checked_sub(down) {
-        Some(up) => (&numerator << up, numerator << up),
-        None => {
-            let least = &numerator >> (down - digits);
-            let most = &least + 1_u32;
-            (least, most)
-        }
+    if let Some(up) = digits.checked_sub(down) {
+        (&numerator << up, numerator << up)
+    } else {
+        let least = &numerator >> (down - digits);
+        let most = &least + 1_u32;
+        (least, most)
     }
 }
 

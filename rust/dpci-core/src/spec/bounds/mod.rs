@@ -471,8 +471,9 @@ mod tests {
                 assert!(message.starts_with(name));
                 assert!(of(60, budget_of(enough)).is_ok(), "{message}");
                 assert!(of(60, budget_of(0.998 * enough)).is_err(), "{message}");
-                assert!(of(n as usize, budget).is_ok(), "{message}");
-                assert!(of(n as usize - 1, budget).is_err(), "{message}");
+                let n: usize = n.to_string().parse().unwrap();
+                assert!(of(n, budget).is_ok(), "{message}");
+                assert!(of(n - 1, budget).is_err(), "{message}");
             }
         }
         assert!(spec(1, 0, Budget::Pure { epsilon: 0.5 }).is_err());
