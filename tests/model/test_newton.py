@@ -186,9 +186,16 @@ def test_what_noise_hides_is_not_given():
 def test_classes_that_can_be_separated_have_no_intervals():
     X, _ = population(10, 5000)
     fit = dpci.fit(X, X[:, 0] > 0.0, budget=dpci.ZCDP(rho=0.5), seed=1)
-    assert "separated" in fit.interval_refusal
-    with pytest.raises(dpci.InvalidInput, match="separated"):
+    assert "separable" in fit.interval_refusal
+    with pytest.raises(dpci.InvalidInput, match="separable"):
         fit.conf_int()
+
+
+def test_a_rare_class_is_no_sign_of_separable_classes():
+    rng = np.random.default_rng(16)
+    X = rng.uniform(-0.5, 0.5, (50_000, 3))
+    fit = dpci.fit(X, rng.random(50_000) < 0.005, budget=dpci.ZCDP(rho=1e4), seed=1)
+    assert "may be rare" in fit.interval_refusal
 
 
 def test_few_records_have_no_intervals():

@@ -29,7 +29,8 @@ SEEN_CURVATURE = 1.5
 
 # Root mean square changes of the predictor in the last step: what none may exceed, and what noise cannot tell apart.
 _LONGEST, _SHORT = 0.6, 0.1
-# Standard deviation of the predictor over round rows beyond which almost every record is told by its columns.
+# Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
+# constant alone, as where one class has less than two in a hundred records: more than the steps reach.
 _FARTHEST = 4.0
 # Of the size of the last step, over that which the noise of the last two gradients explains: the least that is no
 # chance, and the probability of more.
@@ -89,8 +90,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     far = float(np.linalg.norm(newton.params))
     if far > _FARTHEST:
         return (
-            "intervals require that the classes cannot be separated, got a predictor with a standard deviation of "
-            f"{far:.3g} over the rows, more than {_FARTHEST:g}"
+            f"intervals require a predictor of root mean square at most {_FARTHEST:g} over the rows, got {far:.3g} "
+            "(the classes may be separable, or one of them may be rare)"
         )
     if moved > _LONGEST or (moved > _SHORT and size > explained * float((1.0 / values).sum())):
         return (
