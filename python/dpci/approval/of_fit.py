@@ -60,7 +60,9 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
     budget, digest = record.budget, record.digest
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
     made_by = _made_by(record)
-    matrices = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
+    others = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
+    if record.newton is not None:
+        others = ", and the sums from which they and their intervals are computed"
     return Statement(
         record=record,
         claim=Claim(
@@ -106,7 +108,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         custom_loss=record.loss["name"] == "custom",
         classes_inferred=record.classes_inferred,
         covers=(
-            f"It covers the released parameters{matrices}.",
+            f"It covers the released parameters{others}.",
             "Whatever is computed from these costs nothing more, such as predictions for new records.",
             "Predictions for confidential records are as confidential as those records.",
         ),
