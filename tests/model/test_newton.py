@@ -198,6 +198,24 @@ def test_a_rare_class_is_no_sign_of_separable_classes():
     assert "may be rare" in fit.interval_refusal
 
 
+def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():
+    """Of targets in a small part of their bounds no interval is far off; one in a million false alarms."""
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(5000, 4))
+    X /= np.linalg.norm(X, axis=1).max()
+    coefficients = np.array([0.09, -0.09, 0.045, 0.0])
+    y = X @ coefficients + 0.01 * rng.normal(size=5000)
+    given, loss = 0, dpci.losses.Huber(k=0.02)
+    for seed in range(1, 13):
+        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), loss=loss, intercept_scale=0.5, seed=seed)
+        if fit.interval_refusal is None:
+            given += 1
+            assert np.abs((fit.params[:4] - coefficients) / fit.std_errors[:4]).max() < 6.0
+        else:
+            assert "steps end" in fit.interval_refusal
+    assert 0 < given < 12
+
+
 def test_few_records_have_no_intervals():
     X, y = population(11, 150)
     fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.05), seed=1)

@@ -345,7 +345,7 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
     step = vectors.T @ newton.step
     moved = step / raised
-    next_step = 0.5 * float(raised @ step**2) / float(raised.mean())
+    next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
     unseen = np.where(values <= newton.edge, step, 0.0)
     added = np.diag((0.5 * hessian_noise**2 * (step @ step) + last_seal(record, "gradient").std_dev ** 2) / raised**2)
     added += 0.5 * hessian_noise**2 * np.outer(moved, moved) + next_step * np.outer(step, step)
@@ -378,6 +378,17 @@ def raised_hessian(record: FitRecord, newton: Newton) -> _F64:
     """Return the released Hessian of moved rows, its eigenvalues raised to the edge of its noise."""
     values, vectors = np.linalg.eigh(_released_matrices(record)[0])
     return np.asarray(vectors * np.maximum(values, newton.edge) @ vectors.T)
+
+
+def width_of_curvature(record: FitRecord) -> float:
+    """Return over how far a predictor moves before the curvature changes: 1 for odds, s, or a half of h or k, else.
+
+    A quarter of the range of the slopes over the greatest curvature.
+    """
+    if record.loss["name"] in LOG_ODDS or not record.curvature_bound:
+        return 1.0
+    slopes = record.slope_bound * (1.0 if record.loss["one_signed"] else 2.0)
+    return slopes / (4.0 * record.curvature_bound)
 
 
 def last_seal(record: FitRecord, release: str) -> Seal:

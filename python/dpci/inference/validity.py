@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci import _core
-from dpci.inference.error_law import NOISE_AWARE, matrix_noise, noise_blocks, raised_hessian, strong_convexity
+from dpci.inference.error_law import (
+    NOISE_AWARE,
+    matrix_noise,
+    noise_blocks,
+    raised_hessian,
+    strong_convexity,
+    width_of_curvature,
+)
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 
@@ -27,7 +34,8 @@ TRUSTED_NOISE = 0.5
 SEEN_CURVATURE = 1.5
 """Least mean eigenvalue of the Hessian of round rows over the edge of its noise, with which a fit has intervals."""
 
-# Root mean square changes of the predictor in the last step: what none may exceed, and what noise cannot tell apart.
+# Root mean square changes of the predictor in the last step, over the width of the loss: what none may exceed, and what
+# noise cannot tell apart.
 _LONGEST, _SHORT = 0.6, 0.1
 # Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
 # constant alone, as where one class has less than two in a hundred records: more than the steps reach.
@@ -85,7 +93,7 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
         )
     size = float(newton.step @ hessian @ newton.step)
     noise = [step.scale**2 for step in record.steps if step.step == "newton_gradient"][-2:]
-    moved = math.sqrt(size / mean)
+    moved, width = math.sqrt(size / mean), width_of_curvature(record)
     explained = max(_BY_NOISE, float(special.chdtri(len(values), _CHANCE)) / len(values)) * sum(noise)
     far = float(np.linalg.norm(newton.params))
     if far > _FARTHEST:
@@ -93,7 +101,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
             f"intervals require a predictor of root mean square at most {_FARTHEST:g} over the rows, got {far:.3g} "
             "(the classes may be separable, or one of them may be rare)"
         )
-    if moved > _LONGEST or (moved > _SHORT and size > explained * float((1.0 / values).sum())):
+    by_noise = size <= explained * float((1.0 / values).sum())
+    if moved > _LONGEST * width or (moved > _SHORT * width and not by_noise):
         return (
             f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, "
             "more than the noise does (the classes may be separable, or the table may have too few records)"
