@@ -111,7 +111,16 @@ KEYWORDS = {
     "l2_strength beyond floats": ({"l2_strength": 10**400}, InvalidInput, r"l2_strength must be finite and > 0"),
     "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
     "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
-    "l2_strength None": ({"l2_strength": None}, TypeError, "missing required keyword-only argument: 'l2_strength'"),
+    "l2_strength None": (
+        {"l2_strength": None, "budget": dpci.PureDP(1.0)},
+        TypeError,
+        "missing required keyword-only argument: 'l2_strength'",
+    ),
+    "l2_strength None, with keywords of others": (
+        {"l2_strength": None},
+        InvalidInput,
+        r"projection must be 'auto' .* \(pass l2_strength for objective perturbation\)",
+    ),
     "l2_strength an array": ({"l2_strength": np.ones(1)}, InvalidInput, r"l2_strength must be a real number"),
     "l2_strength too small": (
         {"l2_strength": 1e-9, "budget": dpci.PureDP(0.1)},
@@ -370,4 +379,4 @@ def test_positional_settings_are_refused():
     with pytest.raises(TypeError):
         dpci.fit(X, Y, BUDGET, 0.5)
     with pytest.raises(TypeError):
-        dpci.fit(X, Y, budget=BUDGET)
+        dpci.fit(X, Y, budget=dpci.PureDP(1.0))
