@@ -199,7 +199,7 @@ def test_a_rare_class_is_no_sign_of_separable_classes():
 
 
 def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():
-    """Of targets in a small part of their bounds no interval is far off; one in a million false alarms."""
+    """No interval is far off where targets fill a small part of their bounds; one in a million false alarms."""
     rng = np.random.default_rng(17)
     X = rng.normal(size=(5000, 4))
     X /= np.linalg.norm(X, axis=1).max()

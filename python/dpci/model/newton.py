@@ -115,7 +115,7 @@ class NewtonPlan:
     length : tuple of float
         Length of an interval over that without privacy, if the mean curvature is .6 of its bound.
     gives_intervals : tuple of bool
-        Whether that much curvature is clear of the noise in the Hessian, so that the fit has intervals.
+        Whether that much curvature is above the noise in the Hessian, so that the fit has intervals.
     steps : tuple of Step
         Noise, cost and constants by step, for the first of the two radii.
     seals : tuple of Seal
