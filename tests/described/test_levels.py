@@ -187,9 +187,9 @@ def test_a_fit_lists_the_categories_that_its_schema_lacks():
     record = both._record
     first = release(schema, budget=record.released_bounds.budget, seed=3 ^ 0x5DEECE66D)
     assert first.schema == both.schema
-    # Both parts have half of epsilon, the list all of delta.
+    # The list has a quarter of epsilon, and all of delta.
     costs = [step["cost"] for step in first.privacy["steps"]]
-    assert sum(costs[:-1]) == costs[-1] == 0.5
+    assert (sum(costs[:-1]), costs[-1]) == (0.75, 0.25)
     second = dpci.fit(TABLE, schema=first.schema, budget=record.own_budget, l2_strength=0.01, seed=3)
     assert np.array_equal(both.params, second.params)
     assert both.guarantee.delta(2.0) <= 1e-6

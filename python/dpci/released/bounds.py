@@ -53,7 +53,7 @@ def gap_specs(
     """Calibrate a release of bounds and levels.
 
     ``ranges`` has the range of each column without bounds, and whether 0 stands apart. Levels take all of δ, and where
-    there are bounds as well, half of ε.
+    there are bounds as well, a quarter of ε.
 
     Raises
     ------
@@ -69,8 +69,8 @@ def gap_specs(
         )
     of_bounds, of_levels = budget, budget
     if ranges and n_unlisted and isinstance(budget, ApproxDP):
-        of_bounds = PureDP(0.5 * budget.epsilon)
-        of_levels = ApproxDP(0.5 * budget.epsilon, budget.delta)
+        of_bounds = PureDP(0.75 * budget.epsilon)
+        of_levels = ApproxDP(0.25 * budget.epsilon, budget.delta)
     bounds = levels = None
     if ranges:
         bounds = _core.BoundsSpec(
