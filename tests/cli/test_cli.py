@@ -323,3 +323,16 @@ assert _pylab_helpers.Gcf.get_all_fig_managers() == []
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "demo" / "adult_intervals.png").read_bytes().startswith(PNG)
+
+
+def test_newton_steps_are_planned_and_taken_without_a_ridge(
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    public = ["--schema", "adult_demo", "--rho", "0.5"]
+    assert main(["plan", "--n-samples", "4000", *public, "--mechanism", "newton", "--json"]) == 0
+    schema = datasets.load_schema("adult_demo")
+    plan = dpci.plan(n_samples=4000, schema=schema, budget=dpci.ZCDP(rho=0.5), mechanism="newton")
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan.to_dict()))
+    model = tmp_path / "model.json"
+    assert main(["fit", str(sample), *public, "--output", str(model), "--quiet"]) == 0
+    assert dpci.PrivateFit.from_json(model.read_text(encoding="utf-8")).mechanism == "newton"

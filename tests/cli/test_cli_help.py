@@ -171,7 +171,7 @@ def test_a_script_for_each_shell(shell, capsys):
         ("coverage adult_s", ["adult_sample"]),
         ("data ba", ["bank"]),
         ("fit t.csv --loss s", ["smooth_hinge", "soft_logistic", "squared"]),
-        ("fit t.csv --mechanism ", ["objective", "output"]),
+        ("fit t.csv --mechanism ", ["newton", "objective", "output"]),
         ("fit t.csv --l2", ["--l2-strength"]),
         ("ledger create x --neighbors a", ["add_remove"]),
         ("ledger ", ["create", "show", "export"]),

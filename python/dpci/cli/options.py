@@ -140,7 +140,7 @@ RidgeText = Annotated[
 PlannedRidge = Annotated[
     str | None,
     typer.Option(
-        help=f"Lambda, the strength of the ridge. Required, but for a linear regression: 0 by default, or {_PRIVATE}.",
+        help=f"Lambda, the strength of the ridge. Default: a recommended one; of linear regressions 0, or {_PRIVATE}.",
         metavar="FLOAT|private",
         rich_help_panel=MODEL,
     ),

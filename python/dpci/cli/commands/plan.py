@@ -24,6 +24,7 @@ _EXAMPLES = """\
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --without-ridge
+dpci plan --n-samples 20000 --schema people.toml --rho 0.5 --mechanism newton
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --l2-strength 0.01 --loss multinomial --classes walk,bus,car
 dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0.3
 """
@@ -93,7 +94,7 @@ def plan(
     """Print the cost and the precision of a fit in advance. Reads no data.
 
     With a schema that names a column of persons the plan is for persons, with or without --persons. With --loss squared
-    and no --radius it is a plan of dpci regress.
+    and no --radius it is a plan of dpci regress. With --mechanism newton it is for coefficients without a ridge.
     """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"

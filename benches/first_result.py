@@ -1,0 +1,71 @@
+"""Draw the figure of the README: its first result beside the odds ratios without privacy.
+
+Writes docs/first_result.svg. The noise is real, so every run draws other intervals.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import statsmodels.api as sm
+from matplotlib.figure import Figure
+
+import dpci
+from _panels import save
+from dpci.report.plot import name_rows
+from dpci.report.style import BLUE, GREY, LETTERS, WIDTH, facts_of_release, log_numbers
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
+
+FILE = Path(__file__).parents[1] / "docs" / "first_result.svg"
+# Units of which the odds ratios share an axis.
+SHOWN = {
+    "10 years of age": ("age", 10.0),
+    "1 level of education": ("education-num", 1.0),
+    "10 hours of work a week": ("hours-per-week", 10.0),
+    "men against women": ("sex=Male", 1.0),
+}
+
+
+def main() -> None:
+    """Fit the sample as the README does, and by statsmodels, and draw both."""
+    people = dpci.datasets.load_sample_table()
+    schema = PartialSchema(
+        columns=(
+            UnboundedColumn(name="age", unit="year"),
+            UnboundedColumn(name="education-num", unit="level"),
+            UnboundedColumn(name="hours-per-week", unit="hour"),
+            CategoricalColumn(name="sex", categories=("Female", "Male"), reference="Female"),
+        ),
+        target=ClassTarget(column="income", negative=("<=50K",), positive=(">50K",)),
+    )
+    result = dpci.fit(people, schema=schema, budget=dpci.ZCDP(rho=0.5))
+    columns = [people["age"], people["education-num"], people["hours-per-week"], np.asarray(people["sex"]) == "Male"]
+    X = sm.add_constant(np.column_stack([np.asarray(column, dtype=np.float64) for column in columns]), prepend=False)
+    y = (np.asarray(people["income"]) == ">50K").astype(np.float64)
+    plain = sm.Logit(y, X).fit(disp=0, cov_type="HC0")
+    units = np.array([unit for _, unit in SHOWN.values()])[:, None]
+    limits = np.column_stack([plain.params, plain.conf_int()])[: len(SHOWN)]
+    without = np.exp(units * limits)
+    found = [result.odds_ratios(contrast={name: unit}) for name, unit in SHOWN.values()]
+    private = np.array([[ratio.estimate[0], ratio.lower[0], ratio.upper[0]] for ratio in found])
+
+    ax = (figure := Figure(figsize=(WIDTH, 3.4), layout="constrained")).add_subplot()
+    rows = np.arange(len(SHOWN))
+    for row in rows[1::2]:
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", linewidth=0, zorder=-2)
+    ax.axvline(1.0, color="0.55", linewidth=1, zorder=-1)
+    budget, count = facts_of_release(result.spent, result.n_samples, neighbors="replace_one", private=result.private)
+    drawn = ((private, -0.14, BLUE, f"with privacy, {budget}"), (without, 0.14, GREY, "without privacy"))
+    for ratios, shift, colour, name in drawn:
+        ax.hlines(rows + shift, ratios[:, 1], ratios[:, 2], color=colour, linewidth=1.8)
+        ax.scatter(ratios[:, 0], rows + shift, s=26, color=colour, zorder=3, label=name)
+    ax.set_xscale("log")
+    log_numbers(ax, "x", subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0))
+    name_rows(ax, list(SHOWN))
+    ax.set_xlabel(f"odds ratio of a high income\nwith 95% interval, {count}", fontsize=LETTERS)
+    ax.tick_params(axis="x", labelsize=LETTERS)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=LETTERS)
+    save(figure, FILE)
+
+
+if __name__ == "__main__":
+    main()
