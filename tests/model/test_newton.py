@@ -122,6 +122,10 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     assert "projection" not in fit.summary()
     assert "Newton steps" in repr(fit)
     fit.to_html(tmp_path / "page.html")
+    assert "How much the noise does" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    report = fit.officer_report()
+    assert "`l2_strength`" not in report
+    assert "the bounds, the loss | are they public?" in report
     if isinstance(budget, dpci.ApproxDP):
         assert float(fit.guarantee.delta(budget.epsilon)) == pytest.approx(budget.delta, rel=1e-6)
     else:

@@ -94,11 +94,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
         ),
         public=tuple(public_values(record)),
-        exact=(
-            "the names of the parameters",
-            *(() if record.classes is None else ("the classes",)),
-            *("the bounds", "λ", *([] if record.radius is None else ["the radius"]), "the loss"),
-        ),
+        exact=_exact(record),
         chosen=(
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
             *(what for what in CHOSEN if what != "classes" or _has_classes(record)),
@@ -119,6 +115,17 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *what_moves(record.table, clips=record.on_violation == "clip", ridge=record.l2_strength > 0.0),
         ),
         findings=(noise_of_fit(record), lattice_of_fits([record])),
+    )
+
+
+def _exact(record: FitRecord) -> tuple[str, ...]:
+    """Return what the file shows exactly."""
+    return (
+        "the names of the parameters",
+        *(() if record.classes is None else ("the classes",)),
+        *("the bounds", *(["λ"] if record.newton is None else [])),
+        *([] if record.radius is None else ["the radius"]),
+        "the loss",
     )
 
 

@@ -28,8 +28,9 @@ def public_values(record: FitRecord) -> list[PublicValue]:
     table, loss = record.table, record.loss
     found = [
         PublicValue("rows", _rows_text(record.rows), "" if table is None else "follows from the columns"),
-        PublicValue("l2_strength", f"{record.l2_strength:g}", ""),
     ]
+    if record.newton is None:
+        found.append(PublicValue("l2_strength", f"{record.l2_strength:g}", ""))
     if record.radius is not None:
         found.append(PublicValue("radius", f"{record.radius:g}", ""))
     if record.neighbors == "add_remove":

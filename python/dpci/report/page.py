@@ -198,7 +198,8 @@ def _magnitudes(result: Inference, view: View) -> list[Section]:
     items += interval_notes(result)
     if has_ridge(record_of(result)):
         items.append(_ridge_size(result, view))
-    return [Section("magnitudes", "How much the noise and the ridge do", [Bullets(items)])]
+    title = "How much the noise does" if record_of(result).newton is not None else "How much the noise and the ridge do"
+    return [Section("magnitudes", title, [Bullets(items)])]
 
 
 def _noise_shares(estimates: Estimates) -> list[str]:
