@@ -164,18 +164,6 @@ class NewtonPlan:
         ]
         return as_text(Document(parts=[Facts(facts)], title=self.title))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the cost by step and the lengths, as JSON can hold them."""
-        return {
-            "title": self.title,
-            "n_params": self.n_params,
-            "length": list(self.length),
-            "gives_intervals": list(self.gives_intervals),
-            "cost_unit": self.cost_unit,
-            "steps": [step.to_dict() for step in self.steps],
-            "seals": [seal.to_dict() for seal in self.seals],
-        }
-
     def __repr__(self) -> str:
         return self.summary()
 
