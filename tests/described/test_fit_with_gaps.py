@@ -208,11 +208,17 @@ def test_blocks_follow_the_released_bounds():
     assert found.privacy["constants"]["blocks"]["bounds"] == [0.5, 0.5, 1.0]
 
 
-def test_what_has_no_bounds_is_refused_by_its_rule(tmp_path):
+def test_a_file_is_read_whole(tmp_path):
     path = tmp_path / "people.csv"
     pd.DataFrame(TABLE).to_csv(path, index=False)
+    assert np.array_equal(fit(path, seed=4).params, fit(seed=4).params)
+    with pytest.raises(dpci.InvalidInput, match="a file is read before it is paid for"):
+        fit(path, on_violation="clip", ledger=dpci.Ledger(dpci.ZCDP(1.0), errors="private"))
+
+
+def test_what_has_no_bounds_is_refused_by_its_rule():
     for call, message in (
-        (lambda: fit(path), "a schema with gaps needs a table in memory"),
+        (lambda: fit(dpci.Chunks(lambda: iter([TABLE]))), "a schema with gaps needs a table in memory"),
         (lambda: fit(bounds_share=1.0), "bounds_share must be > 0 and < 1"),
         (lambda: fit(schema=fit().schema, bounds_share=0.1), "bounds_share must be None for a schema without gaps"),
         (lambda: dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["zcdp"]), "must have bounds for every column"),
