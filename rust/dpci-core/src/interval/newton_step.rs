@@ -188,12 +188,7 @@ impl NewtonStep {
         }
 
         let least = clear().fold(f64::INFINITY, |a, b| a.min(*b)) / limit;
-        // The curvature at the end of the way is at least this part of that at its start.
-        let left = 1.0 - change.min(MOST_CHANGE);
-        let stretch = fit.curvature.map_or(1.0, |mean| {
-            let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
-            typical.min(MOST_CHANGE).exp()
-        });
+        let (stretch, chance_stretch, end_stretch) = stretches(fit.curvature, change, moved);
         let stretched = |matrix: Vec<f64>| matrix.into_iter().map(|m| stretch * m).collect();
         Ok(Self {
             dim,
@@ -207,8 +202,8 @@ impl NewtonStep {
             change_gradient,
             least,
             least_noise: noise / (least * limit),
-            chance_stretch: (left.recip() / stretch).max(1.0),
-            end_stretch: (left.sqrt().recip() / stretch).max(1.0),
+            chance_stretch,
+            end_stretch,
             predictors: squares_of_predictors(&without_ridge, fit.curvature),
             params: fit.params.to_vec(),
         })
@@ -367,6 +362,20 @@ fn growth(change: f64) -> f64 {
     } else {
         1.0
     }
+}
+
+/// By how much errors exceed those of the Hessian at the start of the way: all of them, by a typical predictor; and by how much more
+/// [`NewtonStep::chance_stretch`] and [`NewtonStep::end_stretch`], by the greatest change of one.
+fn stretches(curvature: Option<f64>, change: f64, moved: f64) -> (f64, f64, f64) {
+    let Some(mean) = curvature else {
+        return (1.0, 1.0, 1.0);
+    };
+    let typical = (moved / mean.max(f64::MIN_POSITIVE)).sqrt();
+    let stretch = typical.min(MOST_CHANGE).exp();
+    // The curvature at the end of the way is at least this part of that at its start.
+    let left = 1.0 - change.min(MOST_CHANGE);
+    let end = (left.sqrt().recip() / stretch).max(1.0);
+    (stretch, (left.recip() / stretch).max(1.0), end)
 }
 
 /// Mean squares of the predictors, as a matrix; empty where the curvature is the same at all parameters.
