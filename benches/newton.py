@@ -56,6 +56,10 @@ class Table:
         target = ClassTarget(column="y", negative=(False,), positive=(True,))
         return PartialSchema(columns=tuple(columns), target=target)
 
+    def n_columns(self) -> int:
+        """Return how many columns the rows have."""
+        return len(self.columns) + sum(len(each) - 2 for each in self.categories.values())
+
     def sample(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return a table of these rows, with its target."""
         return {**{name: values[rows] for name, values in self.columns.items()}, "y": self.target[rows]}
@@ -90,6 +94,8 @@ def tables() -> Iterator[Table]:
     near = factors[:, [0, 0, 0, 1, 1]] + noise[:, :5] * [0.1, 0.1, 0.3, 0.1, 0.2]
     collinear = np.column_stack([near, noise[:, 5:7], factors @ [0.6, 0.6] + 0.3 * noise[:, 7]])
     yield drawn("Collinear", collinear, -0.5 + collinear @ [0.5, -0.3, 0.3, 0.4, 0.0, 0.5, -0.5, 0.2], rng)
+    rare = rng.uniform(-1.0, 1.0, (2 * n, 4))
+    yield drawn("One positive in a hundred", rare, -5.2 + rare @ [1.5, -1.0, 0.5, 0.0], rng)
     yield drawn("Uniform", uniform := rng.uniform(-1.0, 1.0, (n, 8)), uniform @ np.linspace(-1.0, 1.0, 8), rng)
 
 
@@ -135,7 +141,7 @@ class Tally:
     def row(self) -> list[str]:
         """Return what a row of the table shows."""
         if not self.runs:
-            return ["", "", "", "", f"{self.failed}"]
+            return ["", "", "", "0.0%", "100.0%"]
         hit, ratio, shift = (np.array(values) for values in zip(*self.runs, strict=True))
         given = np.isfinite(ratio)
         with warnings.catch_warnings():
@@ -213,7 +219,7 @@ def main() -> None:
                 tally = Tally()
                 for seed in range(replicates):
                     replicate(data, n, budget, seed, tally)
-                cells = [data.name, f"{n:,}", str(len(data.columns)), label, *tally.row()]
+                cells = [data.name, f"{n:,}", str(data.n_columns()), label, *tally.row()]
                 print(f"| {' | '.join(cells)} |", flush=True)
 
 

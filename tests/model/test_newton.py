@@ -64,6 +64,18 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
     np.testing.assert_allclose(interval.upper - interval.estimate, stats.norm.ppf(0.95) * fit.std_errors, rtol=1e-9)
 
 
+def test_rare_classes_have_intervals():
+    # One in a hundred is positive: from 0 the steps do not end, from the best constant predictor they do.
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-0.5, 0.5, (20_000, 3))
+    y = rng.random(20_000) < 1.0 / (1.0 + np.exp(5.0 - X @ [2.0, -1.0, 0.0]))
+    expected = sm.Logit(y.astype(float), sm.add_constant(X, prepend=False)).fit(disp=0)
+    for seed in range(5):
+        interval = dpci.fit(X, y, budget=dpci.ZCDP(2.0), seed=seed).conf_int(level=0.999999)
+        assert (np.isfinite(interval.upper)).all()
+        assert ((interval.lower < expected.params) & (expected.params < interval.upper)).all()
+
+
 def test_other_losses_end_at_their_minimisers():
     X, y = population(2, 4000)
     for loss, target in (
@@ -195,11 +207,13 @@ def test_classes_that_can_be_separated_have_no_intervals():
         fit.conf_int()
 
 
-def test_a_rare_class_is_no_sign_of_separable_classes():
-    rng = np.random.default_rng(16)
-    X = rng.uniform(-0.5, 0.5, (50_000, 3))
-    fit = dpci.fit(X, rng.random(50_000) < 0.005, budget=dpci.ZCDP(rho=1e4), seed=1)
-    assert "may be rare" in fit.interval_refusal
+@pytest.mark.parametrize(("n", "share"), [(2000, 0.1), (2000, 0.02), (5000, 0.02), (20_000, 0.005)])
+def test_rare_classes_that_can_be_separated_have_none_either(n, share):
+    for seed in range(10):
+        X = np.random.default_rng(seed).uniform(-0.5, 0.5, (n, 3))
+        sums = X.sum(axis=1)
+        fit = dpci.fit(X, sums > np.quantile(sums, 1.0 - share), budget=dpci.ZCDP(rho=0.5), seed=seed)
+        assert fit.interval_refusal is not None
 
 
 def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():

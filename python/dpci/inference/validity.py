@@ -38,7 +38,7 @@ SEEN_CURVATURE = 1.5
 # noise cannot tell apart.
 _LONGEST, _SHORT = 0.6, 0.1
 # Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
-# constant alone, as where one class has less than two in a hundred records: more than the steps reach.
+# constant alone, as where one class has less than two in a hundred records.
 _FARTHEST = 4.0
 # Of the size of the last step, over that which the noise of the last two gradients explains: the least that is no
 # chance, and the probability of more.
@@ -95,11 +95,12 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     noise = [step.scale**2 for step in record.steps if step.step == "newton_gradient"][-2:]
     moved, width = math.sqrt(size / mean), width_of_curvature(record)
     explained = max(_BY_NOISE, float(special.chdtri(len(values), _CHANCE)) / len(values)) * sum(noise)
-    far = float(np.linalg.norm(newton.params))
-    if far > _FARTHEST:
+    far, spread = float(np.linalg.norm(newton.params)), _spread(record, newton)
+    if spread > _FARTHEST or (far > _FARTHEST and spread**2 > mean / newton.edge):
         return (
-            f"intervals require a predictor of root mean square at most {_FARTHEST:g} over the rows, got {far:.3g} "
-            "(the classes may be separable, or one of them may be rare)"
+            f"intervals require a predictor of root mean square at most {_FARTHEST:g} over the rows, or a rare class "
+            f"that the columns do not tell, got {far:.3g}, and a standard deviation of {spread:.2g} (the classes may "
+            "be separable, or one of them may be too rare)"
         )
     by_noise = size <= explained * float((1.0 / values).sum())
     if moved > _LONGEST * width or (moved > _SHORT * width and not by_noise):
@@ -108,6 +109,17 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
             "more than the noise does (the classes may be separable, or the table may have too few records)"
         )
     return None
+
+
+def _spread(record: FitRecord, newton: Newton) -> float:
+    """Return the standard deviation of the predictor over round rows z, which have mean v/|v|^2 where each z has zv = 1."""
+    params = newton.params
+    if record.intercept_scale is None:
+        return float(np.linalg.norm(params))
+    last = np.zeros(len(params))
+    last[-1] = 1.0 / record.intercept_scale
+    v = np.linalg.lstsq(newton.map, last, rcond=None)[0]
+    return float(np.linalg.norm(params - v * (v @ params) / (v @ v)))
 
 
 def _shows_slack(

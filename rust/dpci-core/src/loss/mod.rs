@@ -244,6 +244,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// The predictor at which the mean slope is 0, and the curvature there, by the mean slope at the predictor 0, in (-1/2, 1/2): log-odds
+    /// of a share. `None` where more than this slope decides it.
+    fn null_predictor(&self, _slope: f64) -> Option<(f64, f64)> {
+        None
+    }
+
     /// A declared lower bound on l'', 0 where there is none.
     fn curvature_floor(&self) -> f64 {
         0.0

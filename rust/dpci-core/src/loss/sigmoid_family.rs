@@ -18,6 +18,12 @@ pub(super) fn sigmoid_pair(t: f64) -> (f64, f64) {
     }
 }
 
+/// Log-odds of the share of positive records, which is 1/2 less the mean slope at 0, and the curvature there.
+pub(super) fn null_predictor(slope: f64) -> (f64, f64) {
+    let (positive, negative) = (0.5 - slope, 0.5 + slope);
+    ((positive / negative).ln(), positive * negative)
+}
+
 /// Rows handled at a time: their factors `1 + e ≤ 2` are multiplied before one logarithm is taken, which stays below 2^128.
 const GROUP: usize = 128;
 

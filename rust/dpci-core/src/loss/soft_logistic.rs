@@ -24,6 +24,10 @@ impl Loss for SoftLogistic {
         true
     }
 
+    fn null_predictor(&self, slope: f64) -> Option<(f64, f64)> {
+        Some(sigmoid_family::null_predictor(slope))
+    }
+
     fn identity(&self) -> Option<(&'static str, Vec<f64>)> {
         Some((self.name(), vec![]))
     }

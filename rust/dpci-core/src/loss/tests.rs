@@ -136,6 +136,23 @@ type Combination = Box<dyn Fn(f64, f64) -> f64>;
 
 /// Suprema bound a fine grid and are nearly attained on it.
 #[test]
+fn mean_slopes_vanish_at_null_predictors() {
+    for share in [0.003, 0.25, 0.5, 0.9] {
+        let mean = |of: [f64; 2]| share * of[1] + (1.0 - share) * of[0];
+        for (loss, y) in [
+            (&Logistic as &dyn Loss, [-1.0, 1.0]),
+            (&SoftLogistic, [0.0, 1.0]),
+        ] {
+            let at = |u, part| y.map(|y| evaluate(loss, u, y)[part]);
+            let (u, curvature) = loss.null_predictor(mean(at(0.0, 1))).unwrap();
+            assert!((u - (share / (1.0 - share)).ln()).abs() < 1e-12);
+            assert!(mean(at(u, 1)).abs() < 1e-12);
+            assert!((mean(at(u, 2)) - curvature).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
 fn suprema_are_tight_on_a_grid() {
     for loss in curved() {
         for radius in [0.0, 0.1, 0.5, 0.9, 1.0, 2.0, 7.0] {

@@ -46,8 +46,7 @@ impl<V> NewtonRelease<V> {
     /// Parameters of the rows before they are moved: `T·params`.
     #[must_use]
     pub fn mapped_params(&self) -> Vec<f64> {
-        let rows = self.map.chunks_exact(self.params.len());
-        rows.map(|row| vector::dot(row, &self.params)).collect()
+        product(&self.map, &self.params)
     }
 }
 
@@ -76,24 +75,18 @@ pub fn release_newton<G: Gate>(
         steps: Vec::new(),
         seals: Vec::new(),
     };
-    let (map, radii, design) = stages.release_round(design)?;
+    let (rounding, design) = stages.release_round(design)?;
+    let Rounding { map, radii, .. } = &rounding;
     let round = Round {
         design: &design,
         radius: radii[ROUNDS],
     };
-    let mut point = vec![0.0; spec.n_params()];
-    for step in 0..EARLIER_STEPS {
-        let hessian = match step {
-            // Rows are round, and the curvature is at most its bound.
-            0 => identity(&point, spec.choices().loss.curvature_bound()),
-            _ => stages.release_hessian(&round, &point, step)?,
-        };
+    let gradient = stages.release_gradient(&round, &vec![0.0; spec.n_params()], Some(0))?;
+    let mut point = stages.first_point(&rounding, gradient.values())?;
+    for step in 1..EARLIER_STEPS {
+        let hessian = stages.release_hessian(&round, &point, step)?;
         let gradient = stages.release_gradient(&round, &point, Some(step))?;
-        let mut change = solve(&hessian, gradient.values())?;
-        let length = vector::norm(&change);
-        if length > LONGEST_STEP {
-            change.iter_mut().for_each(|v| *v *= LONGEST_STEP / length);
-        }
+        let change = shortened(solve(&hessian, gradient.values())?);
         point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
     }
     let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point)?;
@@ -103,8 +96,8 @@ pub fn release_newton<G: Gate>(
         gradient.values(),
     )?;
     Ok(NewtonRelease {
-        map,
-        radii,
+        map: map.clone(),
+        radii: *radii,
         params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
         start: point,
         gradient,
@@ -132,6 +125,17 @@ fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design
     rows_in_memory(records, "mechanism=\"newton\"")
 }
 
+/// What makes rows round: released values, and functions of them.
+struct Rounding {
+    /// T, row-major.
+    map: Vec<f64>,
+    radii: [f64; ROUNDS + 1],
+    /// v with `zᵀv = 1` for each moved row, where rows have a constant.
+    constant: Option<Vec<f64>>,
+    /// Edge of the noise of the last shape.
+    edge: f64,
+}
+
 /// Rows that are round, and the radius beyond which they weigh less.
 struct Round<'a> {
     design: &'a Design<'a>,
@@ -149,13 +153,16 @@ struct Stages<'a, G> {
 
 impl<G: Gate> Stages<'_, G> {
     /// Releases what makes the rows round: the map and the radii, and the rows moved and shortened.
-    fn release_round(
-        &mut self,
-        design: &Design<'_>,
-    ) -> Result<(Vec<f64>, [f64; ROUNDS + 1], Design<'static>)> {
+    fn release_round(&mut self, design: &Design<'_>) -> Result<(Rounding, Design<'static>)> {
         let dim = self.spec.n_params();
-        let mut map = identity(&vec![0.0; dim], 1.0);
+        let mut map = identity(dim);
         let mut radii = [0.0; ROUNDS + 1];
+        let mut edge = 0.0;
+        let mut constant = self.spec.choices().intercept.map(|intercept| {
+            let mut last = vec![0.0; dim];
+            last[dim - 1] = intercept.recip();
+            last
+        });
         for round in 0..ROUNDS {
             let (moved, radius) = self.release_weighted(design, &map, round)?;
             radii[round] = radius;
@@ -165,15 +172,61 @@ impl<G: Gate> Stages<'_, G> {
             moments.iter_mut().for_each(|m| *m /= n);
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
-            let least = SHAPE_EDGE * self.spec.edge(planned.law);
-            let root = project_eigenvalues(shape.values(), dim, "the released shape", |value| {
-                (value.max(0.0) + least).sqrt().recip()
-            })?;
-            map = product_transposed(&map, &root, dim);
+            edge = self.spec.edge(planned.law);
+            let root = |power: fn(f64) -> f64| {
+                let spread = |value: f64| power((value.max(0.0) + SHAPE_EDGE * edge).sqrt());
+                project_eigenvalues(shape.values(), dim, "the released shape", spread)
+            };
+            map = product_transposed(&map, &root(f64::recip)?, dim);
+            if let Some(v) = &mut constant {
+                *v = product(&root(|value| value)?, v);
+            }
         }
         let (round, radius) = self.release_weighted(design, &map, ROUNDS)?;
         radii[ROUNDS] = radius;
-        Ok((map, radii, round))
+        let rounding = Rounding {
+            map,
+            radii,
+            constant,
+            edge,
+        };
+        Ok((rounding, round))
+    }
+
+    /// The end of the first step, by the gradient at 0. Post-processing.
+    ///
+    /// Round rows have second moments near the identity, so that the curvature is its bound; but where a class is rare it is far smaller:
+    /// where the loss allows it, the step starts at the best constant predictor (docs/proofs/newton.md).
+    fn first_point(&self, rounding: &Rounding, gradient: &[f64]) -> Result<Vec<f64>> {
+        let loss = &self.spec.choices().loss;
+        let step = |curvature: f64, gradient: &[f64]| {
+            shortened(gradient.iter().map(|g| g / curvature).collect())
+        };
+        let noise = self
+            .spec
+            .gradient(rounding.radii[ROUNDS], Some(0))?
+            .step
+            .scale;
+        let null = rounding.constant.as_ref().and_then(|v| {
+            let least = (noise * vector::norm(v)).min(0.5);
+            let slope = vector::dot(v, gradient).clamp(least - 0.5, 0.5 - least);
+            Some((v, slope, loss.null_predictor(slope)?))
+        });
+        let Some((v, slope, (predictor, curvature))) = null else {
+            let change = step(loss.curvature_bound(), gradient);
+            return Ok(change.iter().map(|c| -c).collect());
+        };
+        // The rows have mean v/‖v‖², and all slopes grow by the same.
+        let mean = slope / vector::dot(v, v);
+        let at_null: Vec<f64> = gradient.iter().zip(v).map(|(g, v)| g - mean * v).collect();
+        // A step of its noise alone is at most 1 long.
+        let of_gradient = noise * (v.len() as f64).sqrt();
+        let of_shape = slope * 0.5 * rounding.edge;
+        let change = step(curvature.max(of_gradient.hypot(of_shape)), &at_null);
+        Ok(v.iter()
+            .zip(change)
+            .map(|(v, c)| predictor * v - c)
+            .collect())
     }
 
     /// Releases the radius of moved rows, and weighs those beyond it.
@@ -273,11 +326,25 @@ impl<G: Gate> Stages<'_, G> {
     }
 }
 
-/// A multiple of the identity, of the size of a vector.
-fn identity(of: &[f64], factor: f64) -> Vec<f64> {
-    let mut matrix = vec![0.0; of.len() * of.len()];
-    add_diagonal(&mut matrix, of.len(), factor);
+fn identity(dim: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; dim * dim];
+    add_diagonal(&mut matrix, dim, 1.0);
     matrix
+}
+
+/// The product of a square matrix and a vector.
+fn product(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
+    let rows = matrix.chunks_exact(vector.len());
+    rows.map(|row| vector::dot(row, vector)).collect()
+}
+
+/// A step that is not longer than the longest one.
+fn shortened(mut step: Vec<f64>) -> Vec<f64> {
+    let length = vector::norm(&step);
+    if length > LONGEST_STEP {
+        step.iter_mut().for_each(|v| *v *= LONGEST_STEP / length);
+    }
+    step
 }
 
 /// The matrix with its eigenvalues raised to the least that noise lets be seen.

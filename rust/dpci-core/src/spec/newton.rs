@@ -175,6 +175,7 @@ impl NewtonSpec {
             Some("a budget of ZCDP or ApproxDP, whose noise is Gaussian, got PureDP".to_owned())
         } else if c.loss.n_predictors() > 1
             || c.loss.kinked()
+            || c.loss.predictor_bound().is_some()
             || !(c.loss.slope_bound().is_finite() && c.loss.curvature_bound().is_finite())
         {
             Some(format!(
