@@ -207,6 +207,15 @@ def test_classes_that_can_be_separated_have_no_intervals():
         fit.conf_int()
 
 
+def test_plans_take_neither_an_earlier_fit_nor_a_target():
+    sizes = {"n_samples": 1000, "n_features": 3, "budget": dpci.ZCDP(0.5), "mechanism": "newton"}
+    X, y = population(3, 1000)
+    earlier = dpci.fit(X, y, budget=dpci.ZCDP(0.5), seed=1)
+    for keywords, given in (({"target": "unregularised"}, "target='unregularised'"), ({"like": earlier}, "got like")):
+        with pytest.raises(dpci.InvalidInput, match=given):
+            dpci.plan(**sizes, **keywords)
+
+
 @pytest.mark.parametrize(("n", "share"), [(2000, 0.1), (2000, 0.02), (5000, 0.02), (20_000, 0.005)])
 def test_rare_classes_that_can_be_separated_have_none_either(n, share):
     for seed in range(10):

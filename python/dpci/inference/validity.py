@@ -112,7 +112,7 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
 
 
 def _spread(record: FitRecord, newton: Newton) -> float:
-    """Return the standard deviation of the predictor over round rows z, which have mean v/|v|^2 where each z has zv = 1."""
+    """Return the standard deviation of the predictor over round rows z: their mean is v/|v|^2 where zv = 1 for each."""
     params = newton.params
     if record.intercept_scale is None:
         return float(np.linalg.norm(params))

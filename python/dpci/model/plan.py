@@ -294,7 +294,9 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         intervals, the noise in the new matrices included. Only its released values are used. A plan of a linear
         regression takes an earlier moment matrix.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` it is the recommended one. With
+        Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` the plan is one of objective
+        perturbation with the recommended strength, also where a fit would take Newton steps: those need
+        ``mechanism="newton"``. With
         ``persons=dpci.Persons()`` the samples are persons; ``weights=dpci.Weights(bound=...)`` plans a fit with
         weights. Both have no values, because a plan reads no data.
 
@@ -338,6 +340,9 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
             n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
         )
     if takes_newton(keywords.get("mechanism"), 0.0, keywords["budget"]):
+        if target != "regularised" or like is not None:
+            given = f"target={target!r}" if like is None else "like"
+            raise InvalidInput(f"mechanism='newton' has no ridge to choose and takes no earlier fit, got {given}")
         return plan_newton(n_samples, n_features, schema=schema, **keywords)
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
