@@ -207,6 +207,28 @@ def test_classes_that_can_be_separated_have_no_intervals():
         fit.conf_int()
 
 
+def test_directions_that_noise_hides_count_the_way_that_is_left():
+    rng = np.random.default_rng(18)
+    X = rng.uniform(-0.5, 0.5, (8000, 3))
+    X[:, 1] = X[:, 0] + 0.02 * X[:, 1]
+    y = rng.random(8000) < 1.0 / (1.0 + np.exp(-3.0 * X[:, 2]))
+    found = 0
+    for seed in range(5):
+        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.05), seed=seed)
+        record = record_of(fit)
+        values, vectors = np.linalg.eigh(record.hessian)
+        newton = record.newton
+        hidden = values <= newton.edge
+        # The noise of an isometric coordinate: the edge over the root of 2d; the seal adds next to none.
+        seen = np.clip(values, 2.0 * newton.edge / np.sqrt(2.0 * len(values)), newton.edge)
+        left = (newton.map @ vectors) * ((vectors.T @ newton.step) * newton.edge / seen)
+        found += hidden.any() and fit.interval_refusal is None
+        if fit.interval_refusal is None:
+            given = np.isfinite(fit.std_errors)
+            assert (fit.std_errors[given] >= 0.999 * np.abs(left[given][:, hidden]).max(axis=1, initial=0.0)).all()
+    assert found > 0
+
+
 def test_plans_take_neither_an_earlier_fit_nor_a_target():
     sizes = {"n_samples": 1000, "n_features": 3, "budget": dpci.ZCDP(0.5), "mechanism": "newton"}
     X, y = population(3, 1000)

@@ -324,6 +324,8 @@ and for other losses, of which only the size of the covariance is known beforeha
 _EXPECTED = 1.2
 """Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
 tables (docs/evidence/newton.md)."""
+_SEEN = 2.0
+"""Standard deviations of noise below which an eigenvalue of the Hessian is not told from none."""
 _LEAST_SHARE = 0.6
 """Least variance of a contrast, as a share of that where the covariance is the Hessian."""
 
@@ -346,10 +348,12 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     step = vectors.T @ newton.step
     moved = step / raised
     next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
-    unseen = np.where(values <= newton.edge, step, 0.0)
+    # The step went a part of the way, which the released eigenvalue over the edge tells, or the noise hides.
+    part = np.clip(values, min(_SEEN * hessian_noise, newton.edge), newton.edge) / newton.edge
+    unseen = np.where(values <= newton.edge, step / part, 0.0)
     added = np.diag((0.5 * hessian_noise**2 * (step @ step) + last_seal(record, "gradient").std_dev ** 2) / raised**2)
     added += 0.5 * hessian_noise**2 * np.outer(moved, moved) + next_step * np.outer(step, step)
-    added += np.outer(unseen, unseen)
+    added += np.diag(unseen**2)
     least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
     back = newton.map @ vectors
     return ErrorLaw(

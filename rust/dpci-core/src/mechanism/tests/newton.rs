@@ -183,7 +183,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
             ..choices(n, Budget::zcdp(1.0).unwrap())
         })
         .unwrap();
-        let map: Vec<f64> = (0..16).map(|i| 3.0 * f64::from(i * i % 7 - 3)).collect();
+        let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
         let radius = 2.0;
         let points = [[0.3, -0.2, 0.9, -1.4], [0.0; 4], [5.0, 5.0, -5.0, 5.0]];
         let planned = (
@@ -324,7 +324,7 @@ fn counted_queries(
     weight: Option<f64>,
 ) -> ([Vec<f64>; 4], [f64; 4]) {
     let (radius, point) = (2.0, vec![0.3, -0.2, 0.9, -1.4]);
-    let map: Vec<f64> = (0..16).map(|i| 3.0 * f64::from(i * i % 7 - 3)).collect();
+    let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
     let terms = spec.choices().terms;
     let n = terms.divisor();
     let moments = spec.moments(radius).unwrap();
