@@ -34,15 +34,12 @@ TRUSTED_NOISE = 0.5
 SEEN_CURVATURE = 1.5
 """Least mean eigenvalue of the Hessian of round rows over the edge of its noise, with which a fit has intervals."""
 
-# Root mean square changes of the predictor in the last step, over the width of the loss: what none may exceed, and what
-# noise cannot tell apart.
-_LONGEST, _SHORT = 0.6, 0.1
+# Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not
+# ended.
+_LONGEST = 0.6
 # Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
 # constant alone, as where one class has less than two in a hundred records.
 _FARTHEST = 4.0
-# Of the size of the last step, over that which the noise of the last two gradients explains: the least that is no
-# chance, and the probability of more.
-_BY_NOISE, _CHANCE = 2.5, 1e-3
 
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
@@ -92,9 +89,7 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
             f"noise reaches {newton.edge:.3g} (use a greater budget, more records or fewer columns)"
         )
     size = float(newton.step @ hessian @ newton.step)
-    noise = [step.scale**2 for step in record.steps if step.step == "newton_gradient"][-2:]
     moved, width = math.sqrt(size / mean), width_of_curvature(record)
-    explained = max(_BY_NOISE, float(special.chdtri(len(values), _CHANCE)) / len(values)) * sum(noise)
     far, spread = float(np.linalg.norm(newton.params)), _spread(record, newton)
     if spread > _FARTHEST or (far > _FARTHEST and spread**2 > mean / newton.edge):
         return (
@@ -102,11 +97,10 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
             f"that the columns do not tell, got {far:.3g}, and a standard deviation of {spread:.2g} (the classes may "
             "be separable, or one of them may be too rare)"
         )
-    by_noise = size <= explained * float((1.0 / values).sum())
-    if moved > _LONGEST * width or (moved > _SHORT * width and not by_noise):
+    if moved > _LONGEST * width:
         return (
-            f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, "
-            "more than the noise does (the classes may be separable, or the table may have too few records)"
+            f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, above "
+            f"{_LONGEST * width:.2g} (the classes may be separable, or the table may have too few records)"
         )
     return None
 

@@ -79,6 +79,7 @@ impl NewtonSpec {
 
     /// There is no ridge.
     #[getter]
+    #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]
     fn l2_strength(&self) -> f64 {
         0.0
     }

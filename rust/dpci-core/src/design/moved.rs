@@ -162,7 +162,7 @@ mod tests {
             let moved = design.moved(&MAP, exec).unwrap();
             let beyond = radii.map(|r| norms.iter().filter(|n| **n > r).count() as f64);
             let counts = moved.counts(&radii);
-            assert!((0..5).all(|j| counts[j..].iter().sum::<f64>() == beyond[j]));
+            assert!((0..5).all(|j| (counts[j..].iter().sum::<f64>() - beyond[j]).abs() < 0.5));
             assert!(beyond[2] > 0.0 && beyond[2] < 2000.0);
             let short = moved.within(2.3, 99.0);
             let mut after = vec![0.0; 2000 * 3];

@@ -163,13 +163,15 @@ impl<G: Gate> Stages<'_, G> {
             last[dim - 1] = intercept.recip();
             last
         });
-        for round in 0..ROUNDS {
+        for (round, released) in radii.iter_mut().take(ROUNDS).enumerate() {
             let (moved, radius) = self.release_weighted(design, &map, round)?;
-            radii[round] = radius;
+            *released = radius;
             let planned = self.spec.shape(radius)?;
             let mut moments = second_moments(&moved, self.exec)?.gram;
             let n = self.spec.divisor();
-            moments.iter_mut().for_each(|m| *m /= n);
+            for m in &mut moments {
+                *m /= n;
+            }
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
             edge = self.spec.edge(planned.law);
@@ -342,7 +344,9 @@ fn product(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
 fn shortened(mut step: Vec<f64>) -> Vec<f64> {
     let length = vector::norm(&step);
     if length > LONGEST_STEP {
-        step.iter_mut().for_each(|v| *v *= LONGEST_STEP / length);
+        for v in &mut step {
+            *v *= LONGEST_STEP / length;
+        }
     }
     step
 }

@@ -45,7 +45,8 @@ fn gradient_share(step: Option<usize>) -> f64 {
 }
 
 /// Seals: radii, shapes, earlier gradients and Hessians, then gradient, Hessian and covariance of the last point.
-const SEALS: u32 = (2 * ROUNDS + 1 + 2 * EARLIER_STEPS - 1 + 3) as u32;
+const SEALS: u32 = 15;
+const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 2 * EARLIER_STEPS - 1 + 3);
 
 /// Share of the records whose rows weigh less, before each round and at last. With more than .2% the coefficients of tables with
 /// heavy tails differ from the ordinary ones (docs/evidence/newton.md).

@@ -220,7 +220,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         };
         let mut all = Vec::new();
         for code in 0..27 {
-            let digit = |k: i32| f64::from(code / 3_i32.pow(k as u32) % 3 - 1) * 0.57;
+            let digit = |k: u32| f64::from(code / 3_i32.pow(k) % 3 - 1) * 0.57;
             for target in [-1.0, 1.0] {
                 all.push(with([digit(0), digit(1), digit(2)], target));
             }
@@ -336,16 +336,13 @@ fn counted_queries(
         moments.step.sensitivity,
     ];
     let found = with_design(data, Targets::Signs, |design, exec| {
-        let design = match (weight, terms.weighting) {
-            (Some(weight), Some(weighting)) => {
-                let mut weights = vec![1.0; 9];
-                weights[0] = weight;
-                design.clone().weighted(&weights, weighting).unwrap()
-            }
-            _ => {
-                let persons = Persons::new(&[0, 1, 2, 0, 3, 4, 5, 0, 6], terms.unit, exec);
-                design.clone().of_persons(persons.unwrap()).unwrap()
-            }
+        let design = if let (Some(weight), Some(weighting)) = (weight, terms.weighting) {
+            let mut weights = vec![1.0; 9];
+            weights[0] = weight;
+            design.clone().weighted(&weights, weighting).unwrap()
+        } else {
+            let persons = Persons::new(&[0, 1, 2, 0, 3, 4, 5, 0, 6], terms.unit, exec);
+            design.clone().of_persons(persons.unwrap()).unwrap()
         };
         let moved = design.moved(&map, exec).unwrap();
         let counts = moved.counts(&[0.5, 1.0, 2.0, 4.0]);
