@@ -125,7 +125,7 @@ fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design
     rows_in_memory(records, "mechanism=\"newton\"")
 }
 
-/// What makes rows round: released values, and functions of them.
+/// Map and radii that make rows round: released values, and functions of them.
 struct Rounding {
     /// T, row-major.
     map: Vec<f64>,
