@@ -146,7 +146,7 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
     own = {"h", "target_bound", "count_bound", "loss"}
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", *own}
-    others = {"X", "y", "budget", "loss", "schema"}
+    others = {"X", "y", "budget", "loss", "schema", "bounds_share"}
     theirs = set(inspect.signature(dpci.fit).parameters) - others
     assert ours == (theirs if is_classifier(estimator) else theirs - {"classes"})
     params = {

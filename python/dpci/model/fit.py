@@ -280,6 +280,7 @@ def fit(
         l2_strength = 0.0
     if l2_strength is None:
         check_budget(budget)
+        check_mechanism("objective" if mechanism is None else mechanism)
         raise TypeError(
             "fit() missing required keyword-only argument: 'l2_strength' (a fit without it needs ZCDP or ApproxDP, and "
             "no other mechanism than 'newton')"
