@@ -93,9 +93,9 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     far, spread = float(np.linalg.norm(newton.params)), _spread(record, newton)
     if spread > _FARTHEST or (far > _FARTHEST and spread**2 > mean / newton.edge):
         return (
-            f"intervals require a predictor of root mean square at most {_FARTHEST:g} over the rows, or a rare class "
-            f"that the columns do not tell, got {far:.3g}, and a standard deviation of {spread:.2g} (the classes may "
-            "be separable, or one of them may be too rare)"
+            "intervals require a predictor that does not separate the classes, got one of root mean square "
+            f"{far:.3g} and standard deviation {spread:.3g} over the rows (the classes may be separable, or one "
+            "of them may be too rare)"
         )
     if moved > _LONGEST * width:
         return (
