@@ -2,6 +2,7 @@
 
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -41,7 +42,9 @@ def leaks_of(call):
     value, caught = warnings_of(call)
     leaks = [warning for warning in caught if LEAK in str(warning.message)]
     assert {warning.category for warning in leaks} <= {dpci.PrivacyLeakWarning}
-    assert {warning.filename for warning in leaks} <= {__file__}
+    # The next task of two workers may start in a thread of joblib, where no caller is on the stack.
+    assert {warning.filename for warning in leaks} <= {__file__, joblib.parallel.__file__}
+    assert any(warning.filename == __file__ for warning in leaks) or not leaks
     return value, leaks
 
 
