@@ -189,6 +189,23 @@ def test_warnings_name_a_rare_column_whose_curvature_the_noise_can_hide(loss):
     assert any(isinstance(warning, dpci.MomentNoiseWarning) for warning in found)
 
 
+def test_a_warning_names_parameters_whose_variance_of_the_gradients_the_noise_can_hide():
+    """Rows of the many negatives show the curvature; the gradients come from the few positives."""
+    rng = np.random.default_rng(3)
+    X = np.clip(rng.lognormal(size=(12_000, 3)) / 10.0, 0.0, 1.0) / 3**0.5
+    scores = 3.0 * X[:, 0] + rng.logistic(size=12_000)
+    keywords = {"loss": HuberHinge(0.4), "l2_strength": 0.016, "rows": dpci.rows.Blocks([3**-0.5] * 3), "seed": 0}
+    with pytest.warns(dpci.MomentNoiseWarning, match="variance of the gradients along x2, x1 and x0, whose") as caught:
+        result = dpci.fit(X, scores > np.quantile(scores, 0.97), budget=dpci.PureDP(5.0), **keywords)
+    (warning,) = [each.message for each in caught if each.category is dpci.MomentNoiseWarning]
+    record = record_of(result)
+    assert hidden_parameters(record) == ()
+    assert warning.parameters == hidden_parameters(record, variances=True) == ("x2", "x1", "x0")
+    # Of the variance, whose noise hides all but the intercept's, the least is named first.
+    variances = np.diag(result.gradient_cov)
+    assert variances[2] < variances[1] < variances[0] < variances[3]
+
+
 @pytest.mark.parametrize("slope", [0.0, 1.0])
 def test_a_warning_of_the_curvature_names_the_parameter_whose_errors_move_the_rows(slope):
     rng = np.random.default_rng(5)

@@ -8,6 +8,7 @@ released values only, so they are post-processing.
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,19 +71,33 @@ def curvature_noise(record: FitRecord) -> float | None:
     return record.noise_spectral_radius / mean if mean > 0.0 else math.inf
 
 
-def hidden_parameters(record: FitRecord) -> tuple[str, ...]:
+def hidden_parameters(record: FitRecord, *, variances: bool = False) -> tuple[str, ...]:
     """Return the parameters along which the noise can hide the curvature of the data, the most hidden one first.
 
-    Along these the released Hessian exceeds the strong convexity by less than two standard deviations of its noise.
+    Along these the released Hessian exceeds the strong convexity by less than two standard deviations of its noise;
+    with ``variances`` also those along which the released variance of the gradients is less than two of its own.
     Nothing is returned where the intervals do not count the noise.
     """
-    noise = matrix_noise(record, "hessian") if record.projection == NOISE_AWARE else None
-    if noise is None or record.hessian is None:
+    seen = _seen(record, "hessian")
+    if seen is not None and variances:
+        variance = _seen(record, "gradient_cov")
+        seen = seen if variance is None else np.minimum(seen, variance)
+    if seen is None:
         return ()
+    return tuple(record.names[j] for j in np.argsort(seen) if seen[j] < _CLEAR)
+
+
+def _seen(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> NDArray[np.float64] | None:
+    """Return what a released matrix shows of the data along each parameter, in standard deviations of its noise."""
+    noise = matrix_noise(record, matrix) if record.projection == NOISE_AWARE else None
+    released = record.hessian if matrix == "hessian" else record.gradient_cov
+    if noise is None or released is None:
+        return None
     law, size = noise
     deviation = _core.sealed_std_dev(law, scale=size, dim=len(record.names), seal_std_dev=0.0)
-    shown_along = np.diag(record.hessian) - strong_convexity(record)
-    return tuple(record.names[j] for j in np.argsort(shown_along) if shown_along[j] < _CLEAR * deviation)
+    shown_along = np.diag(released) - (strong_convexity(record) if matrix == "hessian" else 0.0)
+    with np.errstate(all="ignore"):
+        return shown_along / deviation
 
 
 def moved_parameters(record: FitRecord, cov: NDArray[np.float64]) -> tuple[str, ...]:

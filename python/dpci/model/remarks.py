@@ -75,11 +75,12 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         # Matrices beyond the range of floats have no intervals.
         return
     if spread > TRUSTED_SPREAD:
+        parameters = hidden_parameters(record, variances=True)
         message = (
             f"the noise in the released matrices leaves the variance of single estimates uncertain by about "
             f"{spread:.0%}, which is more than {TRUSTED_SPREAD:.0%}: intervals hold on average over the parameters, "
             f"but may be too short for some of them; use a greater budget{other}, larger moment shares in split, or a "
-            f"greater l2_strength{_on_hidden(parameters)}"
+            f"greater l2_strength{_on_hidden(parameters, 'curvature or the variance of the gradients')}"
         )
         yield MomentNoiseWarning(message, ratio=spread, parameters=parameters)
 
@@ -117,14 +118,14 @@ def _on_moved(parameters: tuple[str, ...]) -> str:
     return f"; these rows move most with the errors of {named}, whose intervals are the least certain"
 
 
-def _on_hidden(parameters: tuple[str, ...]) -> str:
+def _on_hidden(parameters: tuple[str, ...], hidden: str = "curvature") -> str:
     """Return the end of a sentence that names the parameters along which noise can hide the curvature."""
     if not parameters:
         return ""
     more = len(parameters) - _NAMED
     named = [*parameters[:_NAMED], *([f"{more} more"] if more > 0 else [])]
     last = f" and {named.pop()}" if len(named) > 1 else ""
-    return f"; the noise can hide the curvature along {', '.join(named)}{last}, whose intervals are the least certain"
+    return f"; the noise can hide the {hidden} along {', '.join(named)}{last}, whose intervals are the least certain"
 
 
 def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:
