@@ -51,8 +51,10 @@ def check_new(option: str, path: Path | None, *, force: bool, sources: Sequence[
             raise InvalidInput(msg)
         if not _is_device(path):
             temporary = _beside(path)
-            temporary.open("xb").close()
-            temporary.unlink()
+            try:
+                temporary.open("xb").close()
+            finally:
+                temporary.unlink(missing_ok=True)  # also when a signal ends the program here
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
