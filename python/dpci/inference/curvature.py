@@ -104,7 +104,8 @@ def moved_parameters(record: FitRecord, cov: NDArray[np.float64]) -> tuple[str, 
     """Return the parameters whose errors move the rows with curvature, the one that moves them most first.
 
     The mean squared error of these rows' predictors, by which :func:`curvature_room` divides, is a sum over pairs of
-    parameters. Returned are those whose own terms are at least half of the greatest.
+    parameters. Returned are those whose own terms are at least half of the greatest, and the intercept, whose error
+    moves all rows at once.
     """
     if record.hessian is None or record.gradient_cov is None:
         return ()
@@ -112,7 +113,11 @@ def moved_parameters(record: FitRecord, cov: NDArray[np.float64]) -> tuple[str, 
         rows = _curved_rows(record, record.hessian, record.gradient_cov)
         parts = np.maximum(np.diag(rows), 0.0) * np.diag(cov)
         least = _PART * parts.max()
-    return tuple(record.names[j] for j in np.argsort(-parts) if parts[j] >= least > 0.0)
+        moved = parts >= least
+    if not least > 0.0:
+        return ()
+    moved[-1] |= record.intercept_scale is not None
+    return tuple(record.names[j] for j in np.argsort(-parts) if moved[j])
 
 
 def _curved_rows(
