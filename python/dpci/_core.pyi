@@ -312,13 +312,17 @@ class NewtonSpec:
     slope_bound: float
     curvature_bound: float
     divisor: float
-    def planned(self, radii: tuple[float, ...]) -> tuple[list[Step], list[Seal]]:
-        """Steps and seals, where the radii before each round and at last are these."""
+    def planned(
+        self, radii: tuple[float, ...], gradient_bound: float, hessian_bound: float
+    ) -> tuple[list[Step], list[Seal]]:
+        """Steps and seals, where the radius of each round and the bounds on gradients and Hessians are these."""
 
 @type_check_only
 class NewtonDict(TypedDict):
     map: _F64
     radii: _F64
+    gradient_bound: float
+    hessian_bound: float
     start: _F64
     gradient: _F64
     hessian: _F64

@@ -27,6 +27,8 @@ Name = Literal[
     "levels",
     "radius",
     "shape",
+    "gradient_norms",
+    "hessian_norms",
     "newton_gradient",
     "newton_hessian",
 ]
@@ -125,6 +127,8 @@ class Seal:
         "gradient",
         "radius",
         "shape",
+        "gradient_norms",
+        "hessian_norms",
         "polynomial",
         "the histogram",
         "score",

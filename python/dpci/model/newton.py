@@ -82,6 +82,8 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
     newton = Newton(
         map=found["map"],
         radii=found["radii"],
+        gradient_bound=found["gradient_bound"],
+        hessian_bound=found["hessian_bound"],
         start=found["start"],
         gradient=found["gradient"],
         params=found["moved_params"],
@@ -107,8 +109,9 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
 class NewtonPlan:
     """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
 
-    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails: the radius
-    beyond which rows weigh less is 1.5 and 4 times the square root of the number of parameters.
+    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. The bound on a
+    record's gradient is 1.5 and 3 times the bound on the slope and the root of the number of parameters; that on its
+    Hessian is 2 and 8 times the bound on the curvature and the number of parameters.
 
     Attributes
     ----------
@@ -117,7 +120,7 @@ class NewtonPlan:
     gives_intervals : tuple of bool
         Whether that much curvature is above the noise in the Hessian, so that the fit has intervals.
     steps : tuple of Step
-        Noise, cost and constants by step, for the first of the two radii.
+        Noise, cost and constants by step, for the first of the two.
     seals : tuple of Seal
         How the released numbers will be sealed, and what that costs.
     cost_unit : str
@@ -168,8 +171,8 @@ class NewtonPlan:
         return self.summary()
 
 
-_RADII = (1.5, 4.0)
-"""Radii of even rows and of rows with heavy tails, over the square root of the number of parameters."""
+_NORMS = ((1.5, 2.0), (3.0, 8.0))
+"""Bounds on gradients and Hessians of even rows, and of rows with heavy tails (docs/evidence/newton.md)."""
 _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
@@ -188,8 +191,10 @@ def plan_newton(n_samples: int, n_features: int, *, schema: Schema | None, **key
     n_params = n_features + settings.fit_intercept
     curvature = _CURVATURE * spec.curvature_bound
     lengths, given, planned = [], [], []
-    for times in _RADII:
-        steps, seals = spec.planned(3 * (times * math.sqrt(n_params),))
+    root = math.sqrt(n_params)
+    for of_gradient, of_hessian in _NORMS:
+        bounds = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
+        steps, seals = spec.planned((root, root), *bounds)
         moments, gradient = steps[-2:]
         # The gradient's noise over its sampling error, of a likelihood.
         lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))

@@ -51,7 +51,7 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
 def other_steps(record: FitRecord, newton: Newton) -> str | None:
     """Return the first number of a fit by Newton steps that does not follow from its choices and released values."""
     spec = newton_spec(record)
-    steps, seals = spec.planned(tuple(newton.radii.tolist()))
+    steps, seals = spec.planned(tuple(newton.radii.tolist()), newton.gradient_bound, newton.hessian_bound)
     expected = steps_from(steps)
     differ = [
         *differences(

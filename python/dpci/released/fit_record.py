@@ -44,7 +44,7 @@ class FitRecord(ModelRecord):
     STEPS: ClassVar[frozenset[str]] = frozenset(
         (
             *("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-            *("radius", "shape", "newton_gradient", "newton_hessian"),
+            *("radius", "shape", "gradient_norms", "hessian_norms", "newton_gradient", "newton_hessian"),
         )
     )
     NOISES: ClassVar[frozenset[str]] = frozenset(
@@ -348,8 +348,9 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield the rules of the seals, as :func:`_contradictions` does."""
     expected: tuple[str, ...]
     if record.newton is not None:
-        rounds, earlier = (*("radius", "shape") * 2, "radius"), ("gradient", *("hessian", "gradient") * 3)
-        expected, what = (*rounds, *earlier, "hessian", "gradient_cov", "gradient"), "Newton steps"
+        rounds, norms, earlier = ("radius", "shape") * 2, ("gradient_norms", "hessian_norms"), ("hessian", "gradient")
+        expected = (*rounds, "gradient", *norms, *earlier * 2, "hessian", "gradient_cov", "gradient")
+        what = "Newton steps"
     elif any(step.step == "report_gradient" for step in record.steps):
         expected, what = ("params", "gradient", "hessian"), "a report"
     elif record.moments == "none":

@@ -13,14 +13,18 @@ from dpci.errors import InvalidInput
 class Newton:
     """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
 
-    Rows x become ``z = map' x``; those longer than the last radius weigh less. Parameters of z become those of x by
-    ``map @``.
+    Rows x become ``z = map' x``. Slopes are held such that no record's gradient is longer than its bound. Parameters of
+    z become those of x by ``map @``.
     """
 
     map: NDArray[np.float64]
     """T, shape (k, k), computed from released second moments."""
     radii: NDArray[np.float64]
-    """Radii beyond which rows weigh less: before each round, and at last, shape (3,)."""
+    """Radii beyond which rows weigh less in the two rounds that make rows round, shape (2,)."""
+    gradient_bound: Positive
+    """Norm to which the gradient of a record is held, after the first step."""
+    hessian_bound: Positive
+    """Norm to which the Hessian of a record is held, after the first step."""
     start: NDArray[np.float64]
     """Parameters of z where the last step starts, shape (k,)."""
     gradient: NDArray[np.float64]
@@ -32,20 +36,15 @@ class Newton:
 
     def __post_init__(self) -> None:
         for part in fields(self):
-            if part.name != "edge":
+            if part.name not in {"gradient_bound", "hessian_bound", "edge"}:
                 object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
         k = len(self.params)
-        shapes = {"map": (k, k), "radii": (3,), "start": (k,), "gradient": (k,), "params": (k,)}
+        shapes = {"map": (k, k), "radii": (2,), "start": (k,), "gradient": (k,), "params": (k,)}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")
         if not (self.radii > 0.0).all():
             raise InvalidInput(f"radii must be > 0, got {self.radii.tolist()}")
-
-    @property
-    def radius(self) -> float:
-        """Norm beyond which rows z weigh less."""
-        return float(self.radii[-1])
 
     @property
     def step(self) -> NDArray[np.float64]:

@@ -267,8 +267,8 @@ def target_note(result: Inference, target: Target = "regularised") -> str:
     record = record_of(result)
     if record.newton is not None:
         return (
-            "Target: the coefficients that minimise the population's mean loss, without a ridge. The few rows that are "
-            "farthest out weigh less."
+            "Target: the coefficients that minimise the population's mean loss, without a ridge. The pull of the few "
+            "most influential records is limited."
         )
     if target == "unregularised":
         return (

@@ -71,9 +71,18 @@ impl NewtonSpec {
         self.inner.choices().loss.curvature_bound()
     }
 
-    /// Steps and seals, where the radii before each round and at last are these.
-    fn planned(&self, radii: [f64; 3]) -> PyResult<(Vec<Step>, Vec<Seal>)> {
-        let (spent, sealed) = self.inner.planned(radii).map_err(to_python)?;
+    /// Steps and seals, where the radius of each round and the bounds on gradients and Hessians are these.
+    fn planned(
+        &self,
+        radii: [f64; 2],
+        gradient_bound: f64,
+        hessian_bound: f64,
+    ) -> PyResult<(Vec<Step>, Vec<Seal>)> {
+        let bounds = spec::NormBounds {
+            gradient: gradient_bound,
+            hessian: hessian_bound,
+        };
+        let (spent, sealed) = self.inner.planned(radii, bounds).map_err(to_python)?;
         Ok((steps(&spent), seals(&sealed)))
     }
 
@@ -95,6 +104,8 @@ impl NewtonSpec {
 pub(crate) struct NewtonFit {
     map: Matrix,
     radii: Vector,
+    gradient_bound: f64,
+    hessian_bound: f64,
     start: Vector,
     gradient: Vector,
     hessian: Matrix,
@@ -143,6 +154,8 @@ impl Kind for NewtonSpec {
             params: Vector(found.mapped_params()),
             map: Matrix::square(found.map),
             radii: Vector(found.radii.to_vec()),
+            gradient_bound: found.bounds.gradient,
+            hessian_bound: found.bounds.hessian,
             start: Vector(found.start),
             gradient: Vector::of(found.gradient),
             hessian: Matrix::square(core::Values::into_values(found.hessian)),

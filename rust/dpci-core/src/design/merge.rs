@@ -114,6 +114,7 @@ impl Design<'_> {
             intercept: self.intercept,
             bounds: self.bounds.clone(),
             extremes: None,
+            limits: self.limits.as_ref().map(|limits| limits.select(rows)),
         }
     }
 

@@ -7,6 +7,7 @@ mod blocks;
 mod check;
 mod csr;
 mod dense;
+mod limits;
 mod merge;
 mod moved;
 mod numbers;
@@ -19,6 +20,7 @@ pub use check::Checked;
 use check::Extremes;
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
+use limits::Limits;
 pub use moved::Moved;
 pub use numbers::Numbers;
 pub use persons::Persons;
@@ -199,6 +201,8 @@ pub struct Design<'a> {
     bounds: RowBounds,
     /// Squared lengths of the shortest and of the longest row without the intercept, where the check found them.
     extremes: Option<Extremes>,
+    /// Limits on the derivatives of rows that were moved.
+    limits: Option<Limits>,
 }
 
 impl<'a> Design<'a> {
@@ -269,6 +273,7 @@ impl<'a> Design<'a> {
             intercept,
             bounds: checked.bounds,
             extremes: checked.extremes,
+            limits: None,
         }
     }
 

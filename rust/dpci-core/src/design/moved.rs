@@ -4,11 +4,13 @@
 
 use std::borrow::Cow;
 
+use super::limits::Limits;
 use super::weights::Weights;
 use super::{Design, OnViolation, RowBounds, Rows};
 use crate::error::check_length;
-use crate::exec::{Executor, blocks, check_room};
+use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::linalg::{CompensatedSum, vector};
+use crate::loss::{Batch, Loss};
 use crate::row_domain::RowDomain;
 use crate::{Error, Result};
 
@@ -70,20 +72,11 @@ impl Moved<'_> {
     /// of its record. Not private.
     #[must_use]
     pub fn counts(&self, radii: &[f64]) -> Vec<f64> {
-        let shares = self.design.shares();
-        let mut counts = CompensatedSum::default();
-        let mut block = vec![0.0; radii.len()];
+        let mut counts = Counts::new(self.design, radii);
         for range in blocks(0..self.norms.len()) {
-            block.fill(0.0);
-            for i in range {
-                let norm = self.norms[i];
-                if let Some(place) = radii.partition_point(|r| *r < norm).checked_sub(1) {
-                    block[place] += shares.map_or(1.0, |shares| shares[i]);
-                }
-            }
-            counts.add(&block);
+            counts.add(range.map(|i| (i, self.norms[i])));
         }
-        counts.values().collect()
+        counts.values()
     }
 
     /// The moved rows with weights: a row z beyond the radius R weighs `R²/‖z‖²`, so that neither `w‖z‖` is above R nor `w‖z‖²` above R².
@@ -112,6 +105,7 @@ impl Moved<'_> {
                 on_violation: OnViolation::Error,
             },
             extremes: None,
+            limits: Some(Limits::none(self.norms)),
         };
         match (&mut moved.persons, &mut moved.weights) {
             (Some(persons), _) => persons.scale(&shares),
@@ -122,12 +116,82 @@ impl Moved<'_> {
     }
 }
 
+impl Design<'_> {
+    /// Records with a gradient, and a Hessian, whose norm at a point is between each of the increasing bounds and the next one, those beyond
+    /// the last at the end: a row by its share of its record. For moved rows. Not private.
+    ///
+    /// # Errors
+    /// [`Error::Loss`], [`Error::Interrupted`].
+    pub fn counts_of_derivatives(
+        &self,
+        loss: &dyn Loss,
+        params: &[f64],
+        [gradients, hessians]: [&[f64]; 2],
+        exec: &Executor<'_>,
+    ) -> Result<[Vec<f64>; 2]> {
+        let norms = self.norms().unwrap_or_default();
+        let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, bounds));
+        let mut buffers = [[0.0; BLOCK]; 3];
+        for range in blocks(0..norms.len()) {
+            exec.check()?;
+            let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
+            self.linear_predictor(range.clone(), params, u);
+            let out = Batch {
+                slope: Some(&mut *slope),
+                curvature: Some(&mut *curvature),
+                ..Batch::default()
+            };
+            loss.evaluate(u, self.targets(range.clone()), out)?;
+            let norm = &norms[range.clone()];
+            let of_gradients = slope.iter().zip(norm).map(|(s, norm)| s.abs() * norm);
+            counts[0].add(range.clone().zip(of_gradients));
+            let of_hessians = curvature.iter().zip(norm).map(|(c, norm)| c * norm * norm);
+            counts[1].add(range.zip(of_hessians));
+        }
+        Ok(counts.map(Counts::values))
+    }
+}
+
+/// Records by norms, block by block.
+struct Counts<'a> {
+    shares: Option<&'a [f64]>,
+    bounds: &'a [f64],
+    total: CompensatedSum,
+    block: Vec<f64>,
+}
+
+impl<'a> Counts<'a> {
+    fn new(design: &'a Design<'_>, bounds: &'a [f64]) -> Self {
+        Self {
+            shares: design.shares(),
+            bounds,
+            total: CompensatedSum::default(),
+            block: vec![0.0; bounds.len()],
+        }
+    }
+
+    /// Adds a block of rows, by their numbers and norms.
+    fn add(&mut self, norms: impl Iterator<Item = (usize, f64)>) {
+        self.block.fill(0.0);
+        for (i, norm) in norms {
+            if let Some(place) = self.bounds.partition_point(|b| *b < norm).checked_sub(1) {
+                self.block[place] += self.shares.map_or(1.0, |shares| shares[i]);
+            }
+        }
+        self.total.add(&self.block);
+    }
+
+    fn values(self) -> Vec<f64> {
+        self.total.values().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::loss::Targets;
+    use crate::loss::{Logistic, Targets};
 
     const MAP: [f64; 9] = [2.0, 0.5, 0.0, -1.0, 3.0, 0.25, 0.0, 1.0, 4.0];
 
@@ -146,6 +210,64 @@ mod tests {
         let rows = Rows::dense(&rows, 2);
         let design = Design::new(rows, &targets, Some(0.5), &bounds, &exec).unwrap();
         test(&design, &exec);
+    }
+
+    #[test]
+    fn limits_hold_gradients_and_hessians_and_counts_tell_how_many() {
+        with_design(|design, exec| {
+            let point = [0.4, -0.3, 0.2];
+            let mut round = design.moved(&MAP, exec).unwrap().within(99.0, 99.0);
+            let mut rows = vec![0.0; 2000 * 3];
+            round.write_rows(0..2000, &mut rows);
+            let (mut gradients, mut hessians) = (Vec::new(), Vec::new());
+            for (row, y) in rows.chunks_exact(3).zip(round.targets(0..2000)) {
+                let positive = 1.0 / (1.0 + (-y * vector::dot(row, &point)).exp());
+                gradients.push((1.0 - positive) * vector::norm(row));
+                hessians.push(positive * (1.0 - positive) * vector::dot(row, row));
+            }
+            let bounds = [&gradients, &hessians].map(|norms| {
+                let mut sorted = norms.clone();
+                sorted.sort_by(f64::total_cmp);
+                [500, 1000, 1500].map(|place| sorted[place] * (1.0 + 1e-9))
+            });
+            let found = round.counts_of_derivatives(
+                &Logistic,
+                &point,
+                bounds.each_ref().map(<[f64; 3]>::as_slice),
+                exec,
+            );
+            for ((found, bounds), norms) in found
+                .unwrap()
+                .iter()
+                .zip(bounds)
+                .zip([&gradients, &hessians])
+            {
+                for (j, bound) in bounds.iter().enumerate() {
+                    let beyond = norms.iter().filter(|norm| *norm > bound).count() as f64;
+                    assert_eq!(found[j..].iter().sum::<f64>(), beyond);
+                    assert!(beyond > 0.0 && beyond < 2000.0);
+                }
+            }
+            let (mut slopes, mut curvatures) = (vec![1.0; 2000], vec![0.25; 2000]);
+            round.hold(&(0..2000), &mut slopes, &mut curvatures);
+            assert!(slopes.iter().all(|s| *s == 1.0) && curvatures.iter().all(|c| *c == 0.25));
+            let (gradient, hessian) = (
+                vector::norm(&rows[..3]),
+                0.2 * vector::dot(&rows[..3], &rows[..3]),
+            );
+            round.limit(gradient, hessian);
+            slopes.iter_mut().step_by(2).for_each(|s| *s = -1.0);
+            round.hold(&(0..2000), &mut slopes, &mut curvatures);
+            for (i, row) in rows.chunks_exact(3).enumerate() {
+                let norm = vector::norm_bound(row);
+                assert!(
+                    slopes[i].abs() * norm <= gradient && curvatures[i] * norm * norm <= hessian
+                );
+                assert!((slopes[i].abs() - (gradient / norm).min(1.0)).abs() < 1e-12);
+                assert_eq!(slopes[i] < 0.0, i % 2 == 0);
+                assert!((curvatures[i] - (hessian / norm / norm).min(0.25)).abs() < 1e-12);
+            }
+        });
     }
 
     #[test]

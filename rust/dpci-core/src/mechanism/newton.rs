@@ -9,7 +9,9 @@ use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Records, Request, rows_in_memory};
-use crate::spec::{EARLIER_STEPS, MatrixNoise, NewtonSpec, ROUNDS, Seal, Step};
+use crate::spec::{
+    EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, ROUNDS, Seal, Step,
+};
 
 /// Eigenvalues of a shape are raised by this part of the edge of their noise.
 const SHAPE_EDGE: f64 = 0.5;
@@ -22,8 +24,10 @@ const LONGEST_STEP: f64 = 3.0;
 pub struct NewtonRelease<V = Sealed> {
     /// T, row-major: rows are moved to `z = Tᵀx`, so that `θ = T·params`. Computed from the released shapes.
     pub map: Vec<f64>,
-    /// Radii beyond which rows weigh less, before each round and at last.
-    pub radii: [f64; ROUNDS + 1],
+    /// Radii beyond which rows weigh less in each round.
+    pub radii: [f64; ROUNDS],
+    /// Norms to which the gradient and the Hessian of each record are held, after the first step.
+    pub bounds: NormBounds,
     /// Start of the last step.
     pub start: Vec<f64>,
     /// The mean gradient there.
@@ -54,9 +58,9 @@ impl<V> NewtonRelease<V> {
 ///
 /// # Privacy
 /// Through [`Sealing`](super::Sealing) it spends the whole budget of `spec`: given the values that earlier stages released, each stage is
-/// a Gaussian query of public sensitivity, or an exact exponential mechanism. The map and the radius are functions of released values, and
-/// the weight of a moved row z is one of its record alone, such that `w‖z‖` and `w‖z‖²` are at most the radius and its square. So every
-/// record's gradient and Hessian are bounded, whatever the record (docs/proofs/newton.md).
+/// a Gaussian query of public sensitivity. The map, the radii and the bounds on norms are functions of released values, and what holds a
+/// row to them is a function of its record alone. So every record's gradient and Hessian are bounded, whatever the record
+/// (docs/proofs/newton.md).
 ///
 /// # Errors
 /// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows in parts, or checked against other bounds;
@@ -75,29 +79,29 @@ pub fn release_newton<G: Gate>(
         steps: Vec::new(),
         seals: Vec::new(),
     };
-    let (rounding, design) = stages.release_round(design)?;
-    let Rounding { map, radii, .. } = &rounding;
-    let round = Round {
-        design: &design,
-        radius: radii[ROUNDS],
-    };
-    let gradient = stages.release_gradient(&round, &vec![0.0; spec.n_params()], Some(0))?;
+    let (rounding, mut round) = stages.release_round(design)?;
+    let at_0 = (vec![0.0; spec.n_params()], spec.gradient_at_0());
+    round.limit(at_0.1, f64::INFINITY);
+    let gradient = stages.release_gradient(&round, &at_0.0, at_0.1, Some(0))?;
     let mut point = stages.first_point(&rounding, gradient.values())?;
+    let bounds = stages.release_bounds(&round, &point)?;
+    round.limit(bounds.gradient, bounds.hessian);
     for step in 1..EARLIER_STEPS {
-        let hessian = stages.release_hessian(&round, &point, step)?;
-        let gradient = stages.release_gradient(&round, &point, Some(step))?;
+        let hessian = stages.release_hessian(&round, &point, bounds.hessian, step)?;
+        let gradient = stages.release_gradient(&round, &point, bounds.gradient, Some(step))?;
         let change = shortened(solve(&hessian, gradient.values())?);
         point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
     }
-    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point)?;
-    let gradient = stages.release_gradient(&round, &point, None)?;
+    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, bounds)?;
+    let gradient = stages.release_gradient(&round, &point, bounds.gradient, None)?;
     let change = solve(
         &raised(hessian.values(), point.len(), edge)?,
         gradient.values(),
     )?;
     Ok(NewtonRelease {
-        map: map.clone(),
-        radii: *radii,
+        map: rounding.map,
+        radii: rounding.radii,
+        bounds,
         params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
         start: point,
         gradient,
@@ -129,17 +133,11 @@ fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design
 struct Rounding {
     /// T, row-major.
     map: Vec<f64>,
-    radii: [f64; ROUNDS + 1],
+    radii: [f64; ROUNDS],
     /// v with `zᵀv = 1` for each moved row, where rows have a constant.
     constant: Option<Vec<f64>>,
     /// Edge of the noise of the last shape.
     edge: f64,
-}
-
-/// Rows that are round, and the radius beyond which they weigh less.
-struct Round<'a> {
-    design: &'a Design<'a>,
-    radius: f64,
 }
 
 /// The stages of one release, with the steps and seals of those that are done.
@@ -152,18 +150,18 @@ struct Stages<'a, G> {
 }
 
 impl<G: Gate> Stages<'_, G> {
-    /// Releases what makes the rows round: the map and the radii, and the rows moved and shortened.
+    /// Releases what makes the rows round: the map and the radii. Returns the round rows as well.
     fn release_round(&mut self, design: &Design<'_>) -> Result<(Rounding, Design<'static>)> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
-        let mut radii = [0.0; ROUNDS + 1];
+        let mut radii = [0.0; ROUNDS];
         let mut edge = 0.0;
         let mut constant = self.spec.choices().intercept.map(|intercept| {
             let mut last = vec![0.0; dim];
             last[dim - 1] = intercept.recip();
             last
         });
-        for (round, released) in radii.iter_mut().take(ROUNDS).enumerate() {
+        for (round, released) in radii.iter_mut().enumerate() {
             let (moved, radius) = self.release_weighted(design, &map, round)?;
             *released = radius;
             let planned = self.spec.shape(radius)?;
@@ -184,8 +182,9 @@ impl<G: Gate> Stages<'_, G> {
                 *v = product(&root(|value| value)?, v);
             }
         }
-        let (round, radius) = self.release_weighted(design, &map, ROUNDS)?;
-        radii[ROUNDS] = radius;
+        let longest = self.spec.row_norm() * vector::norm(&map);
+        let moved = design.moved(&map, self.exec)?;
+        let round = moved.within(self.spec.greatest_radius(), longest);
         let rounding = Rounding {
             map,
             radii,
@@ -204,11 +203,8 @@ impl<G: Gate> Stages<'_, G> {
         let step = |curvature: f64, gradient: &[f64]| {
             shortened(gradient.iter().map(|g| g / curvature).collect())
         };
-        let noise = self
-            .spec
-            .gradient(rounding.radii[ROUNDS], Some(0))?
-            .step
-            .scale;
+        let at_0 = self.spec.gradient(self.spec.gradient_at_0(), Some(0))?;
+        let noise = at_0.step.scale;
         let null = rounding.constant.as_ref().and_then(|v| {
             let least = (noise * vector::norm(v)).min(0.5);
             let slope = vector::dot(v, gradient).clamp(least - 0.5, 0.5 - least);
@@ -240,38 +236,50 @@ impl<G: Gate> Stages<'_, G> {
     ) -> Result<(Design<'static>, f64)> {
         let moved = design.moved(map, self.exec)?;
         let longest = self.spec.row_norm() * if round == 0 { 1.0 } else { vector::norm(map) };
-        let counts = self.spec.radius(round, longest)?;
-        let n = self.spec.divisor();
-        let shares = moved
-            .counts(&counts.radii)
-            .into_iter()
-            .map(|count| count / n);
-        let noise = self.gate.draw(&counts.noise.law)?;
-        let noisy = shares
-            .zip(noise)
-            .map(|(share, noise)| share + noise)
-            .collect();
-        let shares = self.gate.release(&counts.noise.seal, noisy, None)?;
-        self.steps.push(counts.noise.step.clone());
-        self.seals.push(counts.noise.seal);
-        let radius = counts.radius(shares.values());
+        let planned = self.spec.radius(round, longest)?;
+        let radius = self.release_quantile(&planned, moved.counts(&planned.norms))?;
         Ok((moved.within(radius, longest), radius))
     }
 
-    /// Releases the mean gradient at the point of an earlier step, or the last one.
+    /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point.
+    fn release_bounds(&mut self, round: &Design<'_>, point: &[f64]) -> Result<NormBounds> {
+        let planned = self.spec.norms()?;
+        let norms = planned.each_ref().map(|each| each.norms.as_slice());
+        let loss = &*self.spec.choices().loss;
+        let [of_gradients, of_hessians] =
+            round.counts_of_derivatives(loss, point, norms, self.exec)?;
+        let gradient = self.release_quantile(&planned[0], of_gradients)?;
+        let hessian = self.release_quantile(&planned[1], of_hessians)?;
+        Ok(self.spec.bounds_of(gradient, hessian))
+    }
+
+    /// Releases the norm beyond which few of the counted records are.
+    fn release_quantile(&mut self, planned: &NormCounts, counts: Vec<f64>) -> Result<f64> {
+        let n = self.spec.divisor();
+        let noise = self.gate.draw(&planned.noise.law)?;
+        let pairs = counts.into_iter().zip(noise);
+        let noisy = pairs.map(|(count, noise)| count / n + noise).collect();
+        let shares = self.gate.release(&planned.noise.seal, noisy, None)?;
+        self.steps.push(planned.noise.step.clone());
+        self.seals.push(planned.noise.seal);
+        Ok(planned.quantile(shares.values()))
+    }
+
+    /// Releases the mean gradient at the point of an earlier step, or the last one; no record's is longer than the greatest.
     fn release_gradient(
         &mut self,
-        round: &Round<'_>,
+        round: &Design<'_>,
         point: &[f64],
+        greatest: f64,
         step: Option<usize>,
     ) -> Result<G::Value> {
-        let planned = self.spec.gradient(round.radius, step)?;
+        let planned = self.spec.gradient(greatest, step)?;
         let request = Request::Risk {
             params: point.to_vec(),
             hessian: HessianRows::None,
         };
         let loss = &*self.spec.choices().loss;
-        let sums = round.design.sums(&request, loss, None, self.exec)?;
+        let sums = round.sums(&request, loss, None, self.exec)?;
         let noise = self.gate.draw(&planned.law.on(point.len())?)?;
         let n = self.spec.divisor();
         let pairs = sums.slopes.values().zip(noise);
@@ -284,11 +292,12 @@ impl<G: Gate> Stages<'_, G> {
     /// Releases the Hessian at an earlier point; its eigenvalues are raised to the edge of its noise.
     fn release_hessian(
         &mut self,
-        round: &Round<'_>,
+        round: &Design<'_>,
         point: &[f64],
+        greatest: f64,
         step: usize,
     ) -> Result<Vec<f64>> {
-        let planned = self.spec.hessian(round.radius, step)?;
+        let planned = self.spec.hessian(greatest, step)?;
         let moments = self.data_moments(round, point)?;
         let hessian = self.release_matrix(moments.curvature, planned.law, planned.seal)?;
         self.steps.push(planned.step);
@@ -298,10 +307,11 @@ impl<G: Gate> Stages<'_, G> {
     /// Releases Hessian and gradient covariance at the last point; and the edge of the noise of the first.
     fn release_moments(
         &mut self,
-        round: &Round<'_>,
+        round: &Design<'_>,
         point: &[f64],
+        bounds: NormBounds,
     ) -> Result<([G::Value; 2], f64)> {
-        let planned = self.spec.moments(round.radius)?;
+        let planned = self.spec.moments(bounds)?;
         let data = self.data_moments(round, point)?;
         let [of_hessian, of_cov] = planned.seals;
         let hessian = self.release_matrix(data.curvature, planned.hessian, of_hessian)?;
@@ -310,9 +320,9 @@ impl<G: Gate> Stages<'_, G> {
         Ok(([hessian, cov], self.spec.edge(planned.hessian)))
     }
 
-    fn data_moments(&self, round: &Round<'_>, point: &[f64]) -> Result<DataMoments> {
+    fn data_moments(&self, round: &Design<'_>, point: &[f64]) -> Result<DataMoments> {
         let loss = &*self.spec.choices().loss;
-        data_moments(round.design, loss, point, self.spec.divisor(), self.exec)
+        data_moments(round, loss, point, self.spec.divisor(), self.exec)
     }
 
     fn release_matrix(

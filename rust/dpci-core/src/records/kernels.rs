@@ -161,6 +161,7 @@ impl Pass<'_> {
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;
+            self.design.hold(&range, slope, curvature);
             if let Some(multiplicity) = multiplicity {
                 vector::multiply(slope, multiplicity);
                 vector::multiply(curvature, multiplicity);

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use super::fit::{
-    check_size, gaussian_moments, joint_alpha, matrix_seal, share_seal, sum_rounding,
-};
+use super::fit::{check_size, matrix_seal, share_seal, sum_rounding};
 use super::functional::independent;
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
@@ -14,7 +12,7 @@ use crate::linalg::check_matrix_dim;
 use crate::loss::{
     Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
-use crate::noise::{AnyLaw, Family, Law, NoiseLaw, symmetric};
+use crate::noise::{AnyLaw, Family, Law, MatrixLaw, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -22,44 +20,49 @@ use crate::{Error, Result};
 /// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
 pub(crate) const ROUNDS: usize = 2;
 /// Steps before the last one.
-pub(crate) const EARLIER_STEPS: usize = 4;
+pub(crate) const EARLIER_STEPS: usize = 3;
 
-/// Shares of the budget, after the seals': of the radii, each shape, earlier gradients and Hessians, and of both matrices at the last
-/// point. The last gradient has the rest.
-const RADII: [f64; ROUNDS + 1] = [0.005, 0.005, 0.02];
+/// Shares of the budget, after the seals': of the radius of each round, each shape, the norms of gradients and of Hessians, earlier
+/// gradients and Hessians, and of both matrices at the last point. The last gradient has the rest.
+const RADIUS: f64 = 0.005;
 const SHAPE: f64 = 0.04;
-const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.02, 0.05, 0.12];
-const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.02, 0.04];
-const MOMENTS: f64 = 0.135;
+const NORMS: f64 = 0.01;
+const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.03, 0.10];
+const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.03];
+const MOMENTS: f64 = 0.12;
 
 fn gradient_share(step: Option<usize>) -> f64 {
-    let before: f64 = RADII
-        .iter()
-        .chain(&EARLIER_GRADIENTS)
-        .chain(&EARLIER_HESSIANS)
-        .sum();
+    let earlier: f64 = EARLIER_GRADIENTS.iter().chain(&EARLIER_HESSIANS).sum();
     match step {
         Some(step) => EARLIER_GRADIENTS[step],
-        None => 1.0 - before - ROUNDS as f64 * SHAPE - MOMENTS,
+        None => 1.0 - earlier - ROUNDS as f64 * (RADIUS + SHAPE) - 2.0 * NORMS - MOMENTS,
     }
 }
 
-/// Seals: radii, shapes, earlier gradients and Hessians, then gradient, Hessian and covariance of the last point.
-const SEALS: u32 = 15;
-const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 2 * EARLIER_STEPS - 1 + 3);
+/// Seals: radii, shapes, norms, earlier gradients and Hessians, then gradient, Hessian and covariance of the last point.
+const SEALS: u32 = 14;
+const _: () = assert!(SEALS as usize == 2 * ROUNDS + 2 + 2 * EARLIER_STEPS - 1 + 3);
 
-/// Share of the records whose rows weigh less, before each round and at last. With more than .2% the coefficients of tables with
-/// heavy tails differ from the ordinary ones (docs/evidence/newton.md).
-const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.002];
+/// Share of the records whose rows weigh less in a round.
+const BEYOND_RADIUS: f64 = 0.05;
+/// Share of the records with a greater norm than the one from which the bound on gradients, and that on Hessians, is taken.
+const BEYOND_NORM: f64 = 0.002;
+/// The bound on gradients over that norm. With less, the coefficients of tables with heavy tails differ from the ordinary ones
+/// (docs/evidence/newton.md).
+const REACH: f64 = 1.5;
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
 
-/// Radii to choose from fall from the greatest one by this factor each.
-const RADIUS_RATIO: f64 = 1.2;
-/// Number of radii: the least is an eighteenth of the greatest.
-const N_RADII: usize = 17;
-/// Longer rows than this many times the square root of their dimension are beyond all radii once rows are round.
+/// Norms of rows and gradients to choose from fall from the greatest one by this factor each, those of Hessians by its square.
+const NORM_RATIO: f64 = 1.2;
+/// Number of norms: the least is an eighteenth of the greatest.
+const N_NORMS: usize = 17;
+/// Once rows are round, those longer than this many times the square root of their dimension weigh less.
 const GREATEST_RADIUS: f64 = 6.0;
+/// At 0 a gradient is held as if its row were no longer than this many times the root of the dimension: it only starts the steps.
+const FIRST_RADIUS: f64 = 2.0;
+/// Root of the share of the Hessian in the sensitivity of both matrices, over that of the covariance: the first has four fifths.
+const HESSIAN_PART: f64 = 2.0;
 
 /// Choices of the caller; [`NewtonSpec::new`] validates them.
 #[derive(Debug, Clone)]
@@ -111,38 +114,47 @@ pub struct PlannedMoments {
     pub seals: [Seal; 2],
 }
 
-/// Counts of rows by their norms, which choose the radius that rows are shortened to.
+/// Bounds that released counts choose: records with a gradient or a Hessian of a greater norm count with this one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormBounds {
+    /// On the norm of one record's gradient.
+    pub gradient: f64,
+    /// On the norm of one record's Hessian.
+    pub hessian: f64,
+}
+
+/// Counts of records by a norm: of rows, gradients or Hessians.
 #[derive(Debug, Clone)]
-pub(crate) struct RadiusCounts {
-    /// Radii, increasing.
-    pub(crate) radii: Vec<f64>,
-    /// Share of the records that shall be beyond the radius.
+pub(crate) struct NormCounts {
+    /// Norms, increasing.
+    pub(crate) norms: Vec<f64>,
+    /// Share of the records that shall be beyond the norm.
     beyond: f64,
-    /// Noise of the shares of records between a radius and the next.
+    /// Noise of the shares of records between a norm and the next.
     pub(crate) noise: Planned<AnyLaw>,
 }
 
-impl RadiusCounts {
-    /// The radius beyond which the wanted share of the records is, by the released shares of which that beyond all radii is the last, or the
-    /// least share that the noise does not hide: between two radii by the logarithm. Post-processing.
-    pub(crate) fn radius(&self, shares: &[f64]) -> f64 {
+impl NormCounts {
+    /// The norm beyond which the wanted share of the records is, by the released shares of which that beyond all norms is the last, or the
+    /// least share that the noise does not hide: between two norms by the logarithm. Post-processing.
+    pub(crate) fn quantile(&self, shares: &[f64]) -> f64 {
         let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
-        for (counted, (radius, share)) in self.radii.iter().zip(shares).rev().enumerate() {
+        for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
             let few = self
                 .beyond
                 .max(SEEN * self.noise.step.scale * ((counted + 1) as f64).sqrt());
             let next = beyond + share;
             if next > few {
                 return match above {
-                    // The share beyond grows from that beyond the greater radius to this one.
+                    // The share beyond grows from that beyond the greater norm to this one.
                     Some(above) => {
                         let part = (few - beyond).max(0.0) / (next - beyond);
-                        above * (radius / above).powf(part.min(1.0))
+                        above * (norm / above).powf(part.min(1.0))
                     }
-                    None => *radius,
+                    None => *norm,
                 };
             }
-            (beyond, above) = (next, Some(*radius));
+            (beyond, above) = (next, Some(*norm));
         }
         above.unwrap_or_default()
     }
@@ -203,13 +215,7 @@ impl NewtonSpec {
         // What public values rule out is refused before anything is paid.
         spec.radius(0, spec.row_norm)?;
         spec.shape(spec.row_norm)?;
-        for radius in [
-            spec.row_norm,
-            GREATEST_RADIUS * (spec.n_params() as f64).sqrt(),
-        ] {
-            spec.gradient(radius, None)?;
-            spec.moments(radius)?;
-        }
+        spec.planned([spec.row_norm, spec.greatest_radius()], spec.greatest())?;
         Ok(spec)
     }
 
@@ -237,35 +243,69 @@ impl NewtonSpec {
         self.choices.terms.divisor()
     }
 
-    /// Steps and seals of a release, where the radii before each round and at last are these.
+    /// Rows that are longer weigh less, once they are round.
+    #[must_use]
+    pub(crate) fn greatest_radius(&self) -> f64 {
+        GREATEST_RADIUS * (self.n_params() as f64).sqrt()
+    }
+
+    /// Norms that no gradient and no Hessian of a round row exceeds.
+    #[must_use]
+    fn greatest(&self) -> NormBounds {
+        let (radius, loss) = (self.greatest_radius(), &self.choices.loss);
+        NormBounds {
+            gradient: loss.slope_bound() * radius,
+            hessian: loss.curvature_bound() * radius.powi(2),
+        }
+    }
+
+    /// Norm to which a record's gradient at 0 is held.
+    #[must_use]
+    pub(crate) fn gradient_at_0(&self) -> f64 {
+        self.choices.loss.sup_slope(0.0) * FIRST_RADIUS * (self.n_params() as f64).sqrt()
+    }
+
+    /// The bounds that released quantiles of the norms choose. Post-processing.
+    #[must_use]
+    pub(crate) fn bounds_of(&self, gradient: f64, hessian: f64) -> NormBounds {
+        let greatest = self.greatest();
+        NormBounds {
+            gradient: greatest.gradient.min(REACH * gradient),
+            hessian: greatest.hessian.min(hessian),
+        }
+    }
+
+    /// Steps and seals of a release, where the radius of each round and the bounds on gradients and Hessians are these.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where a noise or a seal has no scale in double precision.
-    pub fn planned(&self, radii: [f64; ROUNDS + 1]) -> Result<(Vec<Step>, Vec<Seal>)> {
+    pub fn planned(
+        &self,
+        radii: [f64; ROUNDS],
+        bounds: NormBounds,
+    ) -> Result<(Vec<Step>, Vec<Seal>)> {
         let (mut steps, mut seals) = (Vec::new(), Vec::new());
         for (round, radius) in radii.into_iter().enumerate() {
             let counts = self.radius(round, self.row_norm)?.noise;
-            steps.push(counts.step);
-            seals.push(counts.seal);
-            if round < ROUNDS {
-                let shape = self.shape(radius)?;
-                steps.push(shape.step);
-                seals.push(shape.seal);
-            }
+            let shape = self.shape(radius)?;
+            steps.extend([counts.step, shape.step]);
+            seals.extend([counts.seal, shape.seal]);
         }
-        let radius = radii[ROUNDS];
-        for step in 0..EARLIER_STEPS {
-            if step > 0 {
-                let hessian = self.hessian(radius, step)?;
-                steps.push(hessian.step);
-                seals.push(hessian.seal);
-            }
-            let gradient = self.gradient(radius, Some(step))?;
-            steps.push(gradient.step);
-            seals.push(gradient.seal);
+        let first = self.gradient(self.gradient_at_0(), Some(0))?;
+        steps.push(first.step);
+        seals.push(first.seal);
+        for counts in self.norms()? {
+            steps.push(counts.noise.step);
+            seals.push(counts.noise.seal);
         }
-        let moments = self.moments(radius)?;
-        let gradient = self.gradient(radius, None)?;
+        for step in 1..EARLIER_STEPS {
+            let hessian = self.hessian(bounds.hessian, step)?;
+            let gradient = self.gradient(bounds.gradient, Some(step))?;
+            steps.extend([hessian.step, gradient.step]);
+            seals.extend([hessian.seal, gradient.seal]);
+        }
+        let moments = self.moments(bounds)?;
+        let gradient = self.gradient(bounds.gradient, None)?;
         steps.extend([moments.step, gradient.step]);
         seals.extend(moments.seals.into_iter().chain([gradient.seal]));
         Ok((steps, seals))
@@ -281,46 +321,68 @@ impl NewtonSpec {
         self.choices.terms.bounds(radius, self.n_params())
     }
 
-    /// The counts that choose a radius of rows that are at most so long, before a round or (`round` = [`ROUNDS`]) at last.
+    /// The counts that choose the radius of a round, of rows that are at most so long.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
+    pub(crate) fn radius(&self, round: usize, longest: f64) -> Result<NormCounts> {
+        let greatest = if round == 0 {
+            longest
+        } else {
+            longest.min(self.greatest_radius())
+        };
+        let norms = (greatest, NORM_RATIO, BEYOND_RADIUS);
+        self.counts(Query::Radius, Part::Radius, norms, RADIUS)
+    }
+
+    /// The counts that choose the bounds on gradients and on Hessians.
+    ///
+    /// # Errors
+    /// As [`Self::radius`].
+    pub(crate) fn norms(&self) -> Result<[NormCounts; 2]> {
+        let greatest = self.greatest();
+        let gradient = (greatest.gradient, NORM_RATIO, BEYOND_NORM);
+        let hessian = (greatest.hessian, NORM_RATIO.powi(2), BEYOND_NORM);
+        Ok([
+            self.counts(Query::GradientNorms, Part::GradientNorms, gradient, NORMS)?,
+            self.counts(Query::HessianNorms, Part::HessianNorms, hessian, NORMS)?,
+        ])
+    }
+
+    /// Counts of records by norms that fall from the greatest one by a ratio.
     ///
     /// # Privacy
     /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
     /// norm.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
-    pub(crate) fn radius(&self, round: usize, longest: f64) -> Result<RadiusCounts> {
-        let dim = self.n_params() as f64;
-        let greatest = if round == 0 {
-            longest
-        } else {
-            longest.min(GREATEST_RADIUS * dim.sqrt())
-        };
-        let mut radii: Vec<f64> = std::iter::successors(Some(greatest), |r| Some(r / RADIUS_RATIO))
-            .take(N_RADII)
+    fn counts(
+        &self,
+        query: Query,
+        part: Part,
+        (greatest, ratio, beyond): (f64, f64, f64),
+        share: f64,
+    ) -> Result<NormCounts> {
+        let mut norms: Vec<f64> = std::iter::successors(Some(greatest), |norm| Some(norm / ratio))
+            .take(N_NORMS)
             .collect();
-        radii.reverse();
-        let (bounds, cost) = (
-            self.choices.terms.bounds(1.0, N_RADII)?,
-            self.share(RADII[round]),
-        );
+        norms.reverse();
+        let (bounds, cost) = (self.choices.terms.bounds(1.0, N_NORMS)?, self.share(share));
         let sensitivity = bounds.argmin(bounds.objective_shift(1.0).sqrt(), 1.0);
         let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        let law = independent(cost, N_RADII, std_dev)?;
+        let law = independent(cost, N_NORMS, std_dev)?;
         let distance = 2.0 * sum_rounding(&bounds, gradient_rounding) + 2.0 * law.error_bound();
-        Ok(RadiusCounts {
-            radii,
-            beyond: BEYOND[round],
+        Ok(NormCounts {
+            norms,
+            beyond,
             noise: Planned {
                 step: Step {
-                    query: Query::Radius,
+                    query,
                     noise: Family::Gaussian,
                     cost,
                     scale: std_dev,
                     hessian_scale: None,
                     sensitivity,
                 },
-                seal: Seal::new(Part::Radius, N_RADII, distance, self.seal_cost)?,
+                seal: Seal::new(part, N_NORMS, distance, self.seal_cost)?,
                 law,
             },
         })
@@ -348,21 +410,18 @@ impl NewtonSpec {
         (2.0 * dim as f64).sqrt() * noise.law.isometric_std_dev(dim)
     }
 
-    /// The noise of the mean gradient over rows that weigh less beyond this radius, at an earlier step or the last one.
-    ///
-    /// # Privacy
-    /// No record's weighted gradient is longer than the bound on the slope times the radius, whatever the point.
+    /// The noise of the mean gradient, of which each record's is at most so long, at an earlier step or the last one.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
-    pub(crate) fn gradient(&self, radius: f64, step: Option<usize>) -> Result<Planned<NoiseLaw>> {
-        let (bounds, dim) = (self.bounds(radius)?, self.n_params());
+    pub(crate) fn gradient(&self, greatest: f64, step: Option<usize>) -> Result<Planned<NoiseLaw>> {
+        let (bounds, dim) = (self.bounds(1.0)?, self.n_params());
         let cost = self.share(gradient_share(step));
-        let slope = self.choices.loss.slope_bound();
-        let sensitivity = bounds.argmin(bounds.objective_shift(slope), 1.0);
+        let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
         let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
         let law = NoiseLaw::Gaussian { std_dev };
-        let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * slope * radius;
+        // Slopes err by a part of their bound, whatever the limit on them.
+        let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * self.greatest().gradient;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
         Ok(Planned {
             step: Step {
@@ -378,33 +437,37 @@ impl NewtonSpec {
         })
     }
 
-    /// The noise of the mean Hessian at an earlier point.
+    /// The noise of the mean Hessian at an earlier point, of which each record's is at most so long.
     ///
     /// # Errors
     /// As [`Self::gradient`].
-    pub(crate) fn hessian(&self, radius: f64, step: usize) -> Result<Planned<MatrixNoise>> {
-        let (bounds, cost) = (self.bounds(radius)?, self.share(EARLIER_HESSIANS[step]));
-        let greatest = self.choices.loss.curvature_bound();
-        let noise = matrix_noise(&bounds, greatest, cost)?;
+    pub(crate) fn hessian(&self, greatest: f64, step: usize) -> Result<Planned<MatrixNoise>> {
+        let cost = self.share(EARLIER_HESSIANS[step]);
+        let noise = matrix_noise(&self.bounds(1.0)?, greatest, cost)?;
         Ok(Planned {
             law: noise,
             step: step_of(Query::NewtonHessian, cost, noise),
-            seal: self.moment_seal(Part::Hessian, &bounds, noise, greatest)?,
+            seal: self.moment_seal(Part::Hessian, noise)?,
         })
     }
 
     /// The noise of Hessian and gradient covariance at the last point.
     ///
     /// # Privacy
-    /// One vector: the weights of a record in both are bounded together, as in [`super::Spec::moment_noise`].
+    /// One vector (αH, Σ): a record's part of it is at most `√((α·hessian)² + gradient⁴)` long.
     ///
     /// # Errors
     /// As [`Self::gradient`].
-    pub(crate) fn moments(&self, radius: f64) -> Result<PlannedMoments> {
-        let (bounds, cost) = (self.bounds(radius)?, self.share(MOMENTS));
-        let loss = &*self.choices.loss;
-        let alpha = joint_alpha(|alpha| loss.sup_joint_norm(alpha, f64::INFINITY));
-        let [hessian, gradient_cov] = gaussian_moments(&bounds, loss, f64::INFINITY, alpha, cost)?;
+    pub(crate) fn moments(&self, greatest: NormBounds) -> Result<PlannedMoments> {
+        let (bounds, cost) = (self.bounds(1.0)?, self.share(MOMENTS));
+        let square = greatest.gradient.powi(2);
+        let alpha = HESSIAN_PART * square / greatest.hessian;
+        let sensitivity = bounds.joint_frobenius((alpha * greatest.hessian).hypot(square));
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        let [hessian, gradient_cov] = [std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
+            law: MatrixLaw::Gaussian { std_dev },
+            sensitivity,
+        });
         Ok(PlannedMoments {
             step: Step {
                 query: Query::Moments,
@@ -415,33 +478,23 @@ impl NewtonSpec {
                 sensitivity: gradient_cov.sensitivity,
             },
             seals: [
-                self.moment_seal(Part::Hessian, &bounds, hessian, loss.curvature_bound())?,
-                self.moment_seal(
-                    Part::GradientCov,
-                    &bounds,
-                    gradient_cov,
-                    loss.slope_bound().powi(2),
-                )?,
+                self.moment_seal(Part::Hessian, hessian)?,
+                self.moment_seal(Part::GradientCov, gradient_cov)?,
             ],
             hessian,
             gradient_cov,
         })
     }
 
-    fn moment_seal(
-        &self,
-        part: Part,
-        bounds: &DataBounds,
-        noise: MatrixNoise,
-        greatest: f64,
-    ) -> Result<Seal> {
+    fn moment_seal(&self, part: Part, noise: MatrixNoise) -> Result<Seal> {
+        let (bounds, loss) = (self.bounds(self.greatest_radius())?, &self.choices.loss);
         // As of other fits, the covariance of persons and of weighted rows has a factor more.
-        let of_rows = match part {
-            Part::GradientCov => person_rounding,
-            _ => moment_rounding,
+        let (of_rows, greatest): (fn(usize) -> f64, f64) = match part {
+            Part::GradientCov => (person_rounding, loss.slope_bound().powi(2)),
+            _ => (moment_rounding, loss.curvature_bound()),
         };
-        let roundings = [sum_rounding(bounds, of_rows), 0.0];
-        matrix_seal(part, bounds, noise, greatest, roundings, self.seal_cost)
+        let roundings = [sum_rounding(&bounds, of_rows), 0.0];
+        matrix_seal(part, &bounds, noise, greatest, roundings, self.seal_cost)
     }
 
     fn symmetric_seal(&self, part: Part, data: f64, noise: MatrixNoise) -> Result<Seal> {

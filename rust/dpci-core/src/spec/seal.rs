@@ -26,6 +26,10 @@ named! {
         Gradient = "gradient",
         /// How many rows have which norm.
         Radius = "radius",
+        /// How many records have a gradient of which norm.
+        GradientNorms = "gradient_norms",
+        /// How many records have a Hessian of which norm.
+        HessianNorms = "hessian_norms",
         /// Second moments of rows.
         Shape = "shape",
         /// Quadratic or linear coefficients of the functional mechanism.

@@ -28,6 +28,10 @@ named! {
         Levels = "levels",
         /// The radius that rows are shortened to.
         Radius = "radius",
+        /// The bound on the gradient of one record.
+        GradientNorms = "gradient_norms",
+        /// The bound on the Hessian of one record.
+        HessianNorms = "hessian_norms",
         /// The second moments by which rows are made round.
         Shape = "shape",
         /// The gradient of a Newton step.

@@ -13,7 +13,7 @@ use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Cost, Neighbors};
 use crate::records::{HessianRows, Records, Request};
 use crate::row_domain::RowDomain;
-use crate::spec::{NewtonChoices, NewtonSpec, Terms};
+use crate::spec::{NewtonChoices, NewtonSpec, NormBounds, Terms};
 use crate::unit::{Unit, Weighting};
 
 const COLUMNS: usize = 3;
@@ -89,24 +89,33 @@ fn gradient(design: &Design<'_>, loss: &dyn Loss, point: &[f64], exec: &Executor
 }
 
 #[test]
-fn with_little_noise_the_steps_end_at_the_minimiser_over_the_weighted_rows() {
+fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
     let found = released(&spec(3000, 1e12), 3);
     with_design(&data(3000), Targets::Signs, |design, exec| {
         let moved = design.moved(&found.map, exec).unwrap();
-        let round = moved.within(found.radii[2], 99.0);
+        let mut round = moved.within(12.0, 99.0);
+        round.limit(found.bounds.gradient, found.bounds.hessian);
         let slope = gradient(&round, &Logistic, &found.params, exec);
         assert!(vector::norm(&slope) < 1e-6, "{slope:?}");
-        // The rows are round but for those that weigh less.
+        // The rows are round.
         let gram = second_moments(&round, exec).unwrap().gram;
         for (i, m) in gram.iter().enumerate() {
             let identity = f64::from(u8::from(i % 5 == 0));
             assert!((m / 3000.0 - identity).abs() < 0.15, "{i} {m}");
         }
-        let beyond = design
-            .moved(&found.map, exec)
-            .unwrap()
-            .counts(&[found.radii[2]]);
-        assert!(beyond[0] <= 12.0, "{beyond:?}");
+        let bounds = [[found.bounds.gradient], [found.bounds.hessian]];
+        let bounds = bounds.each_ref().map(<[f64; 1]>::as_slice);
+        let beyond = round.counts_of_derivatives(&Logistic, &found.params, bounds, exec);
+        let [gradients, hessians] = beyond.unwrap();
+        assert!(
+            gradients[0] <= 6.0 && hessians[0] <= 12.0,
+            "{gradients:?} {hessians:?}"
+        );
+        assert!(
+            found.bounds.gradient < 5.0 && found.bounds.hessian < 2.5,
+            "{:?}",
+            found.bounds
+        );
     });
 }
 
@@ -142,7 +151,7 @@ fn stages_spend_the_budget_and_no_more() {
     ] {
         let spec = NewtonSpec::new(choices(4000, budget)).unwrap();
         let found = released(&spec, 5);
-        let (steps, seals) = spec.planned(found.radii).unwrap();
+        let (steps, seals) = spec.planned(found.radii, found.bounds).unwrap();
         assert_eq!((&found.steps, &found.seals), (&steps, &seals));
         let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
         let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
@@ -185,17 +194,22 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         .unwrap();
         let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
         let radius = 2.0;
+        let bounds = NormBounds {
+            gradient: 0.7,
+            hessian: 0.4,
+        };
         let points = [[0.3, -0.2, 0.9, -1.4], [0.0; 4], [5.0, 5.0, -5.0, 5.0]];
         let planned = (
             spec.shape(radius).unwrap(),
-            spec.gradient(radius, None).unwrap(),
-            spec.moments(radius).unwrap(),
+            spec.gradient(bounds.gradient, None).unwrap(),
+            spec.moments(bounds).unwrap(),
         );
         let alpha = planned.2.gradient_cov.law.scale() / planned.2.hessian.law.scale();
         let queries = |data: &(Vec<f64>, Vec<f64>)| {
             with_design(data, targets, |design, exec| {
-                let round = design.moved(&map, exec).unwrap().within(radius, 99.0);
+                let mut round = design.moved(&map, exec).unwrap().within(radius, 99.0);
                 let gram = second_moments(&round, exec).unwrap().gram;
+                round.limit(bounds.gradient, bounds.hessian);
                 let mut found = vec![gram.iter().map(|m| m / n as f64).collect::<Vec<_>>()];
                 for point in points {
                     found.push(gradient(&round, &*loss, &point, exec));
@@ -243,34 +257,35 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
 }
 
 #[test]
-fn the_radius_leaves_the_wanted_share_beyond_it() {
+fn the_norm_leaves_the_wanted_share_beyond_it() {
     let spec = spec(400, 1e12);
-    let counts = spec.radius(2, 1.0).unwrap();
-    let (radii, mut shares) = (counts.radii.clone(), vec![0.0; counts.radii.len()]);
+    let [counts, of_hessians] = spec.norms().unwrap();
+    let (radii, mut shares) = (counts.norms.clone(), vec![0.0; counts.norms.len()]);
     let last = radii.len() - 1;
     assert!(
         radii
             .windows(2)
             .all(|pair| (pair[1] / pair[0] - 1.2).abs() < 1e-12)
     );
-    assert!((radii[last] - 1.0).abs() < 1e-15);
+    // Six times the root of four parameters, and the curvature of a quarter.
+    assert_eq!((radii[last], of_hessians.norms[last]), (12.0, 36.0));
     // √2/n between neighbours, whichever counts they move.
     assert!((counts.noise.step.sensitivity * 400.0 - 2f64.sqrt()).abs() < 1e-12);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-    assert!(near(counts.radius(&shares), radii[0]));
+    assert!(near(counts.quantile(&shares), radii[0]));
     shares[9] = 0.02;
     // .002 of .02 lies beyond a tenth of the way down.
     assert!(near(
-        counts.radius(&shares),
+        counts.quantile(&shares),
         radii[10] * (1.2_f64).powf(-0.1)
     ));
     shares[last] = 0.3;
-    assert!(near(counts.radius(&shares), radii[last]));
+    assert!(near(counts.quantile(&shares), radii[last]));
     // Noise hides what is below three of its standard deviations.
-    let noisy = self::spec(400, 0.01).radius(2, 1.0).unwrap();
+    let [noisy, _] = self::spec(400, 0.01).norms().unwrap();
     let mut shares = vec![0.0; radii.len()];
     shares[9] = 0.9 * 3.0 * 8f64.sqrt() * noisy.noise.step.scale;
-    assert!(near(noisy.radius(&shares), radii[0]));
+    assert!(near(noisy.quantile(&shares), radii[0]));
 }
 
 /// Neighbours in all rows of one person, who has three of nine, and in one weighted row.
@@ -301,7 +316,7 @@ fn no_person_and_no_weighted_row_moves_a_query_further_than_its_sensitivity() {
                 all.push(counted_queries(&spec, &other, weighted.then_some(weight)));
             }
         }
-        let mut greatest = [0.0_f64; 4];
+        let mut greatest = [0.0_f64; 6];
         for (a, _) in &all {
             for (b, sensitivities) in &all {
                 let pairs = a.iter().zip(b).zip(sensitivities);
@@ -316,23 +331,33 @@ fn no_person_and_no_weighted_row_moves_a_query_further_than_its_sensitivity() {
     }
 }
 
-/// The counts, the second moments, the gradient and both matrices of rows of persons, or of which the first has a weight; and their
+/// The counts by norm, the second moments, the gradient and both matrices of rows of persons, or of which the first has a weight; and their
 /// sensitivities.
 fn counted_queries(
     spec: &NewtonSpec,
     data: &(Vec<f64>, Vec<f64>),
     weight: Option<f64>,
-) -> ([Vec<f64>; 4], [f64; 4]) {
+) -> ([Vec<f64>; 6], [f64; 6]) {
     let (radius, point) = (2.0, vec![0.3, -0.2, 0.9, -1.4]);
+    let bounds = NormBounds {
+        gradient: 0.7,
+        hessian: 0.4,
+    };
     let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
     let terms = spec.choices().terms;
     let n = terms.divisor();
-    let moments = spec.moments(radius).unwrap();
+    let moments = spec.moments(bounds).unwrap();
     let alpha = moments.gradient_cov.law.scale() / moments.hessian.law.scale();
+    let norms = spec.norms().unwrap();
     let sensitivities = [
         spec.radius(0, 9.0).unwrap().noise.step.sensitivity,
+        norms[0].noise.step.sensitivity,
+        norms[1].noise.step.sensitivity,
         spec.shape(radius).unwrap().step.sensitivity,
-        spec.gradient(radius, None).unwrap().step.sensitivity,
+        spec.gradient(bounds.gradient, None)
+            .unwrap()
+            .step
+            .sensitivity,
         moments.step.sensitivity,
     ];
     let found = with_design(data, Targets::Signs, |design, exec| {
@@ -346,8 +371,14 @@ fn counted_queries(
         };
         let moved = design.moved(&map, exec).unwrap();
         let counts = moved.counts(&[0.5, 1.0, 2.0, 4.0]);
-        let round = moved.within(radius, 99.0);
+        let mut round = moved.within(radius, 99.0);
+        let of_derivatives = [[0.2, 0.5, 1.0, 2.0], [0.05, 0.2, 0.5, 1.0]];
+        let of_derivatives = of_derivatives.each_ref().map(<[f64; 4]>::as_slice);
+        let [of_gradients, of_hessians] = round
+            .counts_of_derivatives(&Logistic, &point, of_derivatives, exec)
+            .unwrap();
         let gram = second_moments(&round, exec).unwrap().gram;
+        round.limit(bounds.gradient, bounds.hessian);
         let request = Request::Risk {
             params: point.clone(),
             hessian: HessianRows::None,
@@ -357,6 +388,8 @@ fn counted_queries(
         let curvature = data.curvature.iter().map(|h| alpha * h);
         [
             counts.iter().map(|c| c / n).collect(),
+            of_gradients.iter().map(|c| c / n).collect(),
+            of_hessians.iter().map(|c| c / n).collect(),
             gram.iter().map(|m| m / n).collect(),
             slopes.values().take(4).map(|s| s / n).collect(),
             curvature.chain(data.squared_slope).collect(),

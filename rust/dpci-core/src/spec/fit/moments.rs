@@ -268,7 +268,7 @@ pub(in crate::spec) fn matrix_seal(
 }
 
 /// Gaussian noise on the Hessian and on the gradient covariance as one vector `(αH, Σ)`, all margins at most `radius` in size.
-pub(in crate::spec) fn gaussian_moments(
+fn gaussian_moments(
     bounds: &DataBounds,
     loss: &dyn Loss,
     radius: f64,
@@ -287,7 +287,7 @@ pub(in crate::spec) fn gaussian_moments(
 ///
 /// `M(α)²/α = sup (α l''² + l'⁴/α)` is a supremum of functions convex in α, so it has one minimum. Any α is valid; this one
 /// is never worse than separate releases at equal shares.
-pub(in crate::spec) fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
+fn joint_alpha(sup: impl Fn(f64) -> f64) -> f64 {
     let cost = |log: f64| 2.0 * sup(log.exp()).ln() - log;
     let golden = 0.5 * (5.0_f64.sqrt() - 1.0);
     let (mut low, mut high) = (-30.0_f64, 30.0_f64);
