@@ -29,9 +29,11 @@ from dpci.schema.design import (
     from_units,
     single_parts,
 )
-from dpci.schema.formula import parse, target_of
+from dpci.schema.formula import formula_text, parse, target_of
 from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
 from dpci.schema.terms import Term, resolved
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Document
 
 __all__ = ["Encoded", "Schema", "Table"]
 
@@ -54,7 +56,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema:
+class Schema(Displayed):
     """Everything public about a table: its columns, their bounds and categories, the target, and the terms of a model.
 
     Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, the indicators of a
@@ -312,6 +314,13 @@ class Schema:
         whole = [self.encoding, self.row_scale, *parts, *model]
         text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def _document(self) -> Document:
+        from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
+
+        formula = formula_text(self.target.column, self.terms, intercept=self.intercept) if self.terms else ""
+        title = self.title or self.name or "Schema"
+        return document_of(self.columns, self.target, title=title, formula=formula, persons=self.persons)
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
