@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_flag, composed
-from dpci.data.frames import named_columns
+from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, has_column, key_of
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, Target
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
     Part,
@@ -397,6 +397,12 @@ class Schema(Displayed):
         return cls.from_dict(read_file(path))
 
 
+def numeric_names(schema: Schema) -> tuple[str, ...]:
+    """Return the columns of a table that hold numbers, the target among them."""
+    target = [schema.target.column] if isinstance(schema.target, NumericTarget) else []
+    return (*(column.name for column in schema.columns if isinstance(column, NumericColumn)), *target)
+
+
 def without_column(schema: Schema, name: str) -> Schema:
     """Return a schema without a column, and without the terms of it."""
     columns = tuple(column for column in schema.columns if column.name != name)
@@ -423,6 +429,8 @@ class RawTable:
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of encoded columns, without a look at a value."""
         table, name = self.table, self.schema.columns[0].name
+        if is_lazy(table):
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}: compute it first")
         try:
             key = key_of(table, name) if isinstance(table, Mapping) else None
             n_rows = len(table) if key is None else len(table[key])
