@@ -63,6 +63,7 @@ __all__ = [
     "per_instance",
     "plan",
     "plan_table",
+    "read",
     "regression",
     "release_schema",
     "rows",

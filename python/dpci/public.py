@@ -28,6 +28,7 @@ from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.fit import fit
 from dpci.model.result import PrivateFit
 from dpci.sources.chunks import Chunks
+from dpci.sources.whole import read
 from dpci.unit import Persons, Weights
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "errors",
     "fit",
     "losses",
+    "read",
     "rows",
 ]
 

@@ -53,5 +53,5 @@ def test_a_wrong_delimiter(people, capsys):
     people.write_text(people.read_text().replace(",", ";"))
     code, out, err = checked(capsys, "people.csv")
     assert (code, out) == (2, "")
-    assert "check the delimiter" in err
+    assert "in a shell --delimiter ';'" in err
     assert checked(capsys, "people.csv", "--delimiter", ";")[0] == 0

@@ -223,7 +223,10 @@ def test_real_targets_come_in_units_of_the_table(tmp_path, capsys):
         (("./parts/../people.csv",), "a table must be named once"),
         (("--output", "people.toml", "--force"), "--output must not be one of the input files, got 'people.toml'"),
         (("--output", "model.json", "--force"), "--output must not be one of the input files, got 'model.json'"),
-        (("none*.csv",), "a pattern must have at least one .csv, .csv.gz, .parquet file, got none in 'none*.csv'"),
+        (
+            ("none*.csv",),
+            "a pattern must have at least one .csv, .csv.gz, .parquet, .xlsx, .xlsb, .xls, .ods file, got none",
+        ),
     ],
 )
 def test_refusals(people, more, message, monkeypatch, capsys):

@@ -51,7 +51,16 @@ def test_optional_packages_are_not_imported(after_import):
 
 
 def test_what_only_some_programs_need_is_not_imported(after_import):
-    late = {"html", "sqlite3", "tomllib", "dpci.lowlevel", "dpci.report.page", "dpci.shown.html", "dpci.strata"}
+    late = {
+        "html",
+        "sqlite3",
+        "tomllib",
+        "dpci.lowlevel",
+        "dpci.report.page",
+        "dpci.shown.html",
+        "dpci.shown.notebook",
+        "dpci.strata",
+    }
     assert not after_import & late
 
 

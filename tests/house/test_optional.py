@@ -76,6 +76,7 @@ FEATURES = {
     ],
     "pandas": ["study.to_frame()", "curve.to_frame()"],
     "parquet": ["from dpci.sources.files import read_batches; list(read_batches(Path('people.parquet'), n_rows=None))"],
+    "office": ["dpci.read('people.xlsx')"],
     "progress": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, progress=True)"],
     "parallel": ["dpci.simulate.coverage(X, y, **pure, n_replicates=2, n_variability=0, parallel='joblib')"],
     "cli": ["from dpci.cli import main; main(['--help'])"],

@@ -27,8 +27,7 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
             exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
     assert printed.count("95% confidence intervals") == 1
-    ledger = namespace["ledger"]
-    assert f"# {ledger.spent}, {ledger.remaining!r}\n" in README
+    assert namespace["page"].startswith("<!DOCTYPE html>")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -45,7 +44,11 @@ def test_the_commands_run(tmp_path, monkeypatch, capsys):
     assert {"model.json", "model.png", "report.html", "approval.md"} <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_first_result_within_forty_lines_of_a_short_page():
+def test_it_is_one_page():
     lines = README.splitlines()
-    assert len(README) <= 11_500
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 120
     assert next(i for i, line in enumerate(lines, 1) if line.startswith("result = dpci.fit(")) <= 40
+    assert README.count("![") == README.count("dpci.fit(people") == 1
+    (table,) = re.findall(r"(?:^\|.*\n)+", README, re.MULTILINE)
+    assert table.count("\n") == 2 + 10

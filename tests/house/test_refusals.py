@@ -55,7 +55,8 @@ SITES = {
         "_contiguous": (1, ("form",)),
     },
     "data/frames": {
-        "frame_matrix": (3, ("form",)),
+        "frame_matrix": (2, ("form",)),
+        "named_columns": (1, ("form",)),
         "check_same_index": (1, ("index",)),
         "_check_names": (2, ("form",)),
         "_check_column": (2, ("form", "missing")),
@@ -122,16 +123,30 @@ SITES = {
         "read_batches": (1, ()),
         "check_named_once": (1, ("file",)),
         "_readable": (1, ("file",)),
-        "check_delimiter": (1, ()),
         "csv_records": (3, ("csv_line", "file")),
         "_csv_lines": (2, ("csv_line", "table_columns")),
         "_check_exact": (1, ("table_columns",)),
         "_parquet_file": (2, ("file", "table_columns")),
         "_check_present": (1, ("table_columns",)),
     },
-    "cli/rows": {
+    "sources/find": {
         "find_tables": (3, ("file",)),
         "_tables": (1, ("file",)),
+    },
+    "sources/formats": {
+        "Format.__post_init__": (5, ()),
+        "check_delimiter": (1, ()),
+        "_encoding": (2, ()),
+        "_point": (1, ("csv_line",)),
+    },
+    "sources/whole": {
+        "read": (3, ("table_columns",)),
+    },
+    "sources/workbooks": {
+        "read_sheet": (2, ("file", "table_columns")),
+        "_sheet": (2, ("table_columns",)),
+    },
+    "cli/rows": {
         "TableRows.__post_init__": (1, ()),
         "TableRows._chunks": (1, ("schema_value",)),
         "UnitOptions.check": (2, ()),
@@ -196,7 +211,7 @@ SITES = {
         "Schema._take_terms": (3, ()),
         "Schema.from_formula": (1, ()),
         "Schema.from_dict": (1, ()),
-        "RawTable.shape": (1, ("table_columns",)),
+        "RawTable.shape": (2, ("table_columns",)),
     },
     "schema/partial": {
         "PartialSchema.__post_init__": (3, ()),

@@ -192,6 +192,7 @@ PLAIN += ["summary", "to_html", "to_json", "variances"]
 CALLS = {
     "__call__": lambda made: made(PROBE, LABELS),
     "__repr__": repr,
+    "_repr_html_": lambda made: made._repr_html_(),
     "__reduce__": lambda made: made.__reduce__()[1],  # what a pickle holds
     "conf_int": lambda made: made.conf_int(level=0.9),
     "decision_function": lambda made: made.decision_function(PROBE),
@@ -218,7 +219,9 @@ def said(made):
     kind, found = type(made), {}
     names = [name for name in dir(kind) if name[0] != "_" and name not in NO_CALLS]
     names += [
-        name for name in ("__call__", "__repr__", "__reduce__") if any(name in each.__dict__ for each in kind.__mro__)
+        name
+        for name in ("__call__", "__repr__", "__reduce__", "_repr_html_")
+        if any(name in each.__dict__ for each in kind.__mro__)
     ]
     names += [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
     for name in names:

@@ -31,12 +31,13 @@ def test_the_longest_are_slow(tmp_path):
     assert slow.slowest(seconds, 4) == ["core/test_a.py::test_b"]
 
 
-def test_ci_runs_what_the_readme_names():
+def test_ci_runs_what_the_pages_name():
     commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert "make test" in commands
-    assert "| `make test` |" in readme
-    assert "`make check-fast`" in readme
+    assert "| `make test` |" in contributing
+    assert "| `make check-fast` |" in contributing
+    assert "`make test`" in (ROOT / "README.md").read_text(encoding="utf-8")
     # Pull requests run the same script; hooks run tests that exist.
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert "- run: .ci/run\n" in workflow

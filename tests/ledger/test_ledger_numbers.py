@@ -220,7 +220,7 @@ def test_a_first_spend_is_raised_by_sixteen_units():
 
 def test_what_a_ledger_says_of_itself():
     ledger = dpci.Ledger(dpci.PureDP(1.0), "add_remove", errors="private", n_public=70)
-    first, second, *_ = ledger.summary().splitlines()
+    first, _, second, *_ = ledger.summary().splitlines()
     assert first.endswith("one record or person added or removed, n_public=70, private errors")
     assert second == f"id         {ledger.id}"
     assert "n_public" not in dpci.Ledger(dpci.PureDP(1.0), "add_remove").summary()

@@ -106,7 +106,9 @@ def test_files_that_are_not_as_described(tmp_path):
         fit(dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA))
     with pytest.raises(InvalidInput, match=r"a table must be readable, got .*none.csv"):
         fit(dpci.Chunks.from_csv(tmp_path / "none.csv", schema=SCHEMA))
-    with pytest.raises(InvalidInput, match=r"a table must be a .csv, .csv.gz or .parquet file, got .*people.txt"):
+    with pytest.raises(
+        InvalidInput, match=r"a table must be a file of the kind .csv, .csv.gz, .parquet, .* got .*people.txt"
+    ):
         fit(dpci.Chunks.from_csv(tmp_path / "people.txt", schema=SCHEMA))
     with pytest.raises(InvalidInput, match=r"schema must be a dpci.schema.Schema, got schema=None"):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=None)
@@ -155,18 +157,23 @@ def test_nobody_counts_twice(tmp_path, monkeypatch, again):
     monkeypatch.chdir(tmp_path)
     path = write_csv(tmp_path / "people.csv", people())
     other = {"the same": path, "another spelling": "people.csv", "a link": tmp_path / "link.csv"}[again]
+    refused = pytest.raises(
+        InvalidInput, match=r"a table must be named once, got .*people.csv and .*, which are one file"
+    )
+    if again != "a link":
+        with refused:
+            dpci.Chunks.from_csv([path, other], schema=SCHEMA)
+        return
     chunks = dpci.Chunks.from_csv([path, other], schema=SCHEMA)
-    if again == "a link":
-        other.symlink_to(path)
-    with pytest.raises(InvalidInput, match=r"a table must be named once, got .*people.csv and .*, which are one file"):
+    other.symlink_to(path)
+    with refused:
         fit(chunks)
 
 
 def test_files_that_can_be_read_once_cost_nothing(tmp_path):
     ledger = dpci.Ledger(dpci.ZCDP(1.0))
     os.mkfifo(tmp_path / "pipe.csv")
-    (tmp_path / "folder.csv").mkdir()
-    for path in (tmp_path / "pipe.csv", tmp_path / "folder.csv", "-"):
+    for path in (tmp_path / "pipe.csv", "-"):
         chunks = dpci.Chunks.from_csv(path, schema=SCHEMA)
         with pytest.raises(InvalidInput, match=r"path must name files, because they are read several times, got '.*'"):
             fit(chunks, seed=None, ledger=ledger)

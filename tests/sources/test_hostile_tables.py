@@ -64,9 +64,12 @@ SAME = {
 }
 
 REFUSED = {
-    "semicolons": (text(mark=";"), "(check the delimiter: ';' seems to separate the fields)"),
-    "tabs": (text(mark="\t"), "(check the delimiter: '\\t' seems to separate the fields)"),
-    "decimal comma": (text(changed(age='"{},5"'.format)), "(numbers need a decimal point, and no thousands separator)"),
+    "semicolons": (text(mark=";"), "(';' seems to separate the fields: pass delimiter=';'"),
+    "tabs": (text(mark="\t"), "('\\t' seems to separate the fields: pass delimiter='\\t'"),
+    "decimal comma": (
+        text(changed(age='"{},5"'.format)),
+        "(numbers need a decimal point, and no thousands separator; in a file pass decimal=','",
+    ),
     "decimal comma between commas": (text(changed(age="{},5".format)), "must have 3 fields, got 4 in line 2"),
     "thousands": (text(beside('"1,000"', "1", "no")), "got '1,000' in row 80 (numbers need a decimal point"),
     "underscores": (text(beside("1_0", "1", "no")), "must hold finite numbers, got '1_0' in row 80"),
@@ -87,7 +90,10 @@ REFUSED = {
     "a leading zero": (text(beside("30", "01", "no")), "must hold one of ['1', '2'], got '01' in row 80"),
     "an empty target": (text(beside("30", "1", "")), "must hold one of ['no', 'yes'], got '' in row 80"),
     "a truth value": (text(beside("True", "1", "no")), "must hold finite numbers, got 'True' in row 80"),
-    "a date": (text(beside("2020-01-01", "1", "no")), "must hold finite numbers, got '2020-01-01' in row 80"),
+    "a date": (
+        text(beside("2020-01-01", "1", "no")),
+        "got '2020-01-01' in row 80 (make a date or a time a number first",
+    ),
     "infinity": (text(beside("inf", "1", "no")), "must hold finite numbers, got 'inf' in row 80"),
     "too great a number": (text(beside("9" * 400, "1", "no")), "must hold finite numbers, got '999"),
     "too long a field": (text(beside("9" * 200_000, "1", "no")), "got field larger than field limit"),

@@ -9,10 +9,12 @@ import pytest
 
 import dpci
 from dpci.cli.main import main
-from dpci.cli.rows import TableRows, UnitOptions, find_tables
+from dpci.cli.rows import TableRows, UnitOptions
 from dpci.errors import InvalidInput
 from dpci.schema import Schema
 from dpci.sources.files import read_batches
+from dpci.sources.find import find_tables
+from dpci.sources.formats import Format
 from support.people import SCHEMA, as_csv, columns
 from support.tables import read_table
 
@@ -131,7 +133,7 @@ def test_the_many_ways_to_write_csv(text: str, delimiter: str, tmp_path: Path) -
     (tmp_path / "s.toml").write_text(SCHEMA, encoding="utf-8")
     (tmp_path / "t.csv").write_bytes(text.encode())
     schema = Schema.from_file(tmp_path / "s.toml")
-    rows = TableRows(files=(tmp_path / "t.csv",), schema=schema, delimiter=delimiter, chunk_rows=1)
+    rows = TableRows(files=(tmp_path / "t.csv",), schema=schema, form=Format(delimiter=delimiter), chunk_rows=1)
     table, y, _ = UnitOptions().read(rows, np.inf, progress=False)
     X = table.values
     np.testing.assert_allclose(X * schema.row_scale, [[2 * 2 / 72 - 1, 0], [1, 1]], rtol=1e-15)

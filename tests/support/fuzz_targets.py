@@ -41,13 +41,13 @@ class Left:
     # Downloads, or reads files of the user's machine; their readers are fuzzed through the command line.
     FUNCTIONS = frozenset({
         "load_adult", "load_bank", "load_credit_default", "load_kddcup99", "load_table",
-        "load_layout", "simulate_kddcup99",
+        "load_layout", "read", "simulate_kddcup99",
     })  # fmt: skip
     # Made by the library alone; callers get them, and read them.
     RESULTS = frozenset({
         "AuditReport", "BaselineFit", "Comparison", "ConfidenceIntervals", "CoverageStudy", "Dataset", "Encoded",
         "ErrorBound", "Event", "ExPostLosses", "ExpectedUtility", "Finding", "Layout", "LowerBound", "Minimum", "Panel",
-        "ModelInversion", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
+        "ModelInversion", "NewtonPlan", "OracleSearch", "Plan", "PlanEntry", "PlanTable", "PrivateFit", "RecordLosses",
         "ReleasedSchema", "Report",
         "SchemaCheck", "SelectedFit", "StrataFit", "Survey", "TableUnits", "TuneResult", "UtilityCurve",
         "VariabilityStudy", "WaldTest", "WorstCase",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpci.base.tables import format_percent
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget
 from dpci.errors import InvalidInput
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Facts
 from dpci.shown.text import as_text
 
@@ -108,7 +109,7 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LowerBound:
+class LowerBound(Displayed):
     """A lower bound from an attack on a mechanism. Not private: it comes from runs on known data.
 
     Attributes
@@ -175,6 +176,9 @@ class LowerBound:
 
     def summary(self) -> str:
         """Aligned lines: the bound, the claim, and the counts behind them."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         at = {"epsilon": f" at delta={self.at:g}" if self.at else "", "delta": f" at epsilon={self.at:g}", "rho": ""}
         verdict = None if self.claim is None else ("REFUTED" if self.refutes() else "not refuted")
         facts = [
@@ -189,7 +193,7 @@ class LowerBound:
             ("on the other", f"{self.others:,} of {self.n_measured:,} runs, probability <= {self.greatest:.6g}"),
         ]
         given = Facts([(name, value) for name, value in facts if value is not None])
-        return as_text(Document(title=f"Audit. {NOT_PRIVATE}", parts=[given]))
+        return Document(title=f"Audit. {NOT_PRIVATE}", parts=[given])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and texts, for :func:`json.dumps`."""

@@ -20,6 +20,7 @@ from dpci.base.validation import (
 from dpci.base.warn import warn
 from dpci.data.arrays import Table, as_matrix, as_vector
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Facts
 from dpci.shown.text import as_text
 
@@ -42,7 +43,7 @@ class Regression(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ModelInversion:
+class ModelInversion(Displayed):
     """Accuracy of the attack on a hidden attribute. Not private: it is computed from the data.
 
     Attributes
@@ -79,13 +80,16 @@ class ModelInversion:
 
     def summary(self) -> str:
         """Aligned lines of the results."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         facts = [
             ("records", f"{self.n_samples:,}"),
             ("levels", ", ".join(map(str, self.levels))),
             ("accuracy", f"{self.accuracy:.4f} (standard error {self.standard_error:.4f})"),
             ("mode of the prior", f"{self.prior_accuracy:.4f} (standard error {self.prior_standard_error:.4f})"),
         ]
-        return as_text(Document(title=f"Model inversion. {NOT_PRIVATE}", parts=[Facts(facts)]))
+        return Document(title=f"Model inversion. {NOT_PRIVATE}", parts=[Facts(facts)])
 
     def __repr__(self) -> str:
         return self.summary()

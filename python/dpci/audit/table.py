@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from dpci.audit.bounds import LowerBound
 from dpci.base.tables import format_percent
 from dpci.budgets import ZCDP, Budget
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Table
 from dpci.shown.text import as_text
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AuditReport:
+class AuditReport(Displayed):
     """Lower bounds of many audits; returned by :func:`dpci.audit.report`. Not private.
 
     Attributes
@@ -50,10 +51,13 @@ class AuditReport:
 
     def summary(self) -> str:
         """Aligned table."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         header = ("mechanism", "statement", "claim", "lower bound", "verdict")
         confidence = ", ".join(sorted({format_percent(bound.confidence) for bound in self.bounds}))
         head = f"Audit: {self.n_runs:,} runs on each data set, confidence {confidence}, seed {self.seed}. {NOT_PRIVATE}"
-        return as_text(Document(title=head, parts=[Table(header, self.rows())]))
+        return Document(title=head, parts=[Table(header, self.rows())])
 
     def to_json(self) -> str:
         """Return all bounds as JSON."""

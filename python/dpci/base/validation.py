@@ -170,3 +170,9 @@ def check_symmetric(name: str, matrix: NDArray[np.float64], *, rounding: float =
         i, j = np.argwhere(apart)[0].tolist()
         pair = f"{matrix[i, j]} at ({i}, {j}) and {matrix[j, i]} at ({j}, {i})"
         raise InvalidInput(f"{name} must be symmetric, got {pair}")
+
+
+def hint(option: str, value: str) -> str:
+    """Return what to do about a file that is written in another way, in Python and in a shell."""
+    shown = {"\t": "tab", ";": "';'", "|": "'|'", " ": "' '"}.get(value, value)
+    return f"pass {option}={value!r}, in a shell --{option} {shown}"

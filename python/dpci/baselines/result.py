@@ -152,12 +152,15 @@ class BaselineFit(
 
     def summary(self) -> str:
         """Table of the parameters, and the facts that a reader needs to judge them."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         shown = number_format(np.abs(self.params).max(), self.params)
         rows = [[name, f"{value:{shown}}"] for name, value in zip(self.names, self.params, strict=True)]
         note = Paragraph(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.")
         parts = [Table(["name", "estimate"], rows), Facts(self._public_facts()), note]
         banner = NO_NOISE if self.budget is None else seeded(private=self.private)
-        return as_text(Document(parts=parts, banner=banner))
+        return Document(parts=parts, banner=banner)
 
     def _short(self) -> tuple[str, ...]:
         cost = NOT_PRIVATE if self.budget is None else str(self.spent)

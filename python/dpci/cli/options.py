@@ -25,6 +25,7 @@ from dpci.schema.columns import CategoricalTarget
 from dpci.schema.partial import PartialSchema, schema_from
 from dpci.schema.saved import read_file
 from dpci.schema.table import Schema
+from dpci.sources.formats import NO_QUOTE, Format
 
 _ROW_KINDS = ("ball", "blocks")
 
@@ -58,12 +59,13 @@ def _one_of(group: str, help_text: str, *words: str, names: tuple[str, ...] = ()
 Tables = Annotated[
     list[Path],
     typer.Argument(
-        metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them, a quoted pattern, or - (CSV)."
+        metavar="TABLE",
+        help="Tables (.csv, .parquet, .xlsx, .ods), a folder of them, a quoted pattern, or - (CSV).",
     ),
 ]
 TableFiles = Annotated[
     list[Path],
-    typer.Argument(metavar="TABLE", help="Tables (.csv, .csv.gz, .parquet), a folder of them or a quoted pattern."),
+    typer.Argument(metavar="TABLE", help="Tables (.csv, .parquet, .xlsx, .ods), a folder of them or a quoted pattern."),
 ]
 SchemaText = Annotated[
     str,
@@ -86,6 +88,13 @@ Formula = Annotated[
 ]
 Target = Annotated[str | None, _option(INPUT, "Column to predict, if its name differs from the schema's.")]
 Delimiter = Annotated[str, _option(INPUT, "Character between the fields of a CSV file; tab or '\\t' for a tab.")]
+Decimal = Annotated[str, _one_of(INPUT, "Decimal mark of numbers in a CSV file.", ".", ",")]
+Encoding = Annotated[
+    str,
+    _one_of(INPUT, "Encoding of a CSV file, such as latin-1 or cp1252.", "utf-8", "latin-1", "cp1252", "utf-16"),
+]
+Quote = Annotated[str, _one_of(INPUT, f"Character around fields of a CSV file; {NO_QUOTE}: there is none.", NO_QUOTE)]
+Sheet = Annotated[str | None, _option(INPUT, "Sheet of a workbook. Default: the only one.")]
 ChunkRows = Annotated[int | None, _option(INPUT, "Number of rows read at a time.")]
 
 Epsilon = Annotated[float | None, _option(BUDGET, "Budget: pure DP, or with --delta approximate DP.")]
@@ -243,6 +252,21 @@ Progress = Annotated[
     _option(RUNNING, "Show progress on stderr. Default: only on a terminal.", "--progress/--no-progress"),
 ]
 Threads = Annotated[int | None, _option(RUNNING, "Threads; by default all cores.")]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """The options of files that are written in another way."""
+
+    delimiter: Delimiter = ","
+    decimal: Decimal = "."
+    encoding: Encoding = "utf-8"
+    quote: Quote = '"'
+    sheet: Sheet = None
+
+    def read(self) -> Format:
+        """Return how files are written; a shell passes no tabulator easily."""
+        return Format(**{**vars(self), "delimiter": {"\\t": "\t", "tab": "\t"}.get(self.delimiter, self.delimiter)})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

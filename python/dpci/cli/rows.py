@@ -2,9 +2,6 @@
 
 import contextlib
 import dataclasses
-import glob
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -19,18 +16,10 @@ from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
-from dpci.sources.files import (
-    ENDINGS,
-    STDIN,
-    Columns,
-    check_delimiter,
-    check_named_once,
-    first_pair,
-    read_batches,
-    uncut,
-)
+from dpci.sources.files import Columns, read_batches, uncut
+from dpci.sources.formats import PLAIN, Format
 from dpci.unit import Beside, Persons, Weights
 
 CHUNK_ROWS: Final = 65_536
@@ -39,52 +28,10 @@ CHUNK_ROWS: Final = 65_536
 MOST_BYTES: Final = 512 * 2**20
 """Rows that take more are not held in memory: each pass of the solver reads the files again."""
 
-_TAB: Final = {"\\t": "\t", "tab": "\t"}
-"""How a shell, which passes no tabulator easily, may spell it."""
-
 _Rows = TypeVar("_Rows")
 
 Chunk: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], dict[str, list[Any]]]
 """Rows, targets, and columns beside them."""
-
-
-def find_tables(sources: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the files that are named: each as it is, those of a folder, and those that a pattern matches, by name."""
-    files: list[Path] = []
-    for source in sources:
-        if source != STDIN and source.is_dir():
-            # What writers of many files leave beside them begins with one of these.
-            inside = sorted(path for path in source.iterdir() if not path.name.startswith((".", "_")))
-            files += _tables(source, inside, "a folder")
-        elif glob.has_magic(str(source)) and not source.exists():
-            files += _tables(source, sorted(map(Path, glob.glob(str(source), recursive=True))), "a pattern")  # noqa: PTH207  # absolute patterns too
-        else:
-            files.append(source)
-    if STDIN in files and len(files) > 1:
-        msg = f"the standard input (-) must be the only table, got {len(files)} tables"
-        raise InvalidInput(msg)
-    if STDIN in files and sys.stdin is None:
-        msg = "the standard input (-) must be open, got a closed one"
-        raise InvalidInput(msg)
-    check_named_once(files)
-    if pair := first_pair(files, _without_endings):
-        msg = f"tables of a folder must differ in more than their endings, got {' and '.join(pair)} (rename one)"
-        raise InvalidInput(msg)
-    return tuple(files)
-
-
-def _without_endings(file: Path) -> Path:
-    """Return the file as it would be named whatever its format and compression."""
-    ending = next((ending for ending in ENDINGS if file.name.lower().endswith(ending)), "")
-    return Path(os.path.realpath(file.parent)) / file.name[: len(file.name) - len(ending)]
-
-
-def _tables(source: Path, found: list[Path], what: str) -> list[Path]:
-    tables = [path for path in found if path.name.lower().endswith(ENDINGS) and path.is_file()]
-    if not tables:
-        msg = f"{what} must have at least one {', '.join(ENDINGS)} file, got none in {str(source)!r}"
-        raise InvalidInput(msg)
-    return tables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,18 +40,15 @@ class TableRows:
 
     files: tuple[Path, ...]
     schema: Schema
-    delimiter: str = ","
+    form: Format = PLAIN
+    weights: str | None = None
+    """The column of weights beside those of the schema, which are numbers too."""
     chunk_rows: int = CHUNK_ROWS
 
     def __post_init__(self) -> None:
-        check_delimiter(self._separator)
         if self.chunk_rows < 1:
             msg = f"--chunk-rows must be at least 1, got --chunk-rows {self.chunk_rows}"
             raise InvalidInput(msg)
-
-    @property
-    def _separator(self) -> str:
-        return _TAB.get(self.delimiter, self.delimiter)
 
     def features(self, kept: Sequence[str] = ()) -> Iterator[tuple[Columns, NDArray[np.float64]]]:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
@@ -140,10 +84,11 @@ class TableRows:
         together: str | None = None,
     ) -> Iterator[tuple[Columns, _Rows]]:
         columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
+        numbers = {*numeric_names(self.schema), *([self.weights] if self.weights else [])}
         for file in self.files:
             start = 0
             batches = read_batches(
-                file, delimiter=self._separator, n_rows=self.chunk_rows, columns=columns, exact=exact
+                file, form=self.form, n_rows=self.chunk_rows, columns=columns, exact=exact, numbers=numbers
             )
             for table in batches if together is None else uncut(batches, together):
                 try:
@@ -240,6 +185,7 @@ class UnitOptions:
 
         Rows that take more than so many bytes are chunks that every pass reads again; with 0 nothing is read here.
         """
+        rows = dataclasses.replace(rows, weights=self.weights)
         held = held_chunks(rows.beside(self), most_bytes, progress=progress) if most_bytes else None
         if held is None:
             source = Passes(rows, self, progress=progress)
@@ -252,7 +198,7 @@ class UnitOptions:
     def read_table(self, rows: TableRows, *, progress: bool) -> tuple[Columns, dict[str, Any]]:
         """Return the table as it is written, and the keywords of a fit that say how much its rows count."""
         with progress_bar("read", None, wanted=progress) as advance:
-            table = rows.columns(self.columns)
+            table = dataclasses.replace(rows, weights=self.weights).columns(self.columns)
             advance(len(next(iter(table.values()))))
         weights = None if self.weights is None else table[self.weights]
         return table, self._keywords(self.persons, weights_of_cells(weights))

@@ -39,6 +39,7 @@ _DEVICES: Final = {
 }
 
 _ARRAY_API: Final = ("__array_namespace__", "__dlpack__", "__array__")
+_LAZY: Final = {("polars", "LazyFrame"), ("narwhals", "LazyFrame"), ("duckdb", "DuckDBPyRelation")}
 _ARROW: Final = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
@@ -68,14 +69,13 @@ def frame_matrix(table: Any) -> tuple[NDArray[np.float64] | NDArray[np.float32],
     readable = _readable(table)
     try:
         frame = nw.from_native(readable)
-        columns = [] if isinstance(frame, nw.LazyFrame) else list(frame.iter_columns())
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        columns = list(frame.iter_columns())
     except Exception as error:
         _check_names(_labels(table))
         raise InvalidInput(
             f"X must be an array, a sparse matrix or a frame that narwhals reads, got {type(table).__name__} ({error})"
         ) from error
-    if isinstance(frame, nw.LazyFrame):
-        raise InvalidInput(f"X must be in memory, got a lazy {type(table).__name__}: collect() it")
     names = _check_names(column.name for column in columns)
     for name, column in zip(names, columns, strict=True):
         _check_column(name, column)
@@ -130,8 +130,25 @@ def arrow_table(table: Any) -> Any:  # noqa: ANN401  # of any library
 
 
 def named_columns(table: Any) -> Any:  # noqa: ANN401  # of any library
-    """Return a table whose columns have names and can be asked for; one of Arrow alone as a table of pyarrow."""
+    """Return a table whose columns have names and can be asked for: one of Arrow alone as a table of pyarrow.
+
+    A lazy frame or a query is computed, by the library that it is of.
+    """
+    if is_lazy(table):
+        nw = _import_narwhals()
+        try:
+            return nw.from_native(table).collect().to_native()
+        except Exception as error:  # whatever the library raises
+            kind = type(table).__name__
+            raise InvalidInput(f"a query must give a table, got {kind}, which raises {type(error).__name__}") from error
     return arrow_table(table) if only_arrow(table) and not hasattr(type(table), "__getitem__") else table
+
+
+def is_lazy(table: object) -> bool:
+    """Whether a table is a query that narwhals computes, such as a lazy frame of Polars or a relation of DuckDB."""
+    kind = type(table)
+    library = kind.__module__.partition(".")[0].lstrip("_")
+    return (library, kind.__name__) in _LAZY
 
 
 def taken_over(name: str, values: Any) -> Any:  # noqa: ANN401  # of any library

@@ -73,6 +73,9 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
 
     def summary(self) -> str:
         """Table of the bounds and categories, and what they cost."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         record = self._record
         bounds = [[name, f"{lower:g}", f"{upper:g}"] for name, (lower, upper) in self.bounds.items()]
         lists = [[name, ", ".join(map(printable, found))] for name, found in self.categories.items()]
@@ -91,7 +94,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
             *([Table(["column", "categories"], lists)] if lists else []),
         ]
         note = Paragraph("The schema is public. A release that uses it pays for itself alone.")
-        return as_text(Document(parts=[*tables, Facts(facts), note], banner=seeded(private=self.private)))
+        return Document(parts=[*tables, Facts(facts), note], banner=seeded(private=self.private))
 
     def _not_listed(self) -> str:
         record = self._record

@@ -25,6 +25,7 @@ from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table, seeded
 from dpci.shown.text import as_text
 from dpci.unit import Persons, Weights
@@ -38,7 +39,7 @@ _F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Displayed):
     """Differences between two released models, a minus b; made by :func:`dpci.compare`, post-processing of both.
 
     Attributes
@@ -94,6 +95,9 @@ class Comparison:
 
     def summary(self) -> str:
         """Return a table of the differences, and what it rests on."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         header = ["name", "a", "b", "a - b", "std error", "p-value", "lower", "upper"]
         columns = self._columns()
         given = np.isfinite(self.std_errors)
@@ -118,7 +122,7 @@ class Comparison:
         )
         title = f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}"
         parts = [Table(header, rows, title), *map(Paragraph, [data, *self._target_notes()])]
-        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
+        return Document(parts=parts, banner=seeded(private=self.private))
 
     def _target_notes(self) -> list[str]:
         if self.target == "unregularised":

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
-from dpci.shown.document import Table
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SCALED, OF_TABLE = "scaled columns", "units of the table"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConfidenceIntervals:
+class ConfidenceIntervals(Displayed):
     """Confidence intervals; ``numpy.asarray`` gives an array of shape (m, 2).
 
     Attributes
@@ -84,6 +85,12 @@ class ConfidenceIntervals:
         return np.column_stack([self.lower, self.upper]).astype(np.float64 if dtype is None else dtype, copy=False)
 
     def __repr__(self) -> str:
+        return "\n".join([table_text(self._table()), *self._refused()])
+
+    def _document(self) -> Document:
+        return Document(parts=[self._table(), *map(Paragraph, self._refused())])
+
+    def _table(self) -> Table:
         given = np.isfinite(self.length)
         shown = number_format(self.length[given], self.estimate[given], digits=ERROR_DIGITS)
         rows = [
@@ -92,9 +99,10 @@ class ConfidenceIntervals:
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
         title = f"{format_percent(self.level)} {kind}{f', {self.units}' if self.units else ''}"
-        table = table_text(Table([title, "estimate", "lower", "upper"], rows))
-        refused = [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
-        return "\n".join([table, *refused])
+        return Table([title, "estimate", "lower", "upper"], rows)
+
+    def _refused(self) -> list[str]:
+        return [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""

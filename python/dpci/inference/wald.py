@@ -15,6 +15,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.contrasts import counted_labels, row_labels
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.quadratic_tail import chi2_sum_tail
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Table, seeded
 from dpci.shown.text import as_text
 
@@ -31,7 +32,7 @@ _DRAWS, _LEAST_DRAWS, _MOST_NUMBERS = 200_000, 10_000, 2 * 10**7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WaldTest:
+class WaldTest(Displayed):
     """Wald test of the linear hypothesis ``R theta = value`` about the regularised target; made by ``wald_test``.
 
     Post-processing of a released model: it reads no data and uses no budget.
@@ -86,6 +87,9 @@ class WaldTest:
 
     def summary(self) -> str:
         """Return the rows of the hypothesis with their estimates, and the test."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         shown = number_format(self.std_errors, self.estimate, digits=ERROR_DIGITS)
         rows = [
             [f"{what} = {value:g}", f"{estimate:{shown}}"]
@@ -97,7 +101,7 @@ class WaldTest:
         ]
         title = f"hypothesis{f', {self.units}' if self.units else ''}"
         parts = [Table([title, "estimate"], rows), Facts(facts)]
-        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
+        return Document(parts=parts, banner=seeded(private=self.private))
 
     def _statistic_lines(self) -> list[tuple[str, str]]:
         shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"

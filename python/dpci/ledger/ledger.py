@@ -16,8 +16,9 @@ from dpci.ledger.composition import Account, check_accepted, check_size
 from dpci.ledger.entries import UNITS, Entry, Identity, Unit, check_n_public, check_same_unit, check_text, now
 from dpci.ledger.places import check_path, shown_path
 from dpci.ledger.store import FileStore, MemoryStore, Store
-from dpci.shown.document import Table
-from dpci.shown.text import table_text
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Code, Document, Facts, Paragraph, Part, Table, Words
+from dpci.shown.text import as_text
 
 __all__ = ["Ledger"]
 
@@ -44,7 +45,7 @@ class _Accounts:
         return account
 
 
-class Ledger:
+class Ledger(Displayed):
     """A total budget for all releases from one data set.
 
     Pass it to :func:`dpci.fit` and to the other functions that release. Each function records its spend before it draws
@@ -306,27 +307,31 @@ class Ledger:
 
     def summary(self) -> str:
         """Table of the entries, with id, total, what is spent and what remains, and the hashes of the models."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         entries = self._store.entries()
         account = self._account(entries)
         private = ", private errors" if self.errors == "private" else ""
         of_persons = any(entry.unit == "person" for entry in entries)
         unit = "person" if of_persons else "record" if entries else "record or person"
         relation = change_text(self.neighbors, unit) + ("" if self.n_public is None else f", n_public={self.n_public}")
-        head = [
-            f"Ledger of {self.total}, {relation}{private}" + (f", {shown_path(self.path)}" if self.path else ""),
-            f"id         {self.id}",
-            f"spent      {numbers_text(account.spent_as_floats())}",
-            f"remaining  {remaining_text(account.remaining())}",
-        ]
+        title = f"Ledger of {self.total}, {relation}{private}" + (f", {shown_path(self.path)}" if self.path else "")
         unit = "persons, each with all rows" if of_persons else "rows" if entries else "the first entry decides"
-        head.append(f"unit       {unit}")
+        facts: list[tuple[str, Words]] = [
+            ("id", Code(self.id)),
+            ("spent", numbers_text(account.spent_as_floats())),
+            ("remaining", remaining_text(account.remaining())),
+            ("unit", unit),
+        ]
         rows = [
             [str(entry.number), entry.time, entry.source, str(entry.budget), entry.label or ""] for entry in entries
         ]
         header = ["number", "time", "source", "budget", "label"]
-        table = table_text(Table(header, rows)) if rows else "no entries"
-        hashes = "".join(f"\nmodel of entry {number}: {digest}" for number, digest in self._store.models().items())
-        return "\n".join(head) + "\n\n" + table + (f"\n{hashes}" if hashes else "")
+        entered = Table(header, rows, of_words=True) if rows else Paragraph("no entries")
+        hashes = [(f"model of entry {number}", Code(digest)) for number, digest in self._store.models().items()]
+        parts: list[Part] = [Facts(facts), entered, *([Facts(hashes)] if hashes else [])]
+        return Document(title=title, parts=parts)
 
     def close(self) -> None:
         """Refuse later uses, here and through every label and copy of it in this process. What is written stays."""

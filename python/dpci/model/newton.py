@@ -17,6 +17,7 @@ from dpci.model.settings import Settings
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.schema.table import Schema
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
 from dpci.unit import core_unit
@@ -106,7 +107,7 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
 
 
 @dataclass(frozen=True, repr=False)
-class NewtonPlan:
+class NewtonPlan(Displayed):
     """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
 
     Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. The bound on a
@@ -151,6 +152,9 @@ class NewtonPlan:
 
     def summary(self) -> str:
         """Return the plan as text."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         even, heavy = (
             f"{length:.2f} times that without privacy" if given else "none: the noise hides the curvature"
             for length, given in zip(self.length, self.gives_intervals, strict=True)
@@ -165,7 +169,7 @@ class NewtonPlan:
             *steps,
             ("  rounding seal", describe_seals(self.seals)),
         ]
-        return as_text(Document(parts=[Facts(facts)], title=self.title))
+        return Document(parts=[Facts(facts)], title=self.title)
 
     def __repr__(self) -> str:
         return self.summary()

@@ -39,6 +39,7 @@ from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.table import Schema
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Table
 from dpci.shown.text import as_text
 from dpci.unit import Persons, Weights, unit_in_words
@@ -57,7 +58,7 @@ _MORE_LENGTH = 1.05
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Displayed):
     """The public consequences of a choice of keywords. Computed without data.
 
     Attributes
@@ -139,6 +140,9 @@ class Plan:
 
     def summary(self) -> str:
         """Table of the steps, and the numbers that decide whether the fit is worth its budget (docs/glossary.md)."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         unit = self.cost_unit.replace("_", " ")
         rows = [
             [
@@ -164,7 +168,7 @@ class Plan:
             *self._interval_facts(),
         ]
         table = Table(["step", "noise", unit, "sensitivity", "scale"], rows)
-        return as_text(Document(title=self.title, parts=[table, Facts(facts)]))
+        return Document(title=self.title, parts=[table, Facts(facts)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost by step and the numbers that decide how precise a fit can be, as JSON can hold them."""

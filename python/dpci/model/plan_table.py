@@ -14,6 +14,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.tables import n_planned_columns
 from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
 from dpci.schema.table import Schema
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Table
 from dpci.shown.text import as_text
 
@@ -50,7 +51,7 @@ class PlanEntry:
 
 
 @dataclass(frozen=True, repr=False)
-class PlanTable:
+class PlanTable(Displayed):
     """Plans of one fit for several domains of rows, budgets and mechanisms; computed without data.
 
     Attributes
@@ -66,6 +67,9 @@ class PlanTable:
 
     def summary(self) -> str:
         """Return the table: law and standard deviation of the coefficients' noise, and what it does to an interval."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         domains = list(dict.fromkeys(entry.rows for entry in self.entries))
         lines = [[_name(entry.rows, domains), str(entry.budget), *_cells(entry)] for entry in self.entries]
         header = ["rows", "budget", "mechanism", "noise", "in the", "std dev", "95% length from noise"]
@@ -75,7 +79,7 @@ class PlanTable:
         legend = [(_name(domain, domains), str(domain)) for domain in domains]
         refusals = dict.fromkeys(entry.refusal for entry in self.entries if entry.refusal is not None)
         refused = [("refused", reason) for reason in refusals]
-        return as_text(Document(title=self.title, parts=[Table(header, lines), Facts([*legend, *refused])]))
+        return Document(title=self.title, parts=[Table(header, lines), Facts([*legend, *refused])])
 
     def __repr__(self) -> str:
         return self.summary()

@@ -13,6 +13,7 @@ from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import Units, View, summary_of
+from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -153,6 +154,9 @@ class PrivateFit(Inference, Approvable[FitRecord]):
 
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
         return write_html(page_of(self, view, title=title), path)
+
+    def _document(self) -> Document:
+        return ShownFit(self).sheet(View(), title=None)
 
     def _statement(self) -> "Statement":
         from dpci.approval.of_fit import approval_of_fit  # noqa: PLC0415  # as above

@@ -282,6 +282,9 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
         view = View(level=level, simultaneous=simultaneous, units=units)
         return write_html(ShownClasses(self).sheet(view, title=title), path)
 
+    def _document(self) -> Document:
+        return ShownClasses(self).sheet(View(), title=None)
+
     def _statement(self) -> "Statement":
         from dpci.multinomial.approval import approval_of_classes  # noqa: PLC0415  # as above
 

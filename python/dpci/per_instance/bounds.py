@@ -170,6 +170,9 @@ class Report(SavedReport):
 
     def summary(self) -> str:
         """Text of what was released, what it cost, and what is claimed about the bounds."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         unit = self._record.fit.cost_unit.replace("_", " ")
         rows = [
             [step.step.removeprefix("report_"), f"{step.cost:.4g}", f"{step.sensitivity:.4g}", f"{step.scale:.4g}"]
@@ -198,7 +201,7 @@ class Report(SavedReport):
                 "The report may be published. Its values at private records must be protected like these records."
             ),
         ]
-        return as_text(Document(parts=parts, banner=seeded(private=self.private)))
+        return Document(parts=parts, banner=seeded(private=self.private))
 
     def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None, **beside: Unpack[Beside]) -> "Axes":
         """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.

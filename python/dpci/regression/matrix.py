@@ -21,6 +21,7 @@ from dpci.regression.result import LinearFit, RegressionRecord, record_of
 from dpci.regression.shown.show import summary_of_release
 from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown, shown_of
+from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -281,7 +282,10 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
 
     def summary(self) -> str:
         """Return a text that states the release and its cost."""
-        return as_text(summary_of_release(self._record))
+        return as_text(self._document())
+
+    def _document(self) -> Document:
+        return summary_of_release(self._record)
 
     def _statement(self) -> "Statement":
         from dpci.regression.shown.approval import approval_of_matrix  # noqa: PLC0415  # most programs write no document

@@ -30,6 +30,7 @@ from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.released.record import saved_budget
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
 from dpci.unit import Persons, Weights
@@ -46,7 +47,7 @@ _ROOM = 1.5
 
 
 @dataclass(frozen=True, repr=False)
-class MomentPlan:
+class MomentPlan(Displayed):
     """The public consequences of the keywords of a linear regression from one moment matrix; see :func:`dpci.plan`.
 
     Attributes
@@ -158,6 +159,9 @@ class MomentPlan:
 
     def summary(self) -> str:
         """Table of the predicted precision, with the numbers that show whether the release is worth its budget."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         facts = [
             *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
             *([] if self.persons is None else [("persons", f"{self.persons}")]),
@@ -168,7 +172,7 @@ class MomentPlan:
             *self._least(),
             ("assumed", self._assumed()),
         ]
-        return as_text(Document(title=self.title, parts=[self._precision(), Facts(facts)]))
+        return Document(title=self.title, parts=[self._precision(), Facts(facts)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost by step and the predicted precision, as JSON can hold them."""

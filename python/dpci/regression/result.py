@@ -39,6 +39,7 @@ from dpci.report.style import caption, facts_of_release
 from dpci.report.summary import View
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
+from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -332,6 +333,11 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
 
         page = page_of_regression(*self._parts(), level=level, title=title, digest=self.digest)
         return write_html(page, path)
+
+    def _document(self) -> Document:
+        if self.interval_refusal is not None:
+            return summary_of_release(self._release, self.interval_refusal)
+        return page_of_regression(*self._parts(), level=0.95, title=None, digest=self.digest)
 
     def summary(self, *, level: float = 0.95) -> str:
         """Table of the coefficients, in the units of the table if there is a schema, and facts for judging them."""

@@ -10,12 +10,13 @@ from dpci.budgets import GaussianBudget
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
 from dpci.schema.table import Schema
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, short_form
 
 SavedRecord = TypeVar("SavedRecord", bound=Saved)
 
 
-class Result(Generic[SavedRecord]):
+class Result(Displayed, Generic[SavedRecord]):
     """A released result: a record of released and public values, which is saved, read, pickled and shown.
 
     A kind names the class of its record, says how commands show it, and adds its own facts and methods.
@@ -50,6 +51,9 @@ class Result(Generic[SavedRecord]):
     @abstractmethod
     def _short(self) -> tuple[str, ...]:
         """Return the facts of the short form."""
+
+    def _document(self) -> Document:
+        return Document(title=repr(self), parts=[])
 
     def to_json(self) -> str:
         """Return the whole result as JSON: released and public values only, floats exactly."""

@@ -4,12 +4,13 @@ import difflib
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import composed
+from dpci.base.validation import composed, hint
 from dpci.data.frames import decoded, is_nan, text_of
 from dpci.errors import InvalidInput
 from dpci.unit import Beside
@@ -19,7 +20,10 @@ _PLAIN = {str, bool, int, float, type(None)}
 _SINGLE_VALUES = (*_PLAIN, np.bool_, np.integer, np.floating)
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
-_DELIMITERS = (",", ";", "\t", "|", " ")
+_DELIMITERS = (";", "\t", "|", ",", " ")
+_DATE = re.compile(r"\s*([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4})\b")
+_MOMENTS = {"datetime64", "Timestamp", "time", "timedelta", "timedelta64", "Timedelta"}
+_AS_NUMBERS = " (make a date or a time a number first, such as the days since a public day)"
 _NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
 _MOST_NAMES = 12
 
@@ -95,23 +99,37 @@ def _what_to_do(cell: object) -> str:
     if is_missing(cell):
         return " (a missing value: the schema's missing= says what stands for one)"
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
-        return " (numbers need a decimal point, and no thousands separator)"
+        return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
+    if isinstance(cell, date) or type(cell).__name__ in _MOMENTS or (isinstance(cell, str) and _DATE.match(cell)):
+        return _AS_NUMBERS
     return ""
+
+
+def no_moments(name: str, cells: NDArray[Any]) -> InvalidInput:
+    """Return the error of a column of dates or times in the place of numbers."""
+    return InvalidInput(f"column {name!r} must hold finite numbers, got dtype {cells.dtype}{_AS_NUMBERS}")
 
 
 def absent(name: str, present: Iterable[object], where: str = "") -> str:
     """Return the message about a table without a column: which columns it has, and the usual mistake."""
     found = [str(other) for other in present]
-    hint, header = "", found[0] if len(found) == 1 else ""
+    advice, header = "", found[0] if len(found) == 1 else ""
     near = next((other for other in found if other.strip().casefold() == name.strip().casefold()), None)
     mark = next((mark for mark in _DELIMITERS if name in [part.strip() for part in header.split(mark)]), None)
     if mark is not None and mark != header:
-        hint = f" (check the delimiter: {mark!r} seems to separate the fields)"
+        advice = separated(found)
     elif near is not None:
-        hint = f" (names must agree in every letter: {near!r} is there)"
+        advice = f" (names must agree in every letter: {near!r} is there)"
     elif any(_NUMBER.fullmatch(other) for other in found):
-        hint = " (the first line of a file must hold the names of the columns)"
-    return f"the table must have the column {name!r}, got {some_names(name, found)}{where}{hint}"
+        advice = " (the first line of a file must hold the names of the columns)"
+    return f"the table must have the column {name!r}, got {some_names(name, found)}{where}{advice}"
+
+
+def separated(header: Sequence[str]) -> str:
+    """Return what to do about a file with one name of a column where another character may stand between several."""
+    (only,) = header if len(header) == 1 else ("",)
+    marks = [mark for mark in _DELIMITERS if mark in only.strip()]
+    return f" ({marks[0]!r} seems to separate the fields: {hint('delimiter', marks[0])})" if marks else ""
 
 
 def listed(labels: Iterable[str]) -> str:
@@ -163,9 +181,11 @@ def some_names(wanted: str, present: Sequence[object]) -> str:
 def key_of(table: Any, name: str) -> str | None:  # noqa: ANN401  # tables of any library
     """Return the label under which a table has a column, however both were typed; None where it has none."""
     wanted = composed(name)
-    found = {label for label in names_of(table) if isinstance(label, str) and composed(label) == wanted}
+    found = [label for label in names_of(table) if isinstance(label, str) and composed(label) == wanted]
     if len(found) > 1:
-        raise InvalidInput(f"a table must have different column names, got {wanted!r} {len(found)} times")
+        raise InvalidInput(
+            f"a table must have different column names, got {wanted!r} {len(found)} times (rename or drop all but one)"
+        )
     return next(iter(found), None)
 
 

@@ -22,8 +22,9 @@ from dpci.schema.columns import (
     Target,
 )
 from dpci.schema.design import Part
-from dpci.shown.document import NOT_PRIVATE, Table
-from dpci.shown.text import table_text
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import NOT_PRIVATE, Document, Paragraph, Table
+from dpci.shown.text import table_text, words_text
 
 __all__ = ["Finding", "SchemaCheck"]
 
@@ -56,7 +57,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class SchemaCheck:
+class SchemaCheck(Displayed):
     """Effects of a schema on a table, found by ``Schema.check``. Not private: it is for the holder of the data.
 
     Attributes
@@ -76,16 +77,23 @@ class SchemaCheck:
         return self.n_rows == 0 or any(finding.refused for finding in self.findings)
 
     def __repr__(self) -> str:
-        title = f"{NOT_PRIVATE}: {self.n_rows:,} rows; only for the holder of the data"
+        parts = self._parts()
+        return "\n".join(table_text(part) if isinstance(part, Table) else words_text(part.words) for part in parts)
+
+    def _document(self) -> Document:
+        return Document(parts=self._parts())
+
+    def _parts(self) -> list[Paragraph | Table]:
+        title = Paragraph(f"{NOT_PRIVATE}: {self.n_rows:,} rows; only for the holder of the data")
         if self.n_rows == 0:
-            return f"{title}\na fit would be refused: the table must have at least one row"
+            return [title, Paragraph("a fit would be refused: the table must have at least one row")]
         if not self.findings:
-            return f"{title}\nevery value agrees with the schema"
+            return [title, Paragraph("every value agrees with the schema")]
         rows = [
             [f.column, f.what, f"{f.n_rows:,}", ", ".join(map(printable, f.examples)) or "-"] for f in self.findings
         ]
         outcome = "a fit would be refused" if self.refused else "nothing would be refused"
-        return "\n".join([title, table_text(Table(["column", "what", "rows", "examples"], rows)), outcome])
+        return [title, Table(["column", "what", "rows", "examples"], rows), Paragraph(outcome)]
 
 
 def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:

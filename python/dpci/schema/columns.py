@@ -13,7 +13,7 @@ from dpci.base.validation import check_flag, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells, check_rows, codes_of, label_of, listed, missing_cells
+from dpci.schema.cells import as_cells, check_rows, codes_of, label_of, listed, missing_cells, no_moments
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
@@ -111,7 +111,7 @@ class NumericColumn:
         """(n,) numbers within the bounds, after the transform."""
         cells = as_cells(values)
         if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-            raise InvalidInput(f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}")
+            raise no_moments(self.name, cells)
         numbers = as_floats(cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
@@ -229,7 +229,7 @@ class UnboundedColumn:
         """
         cells = as_cells(values)
         if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-            raise InvalidInput(f"column {self.name!r} must hold finite numbers, got dtype {cells.dtype}")
+            raise no_moments(self.name, cells)
         numbers = as_floats(cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
         check_rows(self.name, cells, gaps | np.isfinite(numbers), "hold finite numbers")

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of
 from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
+from dpci.schema.formula import formula_text
 from dpci.schema.saved import build, fields_of, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema
 from dpci.schema.terms import Spline, Term
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Document
 
 __all__ = ["PartialSchema"]
 
@@ -24,7 +27,7 @@ _OF_ZEROS = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialSchema:
+class PartialSchema(Displayed):
     """A :class:`Schema` with gaps: numbers whose bounds nobody knows, and categories whose list nobody knows.
 
     :func:`dpci.release_schema` releases them, and :func:`dpci.fit` does so within the budget of the fit. All of
@@ -159,6 +162,13 @@ class PartialSchema:
         for name, values in cells.items():
             check_length(name, values, n_rows)
         return cells
+
+    def _document(self) -> Document:
+        from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
+
+        formula = formula_text(self.target.column, self.terms, intercept=self.intercept) if self.terms else ""
+        title = self.title or self.name or "Schema with gaps"
+        return document_of(self.columns, self.target, title=title, formula=formula, persons=self.persons)
 
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_flag, composed
-from dpci.data.frames import named_columns
+from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
 from dpci.schema.cells import check_length, column_of, has_column, key_of
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
-from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, Target
+from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
     Part,
@@ -29,9 +29,11 @@ from dpci.schema.design import (
     from_units,
     single_parts,
 )
-from dpci.schema.formula import parse, target_of
+from dpci.schema.formula import formula_text, parse, target_of
 from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
 from dpci.schema.terms import Term, resolved
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Document
 
 __all__ = ["Encoded", "Schema", "Table"]
 
@@ -54,7 +56,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema:
+class Schema(Displayed):
     """Everything public about a table: its columns, their bounds and categories, the target, and the terms of a model.
 
     Every row that `transform` can ever give lies in `rows`: each number is within its own bounds, the indicators of a
@@ -313,6 +315,13 @@ class Schema:
         text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
+    def _document(self) -> Document:
+        from dpci.schema.listing import document_of  # noqa: PLC0415  # most programs show no schema
+
+        formula = formula_text(self.target.column, self.terms, intercept=self.intercept) if self.terms else ""
+        title = self.title or self.name or "Schema"
+        return document_of(self.columns, self.target, title=title, formula=formula, persons=self.persons)
+
     def to_dict(self, *, defaults: bool = False) -> dict[str, Any]:
         """Plain dictionary, the inverse of `from_dict`; fields at their defaults are left out unless asked for."""
         defaults = check_flag("defaults", defaults)
@@ -388,6 +397,12 @@ class Schema:
         return cls.from_dict(read_file(path))
 
 
+def numeric_names(schema: Schema) -> tuple[str, ...]:
+    """Return the columns of a table that hold numbers, the target among them."""
+    target = [schema.target.column] if isinstance(schema.target, NumericTarget) else []
+    return (*(column.name for column in schema.columns if isinstance(column, NumericColumn)), *target)
+
+
 def without_column(schema: Schema, name: str) -> Schema:
     """Return a schema without a column, and without the terms of it."""
     columns = tuple(column for column in schema.columns if column.name != name)
@@ -414,6 +429,8 @@ class RawTable:
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of encoded columns, without a look at a value."""
         table, name = self.table, self.schema.columns[0].name
+        if is_lazy(table):
+            raise InvalidInput(f"a table must be in memory, got {type(table).__name__}: compute it first")
         try:
             key = key_of(table, name) if isinstance(table, Mapping) else None
             n_rows = len(table) if key is None else len(table[key])

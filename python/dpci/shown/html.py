@@ -3,7 +3,7 @@
 import html
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
@@ -28,18 +28,7 @@ from dpci.shown.document import (
     Words,
 )
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6675; --paper: #ffffff; --line: #d8dee6; --stripe: #f5f7fa;
-  --mark: #1f5fa8; --alarm: #a3161f; --alarm-paper: #fdeceb; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #a2aebd; --paper: #14181e; --line: #38424f;
-  --stripe: #1b2129; --mark: #79b4f2; --alarm: #ffb4ae; --alarm-paper: #43191b; } }
-* { box-sizing: border-box; }
-body { margin: 0; color: var(--ink); background: var(--paper);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
-h1 { font-size: 1.7rem; line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
+PARTS = """
 p, ul { margin: .5rem 0; }
 ul { padding-left: 1.25rem; }
 li { margin: .3rem 0; overflow-wrap: anywhere; }
@@ -76,6 +65,24 @@ figcaption { color: var(--soft); font-size: .9rem; }
 .forest circle { stroke: var(--mark); stroke-width: 2; }
 .forest .apart { fill: var(--mark); }
 .forest .open { fill: var(--paper); }
+"""
+"""Rules for what stands in a document, on a page and in a notebook."""
+STYLE = (
+    """
+:root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6675; --paper: #ffffff; --line: #d8dee6; --stripe: #f5f7fa;
+  --mark: #1f5fa8; --alarm: #a3161f; --alarm-paper: #fdeceb; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #a2aebd; --paper: #14181e; --line: #38424f;
+  --stripe: #1b2129; --mark: #79b4f2; --alarm: #ffb4ae; --alarm-paper: #43191b; } }
+* { box-sizing: border-box; }
+body { margin: 0; color: var(--ink); background: var(--paper);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main, footer { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line);
+  overflow-wrap: anywhere; }
+"""
+    + PARTS
+    + """
 section[aria-labelledby="attacker"] table { width: auto; min-width: min(100%, 28rem); }
 footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border-top: 1px solid var(--line);
   padding-top: .75rem; }
@@ -89,6 +96,7 @@ footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border
   h2, tr, li, figure, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
   * { print-color-adjust: exact; } }
 """
+)
 
 
 class Html(str):
@@ -255,33 +263,35 @@ def as_html(document: Document) -> str:
     if document.banner is not None:
         main.append(tag("p", f"{document.banner}. {_WARNINGS[document.banner]}", class_="banner", role="alert"))
     footer = tag("footer", [f"{made}. The same facts in machine-readable form: ", tag("code", "result.to_json()"), "."])
-    body = tag("body", [tag("main", [*main, *_elements(document.parts)]), footer])
+    body = tag("body", [tag("main", [*main, *map(element, document.parts)]), footer])
     page = tag("html", [tag("head", head), body], lang="en")
     # A lone surrogate in a name has no UTF-8.
     return ("<!DOCTYPE html>\n" + page + "\n").encode("utf-8", "replace").decode("utf-8")
 
 
-def _elements(parts: Sequence[Part]) -> Iterator[Html]:
-    for part in parts:
-        match part:
-            case Paragraph():
-                yield tag("p", _marked(part.words), **({"class_": part.role} if part.role else {}))
-            case Bullets():
-                yield tag("ul", [tag("li", _marked(item)) for item in part.items])
-            case Facts():
-                # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
-                rows = [(name.replace("  ", "\u2003"), value) for name, value in part.rows]
-                yield _table(Table(("what", "value"), rows, part.caption, of_words=True))
-            case Table():
-                yield _table(part)
-            case Forest():
-                yield forest_figure(part)
-            case Section():
-                heading = tag("h2", part.heading, id=part.name)
-                yield tag("section", [heading, *_elements(part.parts)], aria_labelledby=part.name)
+def element(part: Part) -> Html:
+    """Return a part as an element."""
+    match part:
+        case Paragraph():
+            return tag("p", _marked(part.words), **({"class_": part.role} if part.role else {}))
+        case Bullets():
+            return tag("ul", [tag("li", _marked(item)) for item in part.items])
+        case Facts():
+            # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
+            rows = [(name.replace("  ", "\u2003"), value) for name, value in part.rows]
+            return _table(Table(("what", "value"), rows, part.caption, of_words=True), "facts")
+        case Table():
+            return _table(part)
+        case Forest():
+            return forest_figure(part)
+        case Section():
+            heading = tag("h2", part.heading, id=part.name)
+            return tag("section", [heading, *map(element, part.parts)], aria_labelledby=part.name)
+        case _:
+            raise TypeError(part)
 
 
-def _table(table: Table) -> Html:
+def _table(table: Table, role: str = "") -> Html:
     """Return a table with the unit of a row below its name."""
     places = {name: place for place, name in enumerate(table.header) if place and name != "unit"}
     columns = [places[name] for name in table.first or places if name in places]
@@ -293,10 +303,12 @@ def _table(table: Table) -> Html:
         first = tag("th", [name, *below], scope="row", dir="auto")
         rows.append(tag("tr", [first, *(tag("td", _marked(row[place])) for place in columns)]))
     head = tag("tr", [tag("th", table.header[place], scope="col") for place in (0, *columns)])
-    parts = [tag("caption", tag("span", table.caption)), tag("thead", head), tag("tbody", rows)]
+    caption = [tag("caption", tag("span", table.caption))] if table.caption else []
+    parts = [*caption, tag("thead", head), tag("tbody", rows)]
     # On a narrow screen a table scrolls by itself, with the keyboard too.
-    kind = "scroll words" if table.of_words else "scroll"
-    return tag("div", tag("table", parts), class_=kind, tabindex="0", role="region", aria_label=table.caption)
+    kinds = ["scroll", *(["words"] if table.of_words else []), *([role] if role else [])]
+    region = {"tabindex": "0", "role": "region", "aria_label": table.caption or "table"}
+    return tag("div", tag("table", parts), class_=" ".join(kinds), **region)
 
 
 def _marked(words: Words) -> Html:

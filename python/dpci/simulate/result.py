@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpci.base.tables import new_frame
 from dpci.budgets import Budget
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
 from dpci.simulate.plot import Averages, plot_coverage
@@ -22,7 +23,7 @@ _F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class _Study:
+class _Study(Displayed):
     """Facts of both kinds of study; their columns by parameter as a table, a frame and plain values."""
 
     private: ClassVar[bool] = False
@@ -55,6 +56,9 @@ class _Study:
 
     def summary(self) -> str:
         """Table by parameter, then the averages."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         columns = self._columns()
         rows = [[name, *(f"{c[i]:.4g}" for c in columns.values())] for i, name in enumerate(self.names)]
         facts = [
@@ -64,7 +68,7 @@ class _Study:
         ]
         table = Table(["", *(name.replace("_", " ") for name in columns)], rows)
         notes = map(Paragraph, [*self._notes(), f"{NOT_PRIVATE}: the target of a study is computed from the data."])
-        return as_text(Document(parts=[table, Facts(facts), *notes]))
+        return Document(parts=[table, Facts(facts), *notes])
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -19,18 +19,19 @@ from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, numeric_names
 from dpci.sources.ahead import outcomes
 from dpci.sources.files import (
     Chunk,
     Columns,
     Paths,
     as_paths,
-    check_delimiter,
     check_files,
     chunks_of_files,
     parquet_names,
 )
+from dpci.sources.find import find_tables
+from dpci.sources.formats import PLAIN, Format
 
 __all__ = ["Chunks"]
 
@@ -182,6 +183,9 @@ class Chunks:
         *,
         schema: Schema,
         delimiter: str = ",",
+        decimal: str = ".",
+        encoding: str = "utf-8",
+        quote: str = '"',
         chunk_rows: int = 65_536,
         beside: Sequence[str] = (),
         together: str | None = None,
@@ -191,12 +195,12 @@ class Chunks:
         Parameters
         ----------
         path : path or paths
-            ``.csv`` or ``.csv.gz`` files, each with one line of column names and then one line for each record. No file
-            may be named twice, because no record may count twice.
+            ``.csv`` or ``.csv.gz`` files, each with one line of column names and then one line for each record; or a
+            folder of them, or a pattern. No file may be named twice, because no record may count twice.
         schema : Schema
             Public description of the columns.
-        delimiter : str
-            The one character between fields.
+        delimiter, decimal, encoding, quote
+            See :func:`dpci.read`.
         chunk_rows : int
             Number of rows in memory at a time.
         beside : sequence of str
@@ -210,8 +214,9 @@ class Chunks:
         InvalidInput
             For arguments out of range. While the rows are read: for files that are not as described.
         """
-        chunk_rows, delimiter = check_count("chunk_rows", chunk_rows), check_delimiter(delimiter)
-        return cls._from_files(path, schema, chunk_rows, delimiter, beside=beside, together=together)
+        chunk_rows = check_count("chunk_rows", chunk_rows)
+        form = Format(delimiter=delimiter, decimal=decimal, encoding=encoding, quote=quote)
+        return cls._from_files(path, schema, chunk_rows, form, beside=beside, together=together)
 
     @classmethod
     def from_parquet(
@@ -230,7 +235,7 @@ class Chunks:
         Parameters
         ----------
         path : path or paths
-            ``.parquet`` files, each named once.
+            ``.parquet`` files, each named once; or a folder of them, or a pattern.
         schema : Schema, optional
             Public description of the columns.
         target : str, optional
@@ -258,11 +263,11 @@ class Chunks:
                 raise InvalidInput(
                     f"target and columns must be None with a schema, got target={target!r} and columns={columns!r}"
                 )
-            return cls._from_files(path, schema, chunk_rows, ",", beside=beside, together=together)
+            return cls._from_files(path, schema, chunk_rows, PLAIN, beside=beside, together=together)
         if not isinstance(target, str):
             raise InvalidInput(f"target must name a column if no schema is given, got target={target!r}")
         target = composed(target)
-        paths = as_paths(path)
+        paths = find_tables(as_paths(path))
         check_files(paths)
         beside = _check_beside(beside)
         present = [name for name in parquet_names(paths[0]) if name not in (target, *beside)]
@@ -290,14 +295,14 @@ class Chunks:
         path: Paths,
         schema: Schema,
         chunk_rows: int,
-        delimiter: str,
+        form: Format,
         *,
         beside: Sequence[str],
         together: str | None,
     ) -> "Chunks":
         if not isinstance(schema, Schema):
             raise broken("schema", "a dpci.schema.Schema", schema)
-        paths = as_paths(path)
+        paths = find_tables(as_paths(path))
         beside = _check_beside(beside)
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
@@ -308,7 +313,14 @@ class Chunks:
         if together is None and schema.persons in beside:
             together = schema.persons
         source = functools.partial(
-            chunks_of_files, paths, encode, n_rows=chunk_rows, delimiter=delimiter, columns=needed, together=together
+            chunks_of_files,
+            paths,
+            encode,
+            n_rows=chunk_rows,
+            form=form,
+            columns=needed,
+            together=together,
+            numbers={*numeric_names(schema), *(name for name in beside if name not in (together, schema.persons))},
         )
         chunks = cls(source, names=schema.names, schema=schema)
         chunks._held = True

@@ -1,5 +1,6 @@
-"""Reads the user's CSV and Parquet files into columns, at once or by batches of rows, and writes columns as CSV."""
+"""Reads the user's files of tables into columns, at once or by batches of rows, and writes columns as CSV."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -16,47 +17,52 @@ from typing import Any, Final, TextIO, TypeAlias
 import numpy as np
 
 from dpci.base.optional import optional
-from dpci.base.validation import composed
+from dpci.base.validation import composed, hint
 from dpci.data.frames import text_of
 from dpci.errors import DpciError, InvalidInput
-from dpci.schema.cells import absent, as_cells
+from dpci.schema.cells import absent, as_cells, separated
+from dpci.sources.formats import NO_QUOTE, PLAIN, Format
+from dpci.sources.workbooks import WORKBOOKS, read_sheet
 
 Columns: TypeAlias = dict[str, Sequence[Any]]
 
-ENDINGS: Final = (".csv", ".csv.gz", ".parquet")
+ENDINGS: Final = (".csv", ".csv.gz", ".parquet", *WORKBOOKS)
 STDIN: Final = Path("-")
 """Stands for CSV text on the standard input."""
-
-_NO_DELIMITERS: Final = {'"': "a quote", "\n": "a line feed", "\r": "a carriage return", "\0": "a NUL"}
 
 
 def read_batches(
     path: Path,
     *,
     n_rows: int | None,
-    delimiter: str = ",",
+    form: Format = PLAIN,
     columns: Sequence[str] | None = None,
     exact: Collection[str] = (),
+    numbers: Collection[str] | None = None,
 ) -> Iterator[Columns]:
-    """Yield columns of a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or of `STDIN`, at most ``n_rows`` rows at a time.
+    """Yield columns of a file of one of the `ENDINGS`, or of `STDIN`, at most ``n_rows`` rows at a time.
 
     The columns are those that are named, or all; the cells of CSV text stay text. Names are those that
-    :func:`dpci.base.validation.composed` returns.
+    :func:`dpci.base.validation.composed` returns. ``numbers`` are columns of numbers, for :meth:`Format.with_points`.
 
-    Memory does not grow with the file. A file without rows is one batch without rows; ``n_rows`` of None is one batch.
+    Memory does not grow with the file, but that of a sheet. A file without rows is one batch without rows; ``n_rows``
+    of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
     in which a missing value is None: an array has no missing integers.
     """
     name = path.name.lower()
     if path != STDIN and not name.endswith(ENDINGS):
-        msg = f"a table must be a .csv, .csv.gz or .parquet file, got {str(path)!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a table must be a file of the kind {', '.join(ENDINGS)}, got {str(path)!r}")
     with _readable(path):
         if name.endswith(".parquet"):
             yield from _parquet_batches(path, n_rows, columns, exact)
             return
-        with open_text(path, "rt") as file:
-            yield from _csv_batches(path, file, delimiter, n_rows, columns)
+        if name.endswith(WORKBOOKS):
+            yield from _sheet_batches(path, form, n_rows, columns)
+            return
+        with open_text(path, "rt", form.encoding) as file:
+            for batch in _csv_batches(path, file, form, n_rows, columns):
+                yield dict(form.with_points(batch, numbers, path))
 
 
 def uncut(batches: Iterable[Columns], name: str) -> Iterator[Columns]:
@@ -73,15 +79,15 @@ def uncut(batches: Iterable[Columns], name: str) -> Iterator[Columns]:
         while cut and _same(cells[cut - 1], cells[-1]):
             cut -= 1
         if cut:
-            yield _joined([*held, {column: each[:cut] for column, each in batch.items()}])
+            yield joined([*held, {column: each[:cut] for column, each in batch.items()}])
             held = [{column: each[cut:] for column, each in batch.items()}]
         elif held and len(held[-1][name]) and not _same(held[-1][name][-1], cells[-1]):
-            yield _joined(held)
+            yield joined(held)
             held = [batch]
         else:
             held.append(batch)
     if held:
-        yield _joined(held)
+        yield joined(held)
 
 
 def _same(first: Any, second: Any) -> bool:  # noqa: ANN401  # cells
@@ -93,7 +99,7 @@ def _same(first: Any, second: Any) -> bool:  # noqa: ANN401  # cells
         return False
 
 
-def _joined(tables: Sequence[Columns]) -> Columns:
+def joined(tables: Sequence[Columns]) -> Columns:
     """Return the rows of tables of the same columns as one."""
     first = tables[0]
     if len(tables) == 1:
@@ -102,7 +108,9 @@ def _joined(tables: Sequence[Columns]) -> Columns:
 
 
 def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells
-    return [cell for part in parts for cell in part] if isinstance(parts[0], list) else np.concatenate(parts)
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [cell for part in parts for cell in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
 def parquet_names(path: Path) -> list[str]:
@@ -151,10 +159,8 @@ def write_csv(path: Path, table: Mapping[str, Iterable[Any]]) -> None:
         writer.writerows(zip(*(map(_cell, column) for column in table.values()), strict=True))
 
 
-def open_text(path: Path, mode: str) -> TextIO:
-    """Open text in UTF-8, through gzip where the name says so; `STDIN` is the standard input."""
-    # A byte order mark, as spreadsheets write it, is no part of the first name.
-    encoding = "utf-8-sig" if mode == "rt" else "utf-8"
+def open_text(path: Path, mode: str, encoding: str = "utf-8") -> TextIO:
+    """Open text, through gzip where the name says so; `STDIN` is the standard input."""
     if path == STDIN:
         stdin = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
         return io.TextIOWrapper(stdin, encoding=encoding, newline="")
@@ -173,9 +179,9 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _csv_batches(
-    path: Path, file: TextIO, delimiter: str, n_rows: int | None, columns: Sequence[str] | None
-) -> Iterator[Columns]:
-    lines = _csv_lines(path, file, delimiter)
+    path: Path, file: TextIO, form: Format, n_rows: int | None, columns: Sequence[str] | None
+) -> Iterator[dict[str, list[str]]]:
+    lines = _csv_lines(path, file, form)
     header = next(lines)
     _check_present(path, header, columns)
     is_first = True
@@ -199,22 +205,15 @@ def _csv_columns(header: list[str], lines: Iterable[list[str]]) -> dict[str, lis
     return dict(zip(header, columns, strict=True))
 
 
-def check_delimiter(delimiter: str) -> str:
-    """Return what may stand between the fields of CSV text."""
-    if len(delimiter) != 1 or delimiter in _NO_DELIMITERS:
-        got = _NO_DELIMITERS.get(delimiter, repr(delimiter))
-        msg = f"the delimiter must be one character, and neither a quote nor the end of a line nor NUL, got {got}"
-        raise InvalidInput(msg)
-    return delimiter
-
-
-def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def csv_records(name: object, lines: Iterable[str], form: Format = PLAIN) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line of CSV text and its fields, none for a blank line.
 
     A record ends with its line. Otherwise one stray quote would swallow the records of other people up to the next one,
     and the number of rows would depend on more than who is in the table.
     """
-    reader = csv.reader(lines, delimiter=check_delimiter(delimiter), skipinitialspace=delimiter != " ", strict=True)
+    style: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if form.quote == NO_QUOTE else {"quotechar": form.quote}
+    skips = form.delimiter != " "
+    reader = csv.reader(lines, delimiter=form.delimiter, skipinitialspace=skips, strict=True, **style)
     before = 0
     try:
         for fields in reader:
@@ -227,16 +226,33 @@ def csv_records(name: object, lines: Iterable[str], delimiter: str = ",") -> Ite
             before += 1
             yield before, fields
     except csv.Error as error:
-        msg = f"{name} must be CSV text whose quotes surround whole fields, got {error} after line {before}"
+        msg = (
+            f"{name} must be CSV text whose quotes surround whole fields, got {error} after line {before} (quotes that "
+            f"are letters: {hint('quote', NO_QUOTE)})"
+        )
         raise InvalidInput(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"{name} must be CSV text in UTF-8, got {error}"
+    except UnicodeError as error:
+        encoding = form.encoding.removesuffix("-sig")
+        advice = _other(lines, encoding)
+        msg = f"{name} must be CSV text in {encoding.upper()}, got other bytes after line {before} ({advice})"
         raise InvalidInput(msg) from error
 
 
-def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
+def _other(lines: Iterable[str], encoding: str) -> str:
+    """Return which encoding text has that is not in the one that was named: that of its mark, or a frequent one."""
+    file = getattr(lines, "buffer", None)
+    try:
+        marked = file is not None and file.seek(0) == 0 and file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    except (OSError, EOFError, zlib.error):  # of a pipe
+        marked = False
+    if marked:
+        return hint("encoding", "utf-16")
+    return hint("encoding", "cp1252") if encoding == "utf-8" else hint("encoding", "utf-8")
+
+
+def _csv_lines(path: Path, file: TextIO, form: Format) -> Iterator[list[str]]:
     """Yield the names of the columns, then the fields of each line."""
-    records = csv_records(path, file, delimiter)
+    records = csv_records(path, file, form)
     header = [composed(name.strip()) for name in next(records, (0, []))[1]]
     if not header or len(set(header)) != len(header):
         msg = f"{path} must begin with a line of distinct column names, got {header}"
@@ -250,8 +266,18 @@ def _csv_lines(path: Path, file: TextIO, delimiter: str) -> Iterator[list[str]]:
             continue
         if len(line) != len(header):
             msg = f"every line of {path} must have {len(header)} fields, got {len(line)} in line {number}"
-            raise InvalidInput(msg)
+            raise InvalidInput(msg + separated(header))
         yield line
+
+
+def _sheet_batches(path: Path, form: Format, n_rows: int | None, columns: Sequence[str] | None) -> Iterator[Columns]:
+    table = read_sheet(path, form.sheet)
+    _check_present(path, list(table), columns)
+    wanted = {name: table[name] for name in columns or table}
+    total = len(next(iter(table.values())))
+    step = n_rows or max(total, 1)
+    for start in range(0, max(total, 1), step):
+        yield {name: cells[start : start + step] for name, cells in wanted.items()}
 
 
 def _parquet_batches(
@@ -358,14 +384,15 @@ def chunks_of_files(
     *,
     n_rows: int,
     columns: Sequence[str],
-    delimiter: str = ",",
+    form: Format = PLAIN,
     together: str | None = None,
+    numbers: Collection[str] | None = None,
 ) -> Iterator[Chunk]:
     """Read files one after the other; errors say where. Chunks are cut where the column ``together`` changes."""
     check_files(paths)
     for path in paths:
         start = 0
-        batches = read_batches(path, n_rows=n_rows, delimiter=delimiter, columns=columns)
+        batches = read_batches(path, n_rows=n_rows, form=form, columns=columns, numbers=numbers)
         for batch in batches if together is None else uncut(batches, together):
             try:
                 chunk = encode(batch)

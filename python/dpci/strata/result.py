@@ -212,9 +212,16 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
 
         Parameters are those of :meth:`dpci.PrivateFit.to_html`.
         """
+        from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
+
+        return write_html(self._page(level, title), path)
+
+    def _document(self) -> Document:
+        return self._page(0.95, None)
+
+    def _page(self, level: float, title: str | None) -> Document:
         from dpci.report.page import caveats  # noqa: PLC0415  # most programs write no page
         from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415
-        from dpci.shown.html import write_html  # noqa: PLC0415
 
         record = record_of(self._first)
         scale = scale_of(record.loss["name"])
@@ -237,7 +244,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         ]
         heading = f"Private models by {self.by}" if title is None else title
         banner = seeded(private=self.private)
-        return write_html(Document(title=heading, parts=parts, banner=banner, version=record.version), path)
+        return Document(title=heading, parts=parts, banner=banner, version=record.version)
 
     def _statement(self) -> "Statement":
         from dpci.strata.approval import approval_of_strata  # noqa: PLC0415  # most programs write no document

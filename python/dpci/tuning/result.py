@@ -15,12 +15,13 @@ from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import describe
 from dpci.model.result import PrivateFit
-from dpci.multinomial.result import MultinomialFit
+from dpci.multinomial.result import MultinomialFit, ShownClasses
 from dpci.released.fit_record import SelectedRecord
 from dpci.released.model import Released
 from dpci.released.result import Shown, shown_of
-from dpci.report.commands import ShownModel
+from dpci.report.commands import ShownFit, ShownModel
 from dpci.report.summary import View
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
 from dpci.shown.text import as_text
 from dpci.tuning.candidates import params_text, plain_params
@@ -40,7 +41,7 @@ _TIME = (
 )
 
 
-class SelectedFit(Released[SelectedRecord, Budget]):
+class SelectedFit(Displayed, Released[SelectedRecord, Budget]):
     """The model that won a selection: parameters and predictions, but no intervals, because its noise is not fresh.
 
     It lies in the ball in which it was compared, whose radius its record holds. Its cost and its guarantee are known
@@ -70,7 +71,10 @@ class SelectedFit(Released[SelectedRecord, Budget]):
 
     def summary(self, *, level: float = 0.95) -> str:  # noqa: ARG002  # of the same form as that of a fit
         """Return a table of the parameters."""
-        return as_text(ShownSelected(self).document(View()))
+        return as_text(self._document())
+
+    def _document(self) -> Document:
+        return ShownSelected(self).document(View())
 
     def __getstate__(self) -> str:
         return self._record.to_json()
@@ -211,8 +215,11 @@ class TuneResult(Approvable[TuneRecord]):
 
     def summary(self, *, level: float = 0.95) -> str:
         """Return what was chosen and how, and the summary of the fit."""
-        fit = self._model.document(View(level=level))
-        return as_text(dataclasses.replace(fit, parts=[Facts(self._facts()), *fit.parts]))
+        return as_text(self._text(View(level=level)))
+
+    def _text(self, view: View) -> Document:
+        fit = self._model.document(view)
+        return dataclasses.replace(fit, parts=[Facts(self._facts()), *fit.parts])
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return what was chosen, how, and at what cost."""
@@ -238,12 +245,18 @@ class TuneResult(Approvable[TuneRecord]):
         """
         from dpci.shown.html import write_html  # noqa: PLC0415  # most programs write no page
 
+        return write_html(self._page(View(level=level), title), path)
+
+    def _document(self) -> Document:
+        has_page = isinstance(self._model, ShownFit | ShownClasses)
+        return self._page(View(), None) if has_page else self._text(View())
+
+    def _page(self, view: View, title: str | None) -> Document:
         facts = self._facts()
         if self.selection is not None:
             facts[1:1] = [("candidates", "; ".join(map(params_text, self.selection.candidates)))]
         choice = Section("choice", "The choice", [Facts(facts, "How the settings were chosen")])
-        page = self._model.sheet(View(level=level), title=title, digest=self.digest, before=[choice])
-        return write_html(page, path)
+        return self._model.sheet(view, title=title, digest=self.digest, before=[choice])
 
     def _statement(self) -> "Statement":
         from dpci.tuning.approval import approval_of_tuning  # noqa: PLC0415  # most programs write no document

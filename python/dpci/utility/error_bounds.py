@@ -18,6 +18,7 @@ from dpci.model.keywords import (
     check_n_planned,
 )
 from dpci.model.settings import ModelKeywords, Settings
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
 from dpci.shown.text import as_text
 from dpci.unit import Persons, Weights
@@ -46,7 +47,7 @@ _OF_RELATION: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ErrorBound:
+class ErrorBound(Displayed):
     """A bound on an excess risk that holds with a stated probability, computed from public numbers alone.
 
     Attributes
@@ -84,6 +85,9 @@ class ErrorBound:
 
     def summary(self) -> str:
         """Aligned lines of the bound, its parts and its assumptions."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         facts = [
             ("at most", f"{self.value:.6g}"),
             *((f"  {name}", f"{term:.6g}") for name, term in self.terms.items()),
@@ -95,7 +99,7 @@ class ErrorBound:
         ]
         where = "of all" if self.radius is None else f"on the ball of radius {self.radius:g}"
         title = f"Bound on the {_WHAT[self.of]} above its least value {where}"
-        return as_text(Document(title=title, parts=[Facts(facts)]))
+        return Document(title=title, parts=[Facts(facts)])
 
     def __repr__(self) -> str:
         return self.summary()

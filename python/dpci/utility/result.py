@@ -14,6 +14,7 @@ from dpci.base.validation import broken, check_choice, check_positive, check_rea
 from dpci.budgets import Budget
 from dpci.data.arrays import as_numbers, read_only
 from dpci.errors import InvalidInput
+from dpci.shown.displayed import Displayed
 from dpci.shown.document import NOT_PRIVATE, Document, Facts, Paragraph, Table, short_form
 from dpci.shown.text import as_text
 from dpci.utility.expected import ExpectedUtility, NoiseAverage, average, worst_case_loss
@@ -40,7 +41,7 @@ _SHOWN_NOISE = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class UtilityCurve:
+class UtilityCurve(Displayed):
     """Utility as a function of the budget's first number (epsilon; rho under zCDP), from one measuring point.
 
     Made by :func:`dpci.utility.curve`. NOT PRIVATE: everything here is computed from the data.
@@ -280,6 +281,9 @@ class UtilityCurve:
 
     def summary(self) -> str:
         """Table of a few budgets around the measuring one, and facts about the measurement."""
+        return as_text(self._document())
+
+    def _document(self) -> Document:
         columns = self.columns(self._shown()[::5])
         rows = [[f"{value:.4g}" for value in row] for row in zip(*columns.values(), strict=True)]
         units = {"persons": self.path.settings.unit, "weights": self.path.settings.weights}
@@ -292,7 +296,7 @@ class UtilityCurve:
         ]
         table = Table([name.replace("_", " ") for name in columns], rows)
         note = Paragraph(f"{NOT_PRIVATE}: a utility curve is computed from the data.")
-        return as_text(Document(parts=[table, Facts(facts), note]))
+        return Document(parts=[table, Facts(facts), note])
 
     def plot(self, ax: "Axes | None" = None, eps: ArrayLike | None = None) -> "Axes":
         """Draw the predicted utility, its mean and spread over the noise, and the worst-case bound of a loss.

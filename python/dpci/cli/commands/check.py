@@ -7,7 +7,8 @@ import typer
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
 from dpci.cli.options import find_schema
-from dpci.cli.rows import TableRows, find_tables
+from dpci.cli.rows import TableRows
+from dpci.sources.find import find_tables
 
 _EXAMPLES = """\
 dpci check people.csv --schema people.toml
@@ -16,13 +17,14 @@ dpci check people.csv --schema people.toml --json
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
+@options.with_options()
 def check(
     files: options.Tables,
     *,
     schema: options.SchemaText,
     target: options.Target = None,
     formula: options.Formula = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     json: options.Json = False,
 ) -> None:
     """Show what a schema would change or refuse in a table.
@@ -31,7 +33,7 @@ def check(
     budget. The output is NOT private: it counts rows and shows values. Exit code 1 if a fit would refuse the table.
     """
     description = find_schema(schema, target, formula)
-    rows = TableRows(files=find_tables(files), schema=description, delimiter=delimiter)
+    rows = TableRows(files=find_tables(files), schema=description, form=form.read())
     found = description.check(rows.columns())
     if json:
         findings = [asdict(finding) for finding in found.findings]

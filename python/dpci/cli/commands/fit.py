@@ -16,7 +16,7 @@ from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import Delivery, deliver, draw, show
 from dpci.cli.options import find_any_schema, find_schema, in_rows, with_options
-from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
+from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
 from dpci.datasets.loaders import load_adult_sample, load_schema
@@ -31,6 +31,7 @@ from dpci.rows import Blocks, RowDomain
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.sources.files import STDIN, is_stream
+from dpci.sources.find import find_tables
 
 DEMO_NOTES = """\
 Logistic regression on the packaged sample of Adult: 4,000 people of the US Current Population Survey of 1994.
@@ -79,7 +80,7 @@ def fit(
     schema: options.SchemaText,
     formula: options.Formula = None,
     target: options.Target = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     chunk_rows: options.ChunkRows = None,
     model: options.FitOptions,
     bounds_share: options.BoundsShare = None,
@@ -118,7 +119,7 @@ def fit(
     _check_ridge(model, keywords, several=several)
     known = _known(description, paying, chunk_rows, bounds_share)
     is_private = paying is not None and paying.errors == "private"
-    rows = TableRows(files=tables, schema=known, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
     stream = next((table for table in tables if is_stream(table)), None)
     if stream is not None and (chunk_rows is not None or is_private):
         name = "the standard input (-)" if stream == STDIN else repr(str(stream))
@@ -161,7 +162,7 @@ def coverage(
     schema: options.OptionalSchema = None,
     formula: options.Formula = None,
     target: options.Target = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     model: options.ModelOptions,
     unit: UnitOptions,
     level: options.Level = 0.95,
@@ -211,7 +212,7 @@ def coverage(
         values, y, names = description.transform(without_missing(public_table(source)))
         X = NamedRows(values, names)
     else:
-        rows = TableRows(files=find_tables([Path(source)]), schema=description, delimiter=delimiter)
+        rows = TableRows(files=find_tables([Path(source)]), schema=description, form=form.read())
         X, y, beside = unit.read(rows, math.inf, progress=shown)
     with warnings.catch_warnings():
         # The output says the same.

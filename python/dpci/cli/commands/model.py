@@ -18,7 +18,7 @@ from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
-from dpci.cli.rows import TableRows, find_tables, progress_bar
+from dpci.cli.rows import TableRows, progress_bar
 from dpci.cli.saved import read_model, read_saved_result, read_whole
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
@@ -29,6 +29,7 @@ from dpci.report.commands import interval_rows, or_null
 from dpci.report.summary import View
 from dpci.schema.table import Schema, same_columns
 from dpci.sources.files import open_text
+from dpci.sources.find import find_tables
 
 _PREDICT_EXAMPLES = """\
 dpci predict model.json people.csv --schema people.toml --output predicted.csv
@@ -56,6 +57,7 @@ Model = Annotated[
 
 
 @app.command(cls=Command, epilog=_PREDICT_EXAMPLES)
+@options.with_options()
 def predict(
     model: Model,
     files: Annotated[
@@ -64,7 +66,7 @@ def predict(
     ],
     *,
     schema: options.ModelSchema = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     chunk_rows: options.ChunkRows = None,
     proba: Annotated[
         bool,
@@ -115,7 +117,7 @@ def predict(
     if repeated := [name for i, name in enumerate(kept) if name in kept[:i]]:
         msg = f"--keep must name each column once, got --keep {repeated[0]} twice"
         raise InvalidInput(msg)
-    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    rows = TableRows(files=tables, schema=description, form=form.read(), **options.given(chunk_rows=chunk_rows))
     # A bar between the predictions would spoil them.
     shown = output is None and sys.stdout.isatty()
     names = (*kept, "prediction", *probabilities)

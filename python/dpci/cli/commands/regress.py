@@ -9,10 +9,11 @@ from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
 from dpci.cli.options import find_schema
 from dpci.cli.parsing import parse_gaussian_budget, parse_ridge
-from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions, find_tables
+from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.model import fit as fitting
 from dpci.sources.files import is_stream
+from dpci.sources.find import find_tables
 
 _EXAMPLES = """\
 dpci regress people.csv --schema ages.toml --epsilon 1 --delta 1e-8 --output regression.json
@@ -28,7 +29,7 @@ def regress(
     schema: options.SchemaText,
     target: options.Target = None,
     formula: options.Formula = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     chunk_rows: options.ChunkRows = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
@@ -64,7 +65,7 @@ def regress(
     is_private = paying is not None and paying.errors == "private"
     description = find_schema(schema, target, formula)
     unit.check(description)
-    rows = TableRows(files=tables, schema=description, delimiter=delimiter, **options.given(chunk_rows=chunk_rows))
+    rows = TableRows(files=tables, schema=description, form=form.read(), **options.given(chunk_rows=chunk_rows))
     shown = delivery.shows_progress(is_private=is_private)
     # Two passes or three: only persons, whose rows may be anywhere, are worth the memory.
     in_parts = is_private or chunk_rows is not None or not unit.columns

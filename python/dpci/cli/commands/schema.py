@@ -9,10 +9,11 @@ from dpci.cli.commands.fit import check_read_first
 from dpci.cli.delivery import Delivery, deliver
 from dpci.cli.options import find_any_schema
 from dpci.cli.parsing import parse_budget
-from dpci.cli.rows import TableRows, UnitOptions, find_tables
+from dpci.cli.rows import TableRows, UnitOptions
 from dpci.described.release import release_schema
 from dpci.errors import InvalidInput
 from dpci.schema.partial import PartialSchema
+from dpci.sources.find import find_tables
 
 _EXAMPLES = """\
 dpci schema people.csv --schema gaps.toml --epsilon 4 --output people.json
@@ -21,13 +22,14 @@ dpci schema people.csv --schema gaps.toml --epsilon 1 --ledger people.ledger --j
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
+@options.with_options()
 def schema(
     files: options.Tables,
     *,
     schema: options.SchemaWithGaps,
     target: options.Target = None,
     formula: options.Formula = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -71,7 +73,7 @@ def schema(
         raise InvalidInput(msg)
     unit = UnitOptions(persons=persons, max_rows=max_rows)
     unit.check(description.blank)
-    rows = TableRows(files=tables, schema=description.blank, delimiter=delimiter)
+    rows = TableRows(files=tables, schema=description.blank, form=form.read())
     table, beside = unit.read_table(rows, progress=wants_progress(progress, quiet=quiet))
     result = release_schema(
         table,

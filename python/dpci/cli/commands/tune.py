@@ -11,9 +11,10 @@ from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
 from dpci.cli.options import CommonOptions, find_schema, in_rows, with_options
 from dpci.cli.parsing import numbers, parse_loss
-from dpci.cli.rows import TableRows, UnitOptions, find_tables
+from dpci.cli.rows import TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
+from dpci.sources.find import find_tables
 from dpci.tuning import choose
 from dpci.tuning.selection import METHODS
 
@@ -33,7 +34,7 @@ def tune(
     schema: options.SchemaText,
     formula: options.Formula = None,
     target: options.Target = None,
-    delimiter: options.Delimiter = ",",
+    form: options.FormatOptions,
     candidate: Annotated[
         list[str],
         typer.Option(
@@ -89,7 +90,7 @@ def tune(
         keywords = dict(model.keywords(domain))
         keywords.pop("classes", None)
     unit.check(description)
-    rows = TableRows(files=tables, schema=description, delimiter=delimiter)
+    rows = TableRows(files=tables, schema=description, form=form.read())
     X, y, beside = unit.read(rows, math.inf, progress=delivery.shows_progress(is_private=False))
     result = choose.tune(
         X,

@@ -22,7 +22,8 @@ from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
-from dpci.shown.document import Table
+from dpci.shown.displayed import Displayed
+from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class LinearMaps(Protocol):
         """Test that their targets are these values."""
 
 
-class TableUnits:
+class TableUnits(Displayed):
     """Coefficients in the units of a table, made by ``in_units``: per year, of a category against its reference.
 
     A linear map of released parameters, which reads no data and uses no budget; the map follows from the schema alone.
@@ -171,17 +172,25 @@ class TableUnits:
         return new_frame(columns, self._names)
 
     def __repr__(self) -> str:
+        return "\n".join([table_text(self._table()), *self._refused()])
+
+    def _document(self) -> Document:
+        return Document(parts=[self._table(), *map(Paragraph, self._refused())])
+
+    def _refused(self) -> list[str]:
+        return [] if self._interval_refusal is None else [f"no intervals: {self._interval_refusal}"]
+
+    def _table(self) -> Table:
         if self._interval_refusal is not None:
             bare = zip(self._names, self._units, estimates_as_text(self.params), strict=True)
-            table = Table(["name", "unit", "estimate"], list(bare), "estimates in the units of the table")
-            return f"{table_text(table)}\nno intervals: {self._interval_refusal}"
+            return Table(["name", "unit", "estimate"], list(bare), "estimates in the units of the table")
         intervals = self.conf_int()
         columns = zip(intervals.estimate, self.std_errors, self.pvalues, intervals.lower, intervals.upper, strict=True)
         heads = zip(self._names, self._units, strict=True)
         rows = [[*head, *row_of_text(*row)] for head, row in zip(heads, columns, strict=True)]
         header = ["name", "unit", "estimate", "std error", "p-value", "lower", "upper"]
         title = f"{format_percent(intervals.level)} confidence intervals in the units of the table"
-        return table_text(Table(header, rows, title))
+        return Table(header, rows, title)
 
 
 def unit_map(record: FitRecord) -> tuple[_F64, _F64, tuple[str, ...], tuple[str, ...]]:
