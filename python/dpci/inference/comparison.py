@@ -18,10 +18,9 @@ from dpci.base.tables import (
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target
 from dpci.inference.methods import Inference, parameter_estimates
 from dpci.inference.targets.differences import Difference, SimulatedDifference
-from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns

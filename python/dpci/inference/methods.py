@@ -17,10 +17,11 @@ from dpci.inference.common_levels import CommonLevels, common_levels, note
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room, has_flat_part, has_width, validity_notes
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
-from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.targets.estimates import (
+from dpci.inference.intervals import (
+    SCALED,
     TARGETS,
     Bare,
+    ConfidenceIntervals,
     Estimates,
     NewtonObstacles,
     Simultaneous,

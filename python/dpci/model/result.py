@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from dpci.approval.approvable import Approvable
 from dpci.inference.contrasts import Contrast
+from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import Inference
-from dpci.inference.targets.estimates import Simultaneous, Target
 from dpci.losses import describe, scale_of
 from dpci.released.fit_record import FitRecord
 from dpci.report.commands import ShownFit

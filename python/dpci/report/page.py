@@ -9,9 +9,8 @@ import numpy as np
 from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import given_rows
+from dpci.inference.intervals import TARGETS, Estimates, given_rows
 from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.estimates import TARGETS, Estimates
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe, scale_of
 from dpci.released.model import record_of, shown_classes
 from dpci.released.sources import exceptions, table_values

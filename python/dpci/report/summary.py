@@ -22,9 +22,8 @@ from dpci.base.tables import (
 from dpci.base.validation import check_choice, check_fraction
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, is_likelihood
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Estimates, Simultaneous, Target
 from dpci.inference.methods import Inference, estimates_of, full_range_of, interval_notes, parameter_estimates
-from dpci.inference.targets.estimates import TARGETS, Estimates, Simultaneous, Target
 from dpci.inference.validity import TRUSTED_NOISE
 from dpci.losses import describe
 from dpci.released.fit_record import FitRecord
