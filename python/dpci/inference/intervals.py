@@ -12,8 +12,9 @@ from dpci import _core
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
 from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw, is_likelihood, matrix_noise
+from dpci.inference.error_law import ErrorLaw, error_law, matrix_noise
 from dpci.inference.simultaneous import bonferroni_level, joint_level
+from dpci.inference.validity import refusal
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
 from dpci.losses import LOG_ODDS
 from dpci.released.fit_record import FitRecord
@@ -203,7 +204,7 @@ def newton_step(record: FitRecord) -> _core.NewtonStep:
         raise InvalidInput("the unregularised target needs a released Hessian, got a fit with moments='none'")
     # Only for these losses is the check of the step's length known (docs/proofs/intervals.md).
     measured = record.loss["name"] in (*LOG_ODDS, "squared")
-    if not (measured and is_likelihood(record)):
+    if not (measured and record.loss_facts.is_likelihood):
         raise InvalidInput(
             f"the unregularised target needs loss='squared' or one of {', '.join(map(repr, LOG_ODDS))}, got "
             f"{record.loss['name']!r}"
@@ -407,3 +408,22 @@ class Estimates:
         values = hypothesis_values(value, labels)
         tested = wald_test(self.law, self.params, self.map, labels, values - self.shift, method=method, private=private)
         return replace(tested, estimate=self.values(), value=values) if self.shift.any() else tested
+
+
+def law_of(record: FitRecord) -> ErrorLaw:
+    """Return the law of the errors of a fit, and refuse one without intervals."""
+    if (reason := refusal(record)) is not None:
+        raise InvalidInput(reason)
+    return error_law(record)
+
+
+def estimates_of(record: FitRecord, target: Target = "regularised") -> Estimates:
+    """Return the parameters of a fit with the law of their errors, and refuse one without intervals."""
+    check_choice("target", target, TARGETS)
+    law, newton = law_of(record), record.newton
+    if newton is not None:
+        # Without a ridge both targets are one.
+        return replace(Estimates.of_parameters(law, record.params), step=NewtonObstacles(record, newton))
+    if target == "regularised":
+        return Estimates.of_parameters(law, record.params)
+    return Estimates.off_ridge(law, record.params, newton_step(record))

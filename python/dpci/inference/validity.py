@@ -16,6 +16,7 @@ from scipy import special
 from dpci import _core
 from dpci.inference.error_law import (
     NOISE_AWARE,
+    ErrorLaw,
     matrix_noise,
     noise_blocks,
     raised_hessian,
@@ -172,8 +173,10 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     return noise / least if least > 0.0 else math.inf
 
 
-def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
+def moment_noise(record: FitRecord, law: ErrorLaw) -> float:
     """Return the greater of the noise ratios of both released matrices, from released values alone."""
+    fixed, mixed = law.parts(np.eye(law.dim))
+    cov, hessian = fixed + mixed, np.asarray(record.hessian)
     if record.newton is not None:
         # The Hessian is that of moved rows, and so is the covariance of their parameters.
         moved = np.linalg.solve(record.newton.map, np.linalg.solve(record.newton.map, cov).T)
