@@ -16,8 +16,7 @@ from scipy import special
 
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, matrix_noise
-from dpci.inference.intervals import law_of
-from dpci.inference.validity import refusal
+from dpci.inference.intervals import law_of, refusal_of
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
@@ -105,7 +104,7 @@ def common_levels(record: FitRecord) -> CommonLevels | None:
 def levels_of(record: FitRecord) -> CommonLevels | None:
     """Return :func:`common_levels`, or None if there are no intervals."""
     try:
-        return None if refusal(record) is not None else common_levels(record)
+        return None if refusal_of(record) is not None else common_levels(record)
     except DpciError:
         return None
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, gradients_of_likelihood, matrix_noise, strong_convexity
-from dpci.inference.intervals import estimates_of, law_of
-from dpci.inference.validity import refusal
+from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.released.fit_record import FitRecord
 
 TRUSTED_ROOM = 3.0
@@ -168,7 +167,7 @@ def has_changes(record: FitRecord) -> bool:
 def room_of(record: FitRecord) -> float | None:
     """Return :func:`curvature_room`, or None if there are no intervals."""
     try:
-        return None if refusal(record) is not None else curvature_room(record)
+        return None if refusal_of(record) is not None else curvature_room(record)
     except DpciError:
         return None
 

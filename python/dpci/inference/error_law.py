@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,10 +222,6 @@ class ErrorLaw:
         return _core.exact_pvalues(v, a, self.law, self.scale, self.dim, statistic, self.shape, self.blocks)
 
 
-# A record never changes, and one fit's law serves its intervals, tests and summary.
-_LAWS: "WeakKeyDictionary[FitRecord, ErrorLaw]" = WeakKeyDictionary()
-
-
 def error_law(record: FitRecord) -> ErrorLaw:
     """Return the law of the errors of a fit from its released matrices.
 
@@ -235,16 +230,14 @@ def error_law(record: FitRecord) -> ErrorLaw:
     InvalidInput
         If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
     """
-    if record not in _LAWS:
-        try:
-            _LAWS[record] = _new_law(record) if record.newton is None else _newton_law(record, record.newton)
-        except InvalidInput:
-            raise
-        except DpciError as error:
-            raise InvalidInput(
-                "the law of the errors must be within the range of floats, got matrices or scales beyond it"
-            ) from error
-    return _LAWS[record]
+    try:
+        return _new_law(record) if record.newton is None else _newton_law(record, record.newton)
+    except InvalidInput:
+        raise
+    except DpciError as error:
+        raise InvalidInput(
+            "the law of the errors must be within the range of floats, got matrices or scales beyond it"
+        ) from error
 
 
 def _new_law(record: FitRecord) -> ErrorLaw:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -410,11 +411,25 @@ class Estimates:
         return replace(tested, estimate=self.values(), value=values) if self.shift.any() else tested
 
 
+# A record never changes, and one fit's law serves its intervals, tests and summary.
+_REFUSALS: "WeakKeyDictionary[FitRecord, str | None]" = WeakKeyDictionary()
+_LAWS: "WeakKeyDictionary[FitRecord, ErrorLaw]" = WeakKeyDictionary()
+
+
+def refusal_of(record: FitRecord) -> str | None:
+    """Return why a fit has no intervals; None if it has."""
+    if record not in _REFUSALS:
+        _REFUSALS[record] = refusal(record)
+    return _REFUSALS[record]
+
+
 def law_of(record: FitRecord) -> ErrorLaw:
     """Return the law of the errors of a fit, and refuse one without intervals."""
-    if (reason := refusal(record)) is not None:
+    if (reason := refusal_of(record)) is not None:
         raise InvalidInput(reason)
-    return error_law(record)
+    if record not in _LAWS:
+        _LAWS[record] = error_law(record)
+    return _LAWS[record]
 
 
 def estimates_of(record: FitRecord, target: Target = "regularised") -> Estimates:

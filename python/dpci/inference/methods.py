@@ -27,10 +27,11 @@ from dpci.inference.intervals import (
     Target,
     estimates_of,
     law_of,
+    refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
 from dpci.inference.targets.units import TableUnits, odds_ratios, rate_ratios, unit_map
-from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
 from dpci.released.model import FitFacts, features_of
 from dpci.schema.table import Schema
@@ -48,7 +49,7 @@ class Inference(FitFacts):
     @property
     def interval_refusal(self) -> str | None:
         """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal(self._record)
+        return refusal_of(self._record)
 
     @property
     def moment_noise(self) -> float:

@@ -7,7 +7,6 @@ Post-processing.
 
 import math
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,6 @@ _FARTHEST = 4.0
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
 _NODES = 400
-# Of records, whose arrays are read-only: every interval asks.
-_REFUSALS: "WeakKeyDictionary[FitRecord, str | None]" = WeakKeyDictionary()
 
 
 def refusal(record: FitRecord) -> str | None:
@@ -57,12 +54,6 @@ def refusal(record: FitRecord) -> str | None:
     noise, whose law is known. Objective perturbation: the parameters would have fallen short of W by an error of the
     size of the intervals. The noise in the released matrices is part of both (docs/proofs/domains.md, "Intervals").
     """
-    if record not in _REFUSALS:
-        _REFUSALS[record] = _refusal(record)
-    return _REFUSALS[record]
-
-
-def _refusal(record: FitRecord) -> str | None:
     if record.hessian is None or record.gradient_cov is None:
         return "intervals require released moments, got a fit with moments='none'"
     if record.newton is not None:

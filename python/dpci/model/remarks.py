@@ -13,9 +13,8 @@ from dpci.inference.curvature import (
     shown,
     trusted_room,
 )
-from dpci.inference.error_law import NOISE_AWARE, error_law, strong_convexity
-from dpci.inference.intervals import estimates_of
-from dpci.inference.validity import refusal
+from dpci.inference.error_law import NOISE_AWARE, strong_convexity
+from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
 from dpci.released.fit_record import FitRecord
 
@@ -40,7 +39,7 @@ def remarks(record: FitRecord) -> Iterator[DpciWarning]:
 
 
 def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
-    if record.projection != NOISE_AWARE or refusal(record) is not None:
+    if record.projection != NOISE_AWARE or refusal_of(record) is not None:
         return
     other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
     parameters = hidden_parameters(record)
@@ -69,7 +68,7 @@ def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
         # Either matrix tells much of the other: few single intervals are too short.
         return
     try:
-        spread = error_law(record).spread
+        spread = law_of(record).spread
     except DpciError:
         # Matrices beyond the range of floats have no intervals.
         return

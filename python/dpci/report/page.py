@@ -9,9 +9,8 @@ import numpy as np
 from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
 from dpci.inference.contrasts import contrast_rows
 from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import given_rows
+from dpci.inference.intervals import given_rows, refusal_of
 from dpci.inference.targets.units import odds_ratios, rate_ratios
-from dpci.inference.validity import refusal
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import exceptions, table_values
@@ -255,7 +254,7 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
             f"lambda={record.l2_strength:g}): the penalty shrinks them together, possibly several-fold, and an "
             "interval that leaves out 0 is no evidence of an adjusted effect."
         )
-    if refusal(record) is None:
+    if refusal_of(record) is None:
         which = "one coefficient at a time" if view.simultaneous is None else "all coefficients together"
         found.append(
             f"{format_percent(view.level)} intervals are for {which}. They count sampling error and privacy noise, and "
@@ -323,7 +322,7 @@ def _is_shrunken(record: FitRecord, view: View) -> bool:
 def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
     """Return what to keep in mind of models whose ``targets`` are told, and what their guarantee assumes."""
     items = [*targets]
-    if refusal(record) is None:
+    if refusal_of(record) is None:
         matrices = "as well as" if record.projection == NOISE_AWARE else "but not"
         accounted = (
             "Intervals and p-values rely on the normal approximation of sampling errors, for large samples. They "

@@ -33,9 +33,10 @@ from dpci.inference.intervals import (
     Target,
     estimates_of,
     law_of,
+    refusal_of,
 )
 from dpci.inference.targets.units import full_range_map, unit_map
-from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.released.fit_record import FitRecord
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 
@@ -178,7 +179,7 @@ def summary_of(record: FitRecord, view: View) -> Document:
 
 def numbers_of(record: FitRecord, view: View) -> Numbers | None:
     """Return the numbers of a fit that are shown; None for a fit without intervals."""
-    return Numbers(record, view) if refusal(record) is None else None
+    return Numbers(record, view) if refusal_of(record) is None else None
 
 
 def estimates_table(numbers: Numbers) -> Table:
@@ -377,7 +378,7 @@ def interval_note(record: FitRecord) -> str | None:
             else "the rest of the budget was spent on a report"
         )
         return f"No intervals: {spent} (moments='none')."
-    if (reason := refusal(record)) is not None:
+    if (reason := refusal_of(record)) is not None:
         return f"No intervals: they {reason.removeprefix('intervals ')}."
     return None
 
@@ -396,7 +397,7 @@ def noise_note(numbers: Numbers) -> str | None:
 
 def interval_notes(record: FitRecord) -> list[str]:
     """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
-    if refusal(record):
+    if refusal_of(record):
         return []
     found = levels_of(record) if noise_blocks(record) is not None else None
     return [
