@@ -12,9 +12,10 @@ import dpci
 from _environments import now
 from _timing import commit
 from dpci import datasets
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import of_single_parameters
+from dpci.inference.intervals import ConfidenceIntervals, law_of
 from dpci.multinomial.result import fit_of
+from dpci.released.model import record_of
+from dpci.report.summary import mean_coverage
 
 N, STRENGTH, LEVEL = 20_000, 0.01, 0.95
 ABOUT = (
@@ -100,7 +101,7 @@ def main() -> None:
             drawn = np.random.default_rng(seed).integers(0, len(X), N)
             asked |= {"classes": range(codes.max() + 1), "l2_strength": STRENGTH, "seed": seed, "n_threads": 1}
             found = dpci.multinomial.fit(X[drawn], codes[drawn], **asked)
-            return found.conf_int(level=LEVEL), of_single_parameters(fit_of(found))[1]
+            return found.conf_int(level=LEVEL), mean_coverage(law_of(record_of(fit_of(found))))
 
         free = np.mean([fitted(seed, budget=dpci.ZCDP(1e10))[0].length for seed in range(10)])
         for budget, mechanism in itertools.product(BUDGETS, ("objective", "output")):

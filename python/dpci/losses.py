@@ -390,6 +390,39 @@ def from_declaration(loss: Mapping[str, Any]) -> Loss | None:
     return kind(**{part.name: loss[part.name] for part in fields(kind) if part.name in loss})
 
 
+@dataclass(frozen=True, slots=True)
+class LossFacts:
+    """Facts of a declared loss, for which statements about a fit ask again and again."""
+
+    words: str
+    """The loss in one phrase."""
+    scale: str
+    """Scale of its coefficients, for the label of an axis."""
+    is_likelihood: bool
+    """Whether it is the negative logarithm of a likelihood of one predictor; of a custom loss nothing is known."""
+    may_be_flat: bool
+    """Whether rows may have slopes but almost no curvature at margins near 0; a custom loss may."""
+    is_flat: bool
+    """Whether a built-in loss has almost no curvature around margin 0, where rows without any signal lie."""
+    width: str | None
+    """Parameter that is the width of the residuals with curvature, of Huber's loss and of the quantile loss."""
+
+
+def facts_of(loss: Mapping[str, Any]) -> LossFacts:
+    """Return the facts of a :func:`declaration`."""
+    name, built_in = loss["name"], from_declaration(loss)
+    core = None if built_in is None else built_in.to_core()
+    is_flat = core is not None and core.may_be_flat
+    return LossFacts(
+        words=describe(loss),
+        scale=scale_of(name),
+        is_likelihood=core is not None and core.is_likelihood,
+        may_be_flat=is_flat or name == Custom.name,
+        is_flat=is_flat,
+        width={Huber.name: "k", Quantile.name: "s"}.get(name),
+    )
+
+
 def scale_of(loss: str) -> str:
     """Return the scale of coefficients of a loss, for the label of an axis."""
     if loss in (*LOG_ODDS, SEVERAL):

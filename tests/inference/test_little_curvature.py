@@ -137,7 +137,7 @@ def test_the_law_of_a_fit_counts_what_noise_can_hide_of_a_rare_column():
     row = np.linalg.inv(hessian)[0]
     longer = max(hessian[0, 0] / least, 1.0) ** 2
     possible = min(possible, longer * (row @ record.gradient_cov @ row + hidden * row @ row) / n)
-    found = error_law(record, 0.0).sampling[0, 0]
+    found = error_law(record).sampling[0, 0]
     assert found == pytest.approx(possible / 3.0, rel=0.05)  # the core has means of the inverse
     # The estimate alone is that of a column whose errors are those of the others.
     assert row @ gradient_cov @ row / n < 0.6 * found

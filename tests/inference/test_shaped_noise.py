@@ -10,7 +10,6 @@ import dpci
 from dpci import _core
 from dpci.inference import validity, wald
 from dpci.inference.error_law import shaped_draws
-from dpci.inference.methods import parameter_estimates
 from dpci.released.model import record_of
 from dpci.rows import Blocks
 from support.blocks import gauge
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def law_in(result):
-    return parameter_estimates(result, "regularised").law
+    return result._error_law()
 
 
 def make(seed):

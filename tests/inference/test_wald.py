@@ -247,7 +247,7 @@ def test_noise_over_nothing_is_infinite(rows):
     result = dpci.fit(*rows, **SETTINGS)
     nothing = np.zeros_like(result.cov)
     assert gradient_noise(result._record, result.hessian, nothing) == math.inf
-    shown = SimpleNamespace(_record=result._record, interval_refusal=None, moment_noise=math.inf)
+    shown = SimpleNamespace(record=result._record, moment_noise=math.inf)
     assert "may be any multiple of their least eigenvalue" in noise_note(shown)
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import dpci
-from dpci.inference.methods import TRUSTED_COVERAGE, of_single_parameters
 from dpci.multinomial.result import fit_of
+from dpci.report.summary import TRUSTED_COVERAGE, mean_coverage
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning")
 NOTE = "They hold on average over the parameters."
@@ -23,7 +23,8 @@ def fitted(budget, seed=1, **asked):
 
 def test_the_coverage_is_that_of_a_normal_error_with_a_greater_variance():
     fit = fit_of(fitted(dpci.ZCDP(0.3), mechanism="output"))
-    spread, covered = of_single_parameters(fit)
+    law = fit._error_law()
+    spread, covered = law.spread, mean_coverage(law)
     assert 0.05 < spread < 1.0
     half = 0.5 * fit.conf_int().length
     expected = 2.0 * stats.norm.cdf(half / (fit.std_errors * np.sqrt(1.0 + spread))) - 1.0
@@ -35,7 +36,7 @@ def test_the_coverage_is_that_of_a_normal_error_with_a_greater_variance():
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.PureDP(4.0)])
 def test_a_fit_whose_matrices_are_noisy_says_so(budget):
     result = fitted(budget)
-    _, covered = of_single_parameters(fit_of(result))
+    covered = mean_coverage(fit_of(result)._error_law())
     assert covered < TRUSTED_COVERAGE
     (note,) = [note for note in result.privacy["interval_notes"] if NOTE in note]
     assert f"covers in {covered:.1%} of repetitions" in note
@@ -46,8 +47,8 @@ def test_a_fit_whose_matrices_are_noisy_says_so(budget):
 @pytest.mark.parametrize("budget", [dpci.ZCDP(1e8), dpci.PureDP(1e7)])
 def test_a_fit_without_noise_says_nothing(budget):
     result = fitted(budget)
-    spread, covered = of_single_parameters(fit_of(result))
-    assert spread < 0.01
-    assert covered > 0.949
+    law = fit_of(result)._error_law()
+    assert law.spread < 0.01
+    assert mean_coverage(law) > 0.949
     assert not any(NOTE in note for note in result.privacy["interval_notes"])
     assert NOTE not in " ".join(result.summary().split())

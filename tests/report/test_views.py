@@ -7,7 +7,8 @@ import pytest
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.report.summary import View
+from dpci.released.model import record_of
+from dpci.report.summary import Numbers, View
 from dpci.schema import Schema
 from support.ill import SCHEMA, people
 
@@ -19,23 +20,27 @@ def fitted(schema=SCHEMA):
     return dpci.fit(TABLE, schema=schema, budget=dpci.PureDP(4.0), l2_strength=0.02, seed=1)
 
 
+def drawn_of(result):
+    return Numbers(record_of(result), View()).drawn
+
+
 def test_plots_are_over_the_full_range_of_each_column():
     """Over 40 years, against the reference, per range of the dose; the intercept is no difference."""
     result = fitted()
     units = result.in_units().params
-    drawn = View().drawn(result)
+    drawn = drawn_of(result)
     assert drawn.names == result.names[:-1]
     expected = [40 * units[0], units[1], 5 * units[2]]
     np.testing.assert_allclose(drawn.estimate, expected, rtol=1e-9)
     curved = fitted(Schema.from_formula("bs(age, df=4)*sex + dose", SCHEMA))
     dose = curved.names.index("dose")
-    assert View().drawn(curved).estimate[dose] == pytest.approx(5 * curved.in_units().params[dose])
+    assert drawn_of(curved).estimate[dose] == pytest.approx(5 * curved.in_units().params[dose])
 
 
 def test_a_page_says_where_the_coefficients_of_a_product_hold():
     result = fitted(Schema.from_formula("age*sex + dose", SCHEMA))
     units, names = result.in_units().params, result.names
-    drawn = View().drawn(result)
+    drawn = drawn_of(result)
     sex, product = names.index("sex=M"), names.index("age:sex=M")
     lower, upper = next((part.lower, part.upper) for part in SCHEMA.columns if part.name == "age")
     # At 0 in the table, in the middle of the ages in the plot.
@@ -83,7 +88,7 @@ def test_a_plot_leaves_out_what_is_not_given():
     frame = hidden.summary_frame(target="unregularised")
     assert frame.lower.notna().tolist() == [r is None for r in hidden.conf_int(target="unregularised").refusals]
     rows = hidden.plot(target="unregularised").get_yticklabels()
-    drawn = View(target="unregularised").drawn(hidden)
+    drawn = Numbers(record_of(hidden), View(target="unregularised")).drawn
     assert [row.get_text() for row in rows] == [
         name for name, reason in zip(drawn.names, drawn.refusals, strict=True) if reason is None
     ]

@@ -27,6 +27,7 @@ from dpci.report.sections import (
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.shown.document import (
+    BANNER,
     Bullets,
     Code,
     Document,
@@ -38,7 +39,6 @@ from dpci.shown.document import (
     Table,
     Words,
     joined,
-    seeded,
 )
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
@@ -99,7 +99,7 @@ def approval_document(
     parts.append(_verified(found, checked))
     parts += [nist_points(found, paid), checklist(found, account)] if found.private else decision()
     title = "Report for the approval of a release" if found.private else "A result that must not be released"
-    return Document(title=title, parts=parts, banner=seeded(private=found.private), version=found.version)
+    return Document(title=title, parts=parts, banner=BANNER[found.private], version=found.version)
 
 
 def _head(found: Statement) -> list[Part]:

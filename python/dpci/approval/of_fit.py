@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dpci.accounting.guarantee import Guarantee
-from dpci.approval.findings import Claim
 from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
-from dpci.approval.statement import RIDGE, Statement, steps_text
+from dpci.approval.statement import RIDGE, Statement
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
@@ -57,23 +56,14 @@ def approval_of_fit(result: Inference) -> Statement:
 
 def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Guarantee | None) -> Statement:
     """Return what an approver must know of a fit by itself; ``refusal`` is why it has no intervals."""
-    budget, digest = record.budget, record.digest
     n_parameters = f"{len(record.names)} {'parameter' if len(record.names) == 1 else 'parameters'}"
     made_by = _made_by(record)
     others = "" if record.moments == "none" else ", and the matrices from which intervals are computed"
     if record.newton is not None:
         others = ", and the sums from which they and their intervals are computed"
-    return Statement(
-        record=record,
-        claim=Claim(
-            kind="a fit",
-            digest=digest,
-            kept=digest,
-            charged=budget,
-            neighbors=record.neighbors,
-            unit="row" if record.persons is None else "person",
-            paid=record.paid,
-        ),
+    return Statement.of(
+        record,
+        kind="a fit",
         contents=(
             ("model", f"{describe(record.loss)} loss, {made_by}, {n_parameters}"),
             ("parameters", names(record.names)),
@@ -83,13 +73,9 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         noise=f"{record.noise_law.replace('_', ' ')} noise",
         proofs=(*_proofs(record), *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         audits=_audits(record),
-        budget=budget,
-        own=budget,
         whole=record.whole,
         guarantee=guarantee,
-        composition=(steps_text(record.steps, record.cost_unit, record.seals),),
         sealed=_sealed(record),
-        numbers=(("", record.n_samples),),
         kind_of_numbers=(
             "exact" if record.neighbors == "replace_one" else "released" if record.n_is_released else "stand_in"
         ),
@@ -100,7 +86,6 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             *(what for what in CHOSEN if what != "classes" or _has_classes(record)),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
-        conditions=tuple(record.conditions),
         custom_loss=record.loss["name"] == "custom",
         classes_inferred=record.classes_inferred,
         covers=(

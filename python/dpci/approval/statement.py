@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from dpci.accounting.costs import Seal, Step, seal_cost
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.findings import Claim, Finding
 from dpci.approval.ledger import against_ledger
 from dpci.approval.schema import Strata, against_schema
-from dpci.budgets import GaussianBudget
+from dpci.budgets import Budget, GaussianBudget
 from dpci.ledger.ledger import Ledger
 from dpci.released.record import Record
 from dpci.released.sources import PublicValue, exceptions, failures
@@ -65,15 +65,15 @@ class Statement:
     chosen: tuple[str, ...]
     """Choices that must not depend on the data."""
     conditions: tuple[str, ...]
-    custom_loss: bool
-    classes_inferred: bool
     covers: tuple[Words, ...]
     """Sentences on what the one budget covers."""
-    target: str | None
+    custom_loss: bool = False
+    classes_inferred: bool = False
+    target: str | None = None
     """Target of the estimates; None where there are none."""
-    intervals: str | None
+    intervals: str | None = None
     """Errors that the intervals count; None where there are none."""
-    moved: tuple[str, ...]
+    moved: tuple[str, ...] = ()
     """Causes of shifts in the estimates, besides noise."""
     found: "Words | None" = None
     """Public values that the release itself found, in words; None where all were public before."""
@@ -95,6 +95,43 @@ class Statement:
     """Further things that no file can show."""
     has_page: bool = True
     """Whether there is a page for readers."""
+
+    @classmethod
+    def of(cls, record: Record, *, kind: str, **facts: Any) -> "Statement":  # noqa: ANN401  # fields of this class
+        """Return the statement of a release by itself, with whatever its record says taken from there.
+
+        Parameters
+        ----------
+        record : Record
+            The record of the release, which is the whole file.
+        kind : str
+            Kind of result, in words: "a fit".
+        **facts
+            The other fields, and those that differ from what the record says.
+        """
+        digest, budget = record.digest, record.budget
+        claim = Claim(
+            kind=kind,
+            digest=digest,
+            kept=digest,
+            charged=cast("Budget", budget),
+            neighbors=str(record.neighbors),
+            unit=record.unit,
+            paid=record.paid,
+        )
+        said: dict[str, Any] = {
+            "claim": claim,
+            "budget": budget,
+            "own": budget,
+            "whole": None,
+            "composition": (steps_text(record.steps, str(record.cost_unit), record.seals),),
+            "numbers": (("", record.n_samples),),
+            "kind_of_numbers": "exact" if record.neighbors == "replace_one" else "stand_in",
+            "conditions": tuple(record.conditions),
+        }
+        if "guarantee" not in facts:
+            said["guarantee"] = record.guarantee() if record.private else None
+        return cls(record=record, **{**said, **facts})
 
     @property
     def version(self) -> str:

@@ -9,23 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_choice,
     check_flag,
     check_positive,
-    check_seed,
     check_threads,
 )
 from dpci.baselines.result import BaselineFit, BaselineRecord, Method
-from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
+from dpci.budgets import Budget, check_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss, declaration
 from dpci.model.settings import DerivedFacts
+from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, RowDomain
 from dpci.unit import Persons, Weights
 
@@ -61,6 +60,9 @@ class Choices(DerivedFacts):
         """Return the result; ``facts`` are the fields of its record that a model without privacy has not."""
         defaults: dict[str, Any] = {
             "n_samples": rows.n_records,
+            "persons": self.unit,
+            "weights": self.weights,
+            "version": _core.__version__,
             "radius": None,
             "rows": None,
             "on_violation": None,
@@ -82,41 +84,21 @@ class Choices(DerivedFacts):
                 named_columns=rows.named_columns,
                 loss=declaration(self.loss, self.core_loss),
                 intercept_scale=self.intercept,
-                persons=self.unit,
-                weights=self.weights,
-                version=_core.__version__,
                 **{**defaults, **facts},
             )
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateChoices(Choices):
+class PrivateChoices(Choices, NoisyChoices):
     """Choices of a baseline with noise."""
 
     budget: Budget
-    neighbors: Neighbors
-    n_public: int | None
-    seed: int | None
 
     def __post_init__(self) -> None:
         Choices.__post_init__(self)
         check_budget(self.budget)
-        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
-        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
-        check_choice("on_violation", self.on_violation, ("error", "clip"))
-        object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def released(self, release: "_core.BaselineDict | _core.HistogramDict", n_samples: int) -> dict[str, Any]:
-        """Return the fields of a record that follow from a release."""
-        return {
-            "n_samples": self.public_n(n_samples),
-            "neighbors": self.neighbors,
-            "budget": self.budget,
-            "steps": steps_from(release["steps"]),
-            "seals": seals_from(release["seals"]),
-            "private": release["private"],
-        }
+        NoisyChoices.__post_init__(self)
 
 
 def polynomial_loss(loss: LossLike, target_bound: float) -> Squared | Logistic:

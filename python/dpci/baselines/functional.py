@@ -166,9 +166,8 @@ def functional_mechanism(
             rows,
             l2_strength=l2_strength,
             rows=choices.rows,
-            on_violation=choices.on_violation,
             calibration=calibration,
-            **choices.released(released, rows.n_records),
+            **choices.recorded(rows.n_records, released),
         )
         return result, ()
 

@@ -160,7 +160,7 @@ def projected_histogram(
             rows,
             l2_strength=l2_strength,
             n_cells=spec.n_cells,
-            **choices.released(released, rows.n_records),
+            **{**choices.recorded(rows.n_records, released), "on_violation": None},
         )
         return result, ()
 

@@ -19,7 +19,7 @@ from dpci.released.model_record import ModelRecord
 from dpci.released.record import SavedBudget
 from dpci.released.result import Result
 from dpci.report.commands import ShownModel
-from dpci.shown.document import NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table, seeded
+from dpci.shown.document import BANNER, NO_NOISE, NOT_PRIVATE, Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
 
 __all__ = ["BaselineFit"]
@@ -159,7 +159,7 @@ class BaselineFit(
         rows = [[name, f"{value:{shown}}"] for name, value in zip(self.names, self.params, strict=True)]
         note = Paragraph(f"A baseline without confidence intervals: {_NO_INTERVALS[self.method]}.")
         parts = [Table(["name", "estimate"], rows), Facts(self._public_facts()), note]
-        banner = NO_NOISE if self.budget is None else seeded(private=self.private)
+        banner = NO_NOISE if self.budget is None else BANNER[self.private]
         return Document(parts=parts, banner=banner)
 
     def _short(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budge
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.described.record import SchemaRecord
 from dpci.errors import InvalidInput
-from dpci.inference.targets.estimates import Target as Estimand
+from dpci.inference.intervals import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge

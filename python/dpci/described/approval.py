@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from dpci.approval.findings import Claim
 from dpci.approval.noise import finding_of_noise
 from dpci.approval.of_bounds import contents_of, drawn_by, found_of, laws_of, proofs_of, range_values, what_of
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, public_number
-from dpci.approval.statement import Statement, steps_text
+from dpci.approval.statement import Statement
 from dpci.described.record import SchemaRecord
 from dpci.released.calibration import differences_of_bounds
 from dpci.released.sources import PublicValue, table_values
@@ -18,48 +17,27 @@ _CHOSEN = ("budget", "public ranges and bounds", "categories", "columns", "class
 
 def approval_of_schema(record: SchemaRecord) -> Statement:
     """Return what an approver must know of a release of bounds."""
-    digest, add, bounds = record.digest, record.neighbors == "add_remove", record.found
+    add, bounds = record.neighbors == "add_remove", record.found
     known = [PublicValue("n_public", f"{record.n_samples:,}", "")] if add else []
     known += [] if record.persons is None else [PublicValue("persons", record.persons.kept, "")]
-    return Statement(
-        record=record,
-        claim=Claim(
-            kind="a released schema",
-            digest=digest,
-            kept=digest,
-            charged=record.budget,
-            neighbors=record.neighbors,
-            unit=record.unit,
-            paid=record.paid,
-        ),
+    return Statement.of(
+        record,
+        kind="a released schema",
         contents=tuple(contents_of(bounds)),
         made_by=laws_of(bounds),
         adds_noise=drawn_by(bounds),
         noise=laws_of(bounds),
         proofs=(*proofs_of(bounds), *count_proofs(record.persons, None), PROGRAM_PROOF),
         audits=("schema_audit",),
-        budget=record.budget,
-        own=record.budget,
-        whole=None,
-        guarantee=record.guarantee() if record.private else None,
-        composition=(steps_text(record.steps, record.cost_unit, record.seals),),
         sealed=None,
-        numbers=(("", record.n_samples),),
-        kind_of_numbers="stand_in" if add else "exact",
         public=(*known, *range_values(bounds), *table_values(record.table)),
         found=found_of(bounds),
         exact=tuple(_exact(record)),
         chosen=(*(public_number(record.persons) if add else ()), *_CHOSEN),
-        conditions=tuple(record.conditions),
-        custom_loss=False,
-        classes_inferred=False,
         covers=(
             f"It covers the {what_of(bounds)} of the columns above.",
             "It does not cover a model that uses this schema. Such a model pays for itself.",
         ),
-        target=None,
-        intervals=None,
-        moved=(),
         reads=f"only the columns whose {what_of(bounds)} are released are read, as the table has them",
         beyond_bounds=_beyond(record),
         fails_at=_fails_at(record),

@@ -1,16 +1,13 @@
 """``release_schema``: bounds of columns that nobody knows, chosen from the data under differential privacy."""
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpci import _core
-from dpci.base.validation import broken, check_choice, check_seed, check_threads
-from dpci.budgets import Budget, Neighbors, check_budget, check_n_public
-from dpci.data.arrays import OnViolation
+from dpci.base.validation import broken
+from dpci.budgets import Budget, check_budget
 from dpci.data.frames import named_columns
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, Source, check_index_beside
@@ -20,48 +17,11 @@ from dpci.described.result import ReleasedSchema
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
-from dpci.losses import Squared
-from dpci.rows import Ball
+from dpci.released.choices import NoModel
 from dpci.schema.cells import columns_beside
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Table
 from dpci.unit import Persons, given_unit
-
-# Nothing is assumed about the numbers, as far as the squares of a row can be added.
-_UNBOUNDED = Ball(1e150)
-_NO_TARGET = Squared()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Choices:
-    """Public choices of a release of bounds, as reading and paying need them."""
-
-    budget: Budget
-    neighbors: Neighbors
-    n_public: int | None
-    unit: Persons | None
-    n_threads: int | None
-    seed: int | None
-    loss: Squared = _NO_TARGET
-    two_classes: bool = False
-    rows: Ball = _UNBOUNDED
-    on_violation: OnViolation = "clip"
-    clip: bool = True
-    fit_intercept: bool = False
-    intercept: None = None
-    classes: None = None
-    weights: None = None
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
-        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
-        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
-        object.__setattr__(self, "seed", check_seed(self.seed))
-
-    def public_n(self, n_records: int) -> int:
-        """Return the public number of records."""
-        return n_records if self.n_public is None else self.n_public
 
 
 def release_schema(
@@ -143,7 +103,8 @@ def release_schema(
     True
     """
     unit, _, beside = given_unit(persons, None)
-    choices = _Choices(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
+    check_budget(budget)
+    choices = NoModel(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
     if not isinstance(schema, PartialSchema):
         raise broken("schema", "a dpci.schema.PartialSchema, which has columns without bounds", schema)
@@ -168,20 +129,12 @@ def release_schema(
 
     def release(rows: Rows, stage: BoundsStage, paid: Paid) -> Outcome[ReleasedSchema]:
         found = stage.release(tables[0], rows.persons, n_threads=choices.n_threads, seed=choices.seed)
+        facts = {"steps": found.facts.steps, "seals": (), "private": found.private}
         record = SchemaRecord(
-            n_samples=choices.public_n(rows.n_records),
+            **{**choices.recorded(rows.n_records, facts, paid=paid), "budget": payment.budget},
             named_columns=True,
             rows=None,
-            on_violation=choices.on_violation,
-            neighbors=choices.neighbors,
-            budget=payment.budget,
-            steps=found.facts.steps,
-            seals=(),
-            private=found.private,
-            version=_core.__version__,
-            persons=unit,
             table=found.schema,
-            paid=paid,
             ranges=found.facts.ranges,
             zeros=found.facts.zeros,
             listed=found.facts.listed,

@@ -11,7 +11,7 @@ from dpci.released.model import ReleaseFacts
 from dpci.released.result import Shown
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.table import Schema
-from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
+from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
             *([Table(["column", "categories"], lists)] if lists else []),
         ]
         note = Paragraph("The schema is public. A release that uses it pays for itself alone.")
-        return Document(parts=[*tables, Facts(facts), note], banner=seeded(private=self.private))
+        return Document(parts=[*tables, Facts(facts), note], banner=BANNER[self.private])
 
     def _not_listed(self) -> str:
         record = self._record

@@ -7,14 +7,16 @@ uses released and public values only, so it is post-processing.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, matrix_noise
+from dpci.inference.intervals import law_of, refusal_of
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
@@ -54,18 +56,12 @@ class CommonLevels:
     coverage: float
 
 
-def common_levels(record: FitRecord, error_law: Callable[[], ErrorLaw], names: Sequence[str]) -> CommonLevels | None:
-    """Return the parameters and columns whose single intervals the release does not support; None if there are none.
+def common_levels(record: FitRecord) -> CommonLevels | None:
+    """Return the parameters and columns whose single intervals a fit does not support; None if there are none.
 
-    Parameters
-    ----------
-    record : FitRecord
-        Record of a fit. Without noise in the shape of blocks, an intercept and matrices with their noise there is none.
-    error_law : callable
-        Returns the law of the errors of its parameters. It takes as long as a small fit; most fits do not need it.
-    names : sequence of str
-        Names of the parameters, the intercept last.
+    There is none without noise in the shape of blocks, an intercept and matrices with their noise.
     """
+    names = record.names
     noise, scale, hessian = matrix_noise(record, "hessian"), record.intercept_scale, record.hessian
     blocks = core_blocks(record.rows, scale)
     if (
@@ -78,7 +74,7 @@ def common_levels(record: FitRecord, error_law: Callable[[], ErrorLaw], names: S
         or len(blocks.members) != len(hessian)
     ):
         return None
-    law, bounds = error_law(), np.array(blocks.bounds)[blocks.members]
+    law, bounds = law_of(record), np.array(blocks.bounds)[blocks.members]
     greatest = math.inf if record.curvature_bound is None else record.curvature_bound * scale**2
     deviation = isometric_std_dev(*noise, len(hessian))
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
@@ -103,6 +99,14 @@ def common_levels(record: FitRecord, error_law: Callable[[], ErrorLaw], names: S
     return CommonLevels(
         tuple(names[j] for j in shown), tuple(group_name([names[j] for j in group]) for group in hidden), min(least)
     )
+
+
+def levels_of(record: FitRecord) -> CommonLevels | None:
+    """Return :func:`common_levels`, or None if there are no intervals."""
+    try:
+        return None if refusal_of(record) is not None else common_levels(record)
+    except DpciError:
+        return None
 
 
 def coverage_if(law: ErrorLaw, most: _F64, multiple: _F64) -> _F64:

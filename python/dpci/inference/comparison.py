@@ -18,15 +18,14 @@ from dpci.base.tables import (
 from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference, parameter_estimates
+from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target, estimates_of
+from dpci.inference.methods import Inference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
-from dpci.inference.targets.estimates import TARGETS, Target
 from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
 from dpci.schema.table import Schema, same_columns
 from dpci.shown.displayed import Displayed
-from dpci.shown.document import Document, Paragraph, Table, seeded
+from dpci.shown.document import BANNER, Document, Paragraph, Table
 from dpci.shown.text import as_text
 from dpci.unit import Persons, Weights
 
@@ -122,7 +121,7 @@ class Comparison(Displayed):
         )
         title = f"{format_percent(self.intervals.level)} confidence intervals of the differences{units}"
         parts = [Table(header, rows, title), *map(Paragraph, [data, *self._target_notes()])]
-        return Document(parts=parts, banner=seeded(private=self.private))
+        return Document(parts=parts, banner=BANNER[self.private])
 
     def _target_notes(self) -> list[str]:
         if self.target == "unregularised":
@@ -373,7 +372,7 @@ def estimated(result: Any, rows: _F64, shift: _F64, target: Target) -> Estimated
 
 @estimated.register
 def _(result: Inference, rows: _F64, shift: _F64, target: Target) -> Estimated:
-    found = parameter_estimates(result, target).mapped(rows, shift)
+    found = estimates_of(record_of(result), target).mapped(rows, shift)
     return Estimated(found.values(), found.refusals())
 
 
@@ -385,7 +384,7 @@ def difference_law(result: object, other: object, rows: _F64, shared: bool, targ
 
 @difference_law.register
 def _(result: Inference, other: Inference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
-    laws = tuple(parameter_estimates(each, target).law for each in (result, other))
+    laws = tuple(estimates_of(record_of(each), target).law for each in (result, other))
     simulated = any(law.blocks is not None for law in laws)
     return (SimulatedDifference if simulated else Difference)(laws, rows, shared=shared)
 

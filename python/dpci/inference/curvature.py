@@ -14,27 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.inference.error_law import (
-    NOISE_AWARE,
-    gradients_of_likelihood,
-    matrix_noise,
-    may_be_flat,
-    strong_convexity,
-)
-from dpci.losses import describe
+from dpci.errors import DpciError
+from dpci.inference.error_law import NOISE_AWARE, gradients_of_likelihood, matrix_noise, strong_convexity
+from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.released.fit_record import FitRecord
-
-__all__ = [
-    "TRUSTED_HIDING",
-    "TRUSTED_ROOM",
-    "TRUSTED_WIDTH",
-    "curvature_noise",
-    "curvature_room",
-    "hidden_parameters",
-    "moved_parameters",
-    "shown",
-    "validity_notes",
-]
 
 TRUSTED_ROOM = 3.0
 """Least :func:`curvature_room` without a warning. In a study, nearly all intervals that missed had a smaller one."""
@@ -124,12 +107,10 @@ def _curved_rows(
     record: FitRecord, hessian: NDArray[np.float64], gradient_cov: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the released sum over the rows with curvature; for losses of real targets over all, by squared slopes."""
-    return gradient_cov if has_width(record) else hessian - record.l2_strength * np.eye(len(hessian))
+    return gradient_cov if record.loss_facts.width is not None else hessian - record.l2_strength * np.eye(len(hessian))
 
 
-def curvature_room(
-    record: FitRecord, hessian: NDArray[np.float64], gradient_cov: NDArray[np.float64], cov: NDArray[np.float64]
-) -> float | None:
+def curvature_room(record: FitRecord) -> float | None:
     """Return the distance of the rows with curvature from the point where the curvature changes, in standard errors.
 
     The data part of the released Hessian is a sum over the rows with curvature, weighted by their curvature. Together
@@ -141,18 +122,22 @@ def curvature_room(
     s. The errors are those of all rows' predictors, weighted by their squared slopes in the released covariance of the
     gradients, which the noise hides less.
 
-    The function applies to losses with a flat part and to these two. It returns None if the released matrix shows no
-    rows, and 0 if noise in a matrix that was not projected hides them.
+    The function returns None for other losses and if the released matrix shows no rows, and 0 if noise in a matrix that
+    was not projected hides them.
     """
+    law_of(record)  # refused without intervals
+    if not has_changes(record) or record.hessian is None or record.gradient_cov is None:
+        return None
+    cov = estimates_of(record).cov()
     scale, loss = record.intercept_scale, record.loss
     # Saved records may hold any numbers; those beyond the range of floats show nothing.
     with np.errstate(all="ignore"):
-        rows = _curved_rows(record, hessian, gradient_cov)
+        rows = _curved_rows(record, record.hessian, record.gradient_cov)
         # The weight of the rows: exact where each ends in a constant; otherwise no row is longer than the bound.
         greatest, unit = (np.trace(rows), record.row_norm) if scale is None else (rows[-1, -1], scale)
         weight = float(greatest / unit / unit)
         error, square = float((rows * cov).sum()), float(record.params @ rows @ record.params)
-    needs = (weight, error) if has_width(record) else (weight, error, square)
+    needs = (weight, error) if record.loss_facts.width is not None else (weight, error, square)
     if not (min(needs) > 0.0 and math.isfinite(sum(needs))):
         # Noise that was not projected away can hide the rows; nothing then shows that there is room.
         is_hidden = record.projection == NOISE_AWARE and matrix_noise(record, "hessian") is not None
@@ -166,7 +151,7 @@ def curvature_room(
 
 def trusted_room(record: FitRecord) -> float:
     """Return the least room of this loss without a warning."""
-    return TRUSTED_WIDTH if has_width(record) else TRUSTED_ROOM
+    return TRUSTED_WIDTH if record.loss_facts.width is not None else TRUSTED_ROOM
 
 
 def shown(room: float) -> str:
@@ -174,53 +159,44 @@ def shown(room: float) -> str:
     return f"{max(math.floor(10.0 * room), 0.0) / 10.0:g}"
 
 
-def has_flat_part(record: FitRecord) -> bool:
-    """Return whether a built-in loss has almost no curvature around margin 0, where rows without any signal lie."""
-    return record.loss["name"] != "custom" and may_be_flat(record)
+def has_changes(record: FitRecord) -> bool:
+    """Return whether the loss has a flat part, or curvature within a width alone."""
+    return record.loss_facts.is_flat or record.loss_facts.width is not None
 
 
-def has_width(record: FitRecord) -> bool:
-    """Return whether the loss has curvature for residuals within a width of 0: Huber's loss and the quantile loss."""
-    return record.loss["name"] in {"huber", "quantile"}
+def room_of(record: FitRecord) -> float | None:
+    """Return :func:`curvature_room`, or None if there are no intervals."""
+    try:
+        return None if refusal_of(record) is not None else curvature_room(record)
+    except DpciError:
+        return None
 
 
-def validity_notes(record: FitRecord, room: float | None) -> list[str]:
-    """Return the assumptions of the intervals of a fit other than large samples, as sentences."""
-    notes = []
-    if record.neighbors == "add_remove":
-        notes.append(
-            "The intervals do not use the number of records, which is private. They are conservative if that number is "
-            "fixed, and valid if it varies no more than a Poisson number."
-        )
-    if has_flat_part(record):
-        if room is None:
-            size = "The released Hessian shows no rows with curvature."
-        elif room < TRUSTED_ROOM:
-            size = (
-                f"In this fit the rows with curvature are {shown(room)} standard errors of their predictors from that "
-                f"point, which is less than {TRUSTED_ROOM:g}."
-            )
-        else:
-            size = (
-                f"In this fit the rows with curvature are on average {shown(room)} standard errors of their predictors "
-                "from that point."
-            )
-        notes.append(
-            f"The {describe(record.loss)} is flat around margin 0. Intervals can be too short if many rows lie near "
-            "the point where its curvature changes, as they do with balanced classes. Released values cannot show "
-            f"whether this affects only a group of rows. {size}"
-        )
-    if has_width(record):
-        width = "k" if "k" in record.loss else "s"
+def curvature_note(record: FitRecord) -> str:
+    """Return what the intervals of a fit assume of the changes of the curvature, as sentences."""
+    room, width = room_of(record), record.loss_facts.width
+    if width is not None:
         note = (
             f"The intervals assume that the errors of the predictors are small against {width}={record.loss[width]:g}, "
             "the width of the residuals at which the loss has curvature, or that residuals are spread smoothly there."
         )
-        size = "" if room is None else f" In this fit the width is {shown(room)} standard errors of the predictors."
-        notes.append(note + size)
-    if record.loss["name"] == "custom":
-        notes.append(
-            "The intervals assume that the curvature of the custom loss changes little within the errors of the "
-            "predictors. They can be too short if the curvature jumps or vanishes. Released values cannot show this."
+        return note + (
+            "" if room is None else f" In this fit the width is {shown(room)} standard errors of the predictors."
         )
-    return notes
+    if room is None:
+        size = "The released Hessian shows no rows with curvature."
+    elif room < TRUSTED_ROOM:
+        size = (
+            f"In this fit the rows with curvature are {shown(room)} standard errors of their predictors from that "
+            f"point, which is less than {TRUSTED_ROOM:g}."
+        )
+    else:
+        size = (
+            f"In this fit the rows with curvature are on average {shown(room)} standard errors of their predictors "
+            "from that point."
+        )
+    return (
+        f"The {record.loss_facts.words} is flat around margin 0. Intervals can be too short if many rows lie near "
+        "the point where its curvature changes, as they do with balanced classes. Released values cannot show "
+        f"whether this affects only a group of rows. {size}"
+    )

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.accounting.costs import Seal, Step
 from dpci.errors import DpciError, InvalidInput
-from dpci.losses import LOG_ODDS, from_declaration
+from dpci.losses import LOG_ODDS
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 from dpci.rows import core_blocks, core_rows
@@ -223,28 +222,43 @@ class ErrorLaw:
         return _core.exact_pvalues(v, a, self.law, self.scale, self.dim, statistic, self.shape, self.blocks)
 
 
-# A record never changes, and one fit's law serves its intervals, tests and summary.
-_LAWS: "WeakKeyDictionary[FitRecord, _core.ErrorLaw]" = WeakKeyDictionary()
+def error_law(record: FitRecord) -> ErrorLaw:
+    """Return the law of the errors of a fit from its released matrices.
+
+    Raises
+    ------
+    InvalidInput
+        If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
+    """
+    try:
+        return _new_law(record) if record.newton is None else _newton_law(record, record.newton)
+    except InvalidInput:
+        raise
+    except DpciError as error:
+        raise InvalidInput(
+            "the law of the errors must be within the range of floats, got matrices or scales beyond it"
+        ) from error
 
 
-def _core_law(record: FitRecord) -> _core.ErrorLaw:
-    if record not in _LAWS:
-        try:
-            _LAWS[record] = _new_law(record)
-        except InvalidInput:
-            raise
-        except DpciError as error:
-            raise InvalidInput(
-                "the law of the errors must be within the range of floats, got matrices or scales beyond it"
-            ) from error
-    return _LAWS[record]
-
-
-def _new_law(record: FitRecord) -> _core.ErrorLaw:
+def _new_law(record: FitRecord) -> ErrorLaw:
     hessian, gradient_cov = _released_matrices(record)
     if record.projection == NOISE_AWARE:
-        return _noisy_matrices(record, hessian, gradient_cov).law()
-    return _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
+        law = _noisy_matrices(record, hessian, gradient_cov).law()
+    else:
+        law = _core.ErrorLaw.plug_in(hessian, gradient_cov, record.divisor, record.mechanism)
+    blocks, gaussian = noise_blocks(record), record.noise_law == "shaped_gaussian"
+    return ErrorLaw(
+        law.sampling,
+        law.noise,
+        sum(seal.std_dev**2 for seal in record.seals if seal.release == "params"),
+        "gaussian" if gaussian else record.noise_law,
+        record.noise_scale,
+        law.least_sampling,
+        law.factor,
+        law.shape,
+        None if gaussian else blocks,
+        blocks.metric() if gaussian and blocks is not None else None,
+    )
 
 
 def estimated_matrices(record: FitRecord) -> tuple[_F64, _F64]:
@@ -277,7 +291,7 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         matrix_noise(record, "hessian"),
         noise,
         gradients_of_likelihood(record),
-        may_be_flat(record),
+        record.loss_facts.may_be_flat,
         noise_blocks(record),
         _gradients(record),
     )
@@ -290,32 +304,6 @@ def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowD
     rows = core_rows(record.rows)
     domain = rows if isinstance(rows, _core.RowDomain) else _core.RowDomain.ball(rows)
     return record.params, (record.slope_bound, record.curvature_bound), domain, record.intercept_scale
-
-
-def error_law(record: FitRecord, seal_variance: float) -> ErrorLaw:
-    """Return the law of the errors of a fit from its released matrices.
-
-    Raises
-    ------
-    InvalidInput
-        If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
-    """
-    if record.newton is not None:
-        return _newton_law(record, record.newton)
-    law, blocks = _core_law(record), noise_blocks(record)
-    gaussian = record.noise_law == "shaped_gaussian"
-    return ErrorLaw(
-        law.sampling,
-        law.noise,
-        seal_variance,
-        "gaussian" if gaussian else record.noise_law,
-        record.noise_scale,
-        law.least_sampling,
-        law.factor,
-        law.shape,
-        None if gaussian else blocks,
-        blocks.metric() if gaussian and blocks is not None else None,
-    )
 
 
 _DEVIATION = {True: 0.3, False: 0.5}
@@ -431,23 +419,11 @@ def strong_convexity(record: FitRecord) -> float:
     return record.l2_strength + (declared * record.row_norm * record.row_norm if declared else 0.0)
 
 
-def is_likelihood(record: FitRecord) -> bool:
-    """Return whether the loss is the negative logarithm of a likelihood; of a custom loss nothing is known."""
-    loss = from_declaration(record.loss)
-    return loss is not None and loss.to_core().is_likelihood
-
-
 def gradients_of_likelihood(record: FitRecord) -> bool:
     """Return whether the gradients are those of a likelihood: not with weights, or persons, whose rows depend."""
     # The multinomial loss, which has no declaration of one predictor, is one.
-    likelihood = is_likelihood(record) or record.loss["name"] == "multinomial"
+    likelihood = record.loss_facts.is_likelihood or record.loss["name"] == "multinomial"
     return likelihood and record.persons is None and record.weights is None
-
-
-def may_be_flat(record: FitRecord) -> bool:
-    """Return whether rows may have slopes but almost no curvature at margins near 0; a custom loss may."""
-    loss = from_declaration(record.loss)
-    return loss.to_core().may_be_flat if loss is not None else record.loss["name"] == "custom"
 
 
 def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:

@@ -1,7 +1,7 @@
 """Inference from a released model: standard errors, intervals and tests, post-processing that reads no data."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,35 +12,33 @@ from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
 from dpci.base.warn import warn
 from dpci.data.arrays import Table
-from dpci.errors import DpciError, InvalidInput, MomentNoiseWarning
-from dpci.inference.common_levels import CommonLevels, common_levels, note
+from dpci.errors import MomentNoiseWarning
+from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.curvature import curvature_room, has_flat_part, has_width, validity_notes
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, error_law
-from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.targets.estimates import (
+from dpci.inference.curvature import curvature_room
+from dpci.inference.error_law import ErrorLaw
+from dpci.inference.intervals import (
+    SCALED,
     TARGETS,
     Bare,
+    ConfidenceIntervals,
     Estimates,
-    NewtonObstacles,
     Simultaneous,
     Target,
-    newton_step,
+    estimates_of,
+    law_of,
+    refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
-from dpci.inference.targets.units import TableUnits, full_range_map, odds_ratios, rate_ratios, unit_map
-from dpci.inference.validity import TRUSTED_NOISE, moment_noise, refusal
+from dpci.inference.targets.units import TableUnits, odds_ratios, rate_ratios, unit_map
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
-from dpci.released.model import FitFacts, features_of, record_of
+from dpci.released.model import FitFacts, features_of
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-TRUSTED_COVERAGE = 0.94
-"""Mean of :func:`of_single_parameters` below which the notes on the intervals of a fit say it."""
 
 
 class Inference(FitFacts):
@@ -51,7 +49,7 @@ class Inference(FitFacts):
     @property
     def interval_refusal(self) -> str | None:
         """Why there are no intervals, standard errors and p-values; None where there are."""
-        return refusal(self._record)
+        return refusal_of(self._record)
 
     @property
     def moment_noise(self) -> float:
@@ -63,9 +61,7 @@ class Inference(FitFacts):
         projection is "floor" or "cautious". Above 1/2 a joint test of several parameters may reject true hypotheses too
         often (docs/inference.md).
         """
-        law = self._error_law()
-        fixed, mixed = law.parts(np.eye(law.dim))
-        return moment_noise(self._record, self._moments()[0], fixed + mixed)
+        return moment_noise(self._record, self._error_law())
 
     def in_units(self, *, target: Target = "regularised") -> TableUnits:
         """Return the coefficients in the units of the table: per year, of a category against its reference.
@@ -239,10 +235,7 @@ class Inference(FitFacts):
         Huber's loss and the quantile loss it is the width k or s in standard errors of the predictors, with a warning
         below 1. It is None for other losses, and if the released matrices show no rows.
         """
-        matrices = self._moments()
-        if not (has_flat_part(self._record) or has_width(self._record)):
-            return None
-        return curvature_room(self._record, *matrices, self.cov)
+        return curvature_room(self._record)
 
     @property
     def common_levels(self) -> CommonLevels | None:
@@ -252,19 +245,8 @@ class Inference(FitFacts):
         Hessian shows to be common, its ``columns`` those whose levels the noise hides, its ``coverage`` the least
         coverage of a 95% interval of these (docs/proofs/intervals.md, "Common levels").
         """
-        self._moments()  # refused without intervals
-        return common_levels(self._record, self._error_law, self.names)
-
-    @property
-    def privacy(self) -> dict[str, Any]:
-        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
-
-        "interval_notes" lists the assumptions of the intervals other than large samples, and "common_levels" names
-        single intervals that the release does not support (:attr:`common_levels`).
-        """
-        found = levels_of(self)
-        levels = None if found is None else asdict(found)
-        return {**super().privacy, "interval_notes": interval_notes(self), "common_levels": levels}
+        self._error_law()  # refused without intervals
+        return common_levels(self._record)
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
@@ -471,109 +453,8 @@ class Inference(FitFacts):
         }
         return new_frame(columns, self.names)
 
-    def _moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        reason = self.interval_refusal
-        record = self._record
-        if reason is not None or record.hessian is None or record.gradient_cov is None:
-            raise InvalidInput(f"{reason}")
-        return record.hessian, record.gradient_cov
-
     def _estimates(self, target: Target = "regularised") -> Estimates:
-        check_choice("target", target, TARGETS)
-        law, newton = self._error_law(), self._record.newton
-        if newton is not None:
-            # Without a ridge both targets are one.
-            return replace(Estimates.of_parameters(law, self.params), step=NewtonObstacles(self._record, newton))
-        if target == "regularised":
-            return Estimates.of_parameters(law, self.params)
-        return Estimates.off_ridge(law, self.params, newton_step(self._record))
+        return estimates_of(self._record, target)
 
     def _error_law(self) -> ErrorLaw:
-        self._moments()
-        return error_law(self._record, self._seal_variance)
-
-    @property
-    def _seal_variance(self) -> float:
-        """Variance that the seal adds to a parameter."""
-        return sum(seal.std_dev**2 for seal in self._record.seals if seal.release == "params")
-
-
-def parameter_estimates(result: Inference, target: Target) -> Estimates:
-    """Return the parameters of a result with the law of their errors."""
-    return result._estimates(target)  # noqa: SLF001  # of this module's own class
-
-
-def estimates_of(result: Inference, target: Target) -> tuple[tuple[str, ...], Estimates]:
-    """Return the coefficients of a result and their names, in the units of its table where it has a schema."""
-    estimates = parameter_estimates(result, target)
-    if result.schema is None:
-        return result.names, estimates
-    matrix, shift, names, _ = unit_map(record_of(result))
-    return names, estimates.mapped(matrix, shift)
-
-
-def full_range_of(result: Inference, target: Target) -> tuple[tuple[str, ...], Estimates]:
-    """Return the coefficients of a result over the full range of each column of its schema, and their names."""
-    matrix, shift, names = full_range_map(record_of(result))
-    return names, parameter_estimates(result, target).mapped(matrix, shift)
-
-
-def room_of(result: Inference) -> float | None:
-    """Return :attr:`Inference.curvature_room`, or None if there are no intervals."""
-    try:
-        return None if result.interval_refusal is not None else result.curvature_room
-    except DpciError:
-        return None
-
-
-def levels_of(result: Inference) -> CommonLevels | None:
-    """Return :attr:`Inference.common_levels`, or None if there are no intervals."""
-    try:
-        return None if result.interval_refusal is not None else result.common_levels
-    except DpciError:
-        return None
-
-
-def interval_notes(result: Inference) -> list[str]:
-    """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
-    if result.interval_refusal:
-        return []
-    found = levels_of(result)
-    levels = [] if found is None else [note(found)]
-    return [*_stretch_notes(result), *levels, *validity_notes(record_of(result), room_of(result))]
-
-
-def _stretch_notes(result: Inference) -> list[str]:
-    """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
-    if record_of(result).projection != NOISE_AWARE:
-        return []
-    if record_of(result).newton is not None:
-        return ["The intervals account for sampling, the noise of the last step, and what the steps leave."]
-    try:
-        stretch = result.interval_stretch
-        spread, covered = of_single_parameters(result)
-    except DpciError:
-        # Saved records may hold any numbers; those beyond the range of floats have no intervals.
-        return []
-    note = (
-        "The intervals account for the noise in the released matrices. On average they are "
-        f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
-    )
-    if not covered < TRUSTED_COVERAGE:
-        return [note]
-    single = (
-        "They hold on average over the parameters. Averaged over directions, the noise leaves the variance of an "
-        f"estimate uncertain by about {spread:.0%} (one standard deviation); single parameters differ. Where the true "
-        f"variance is {spread:.0%} above its estimate, a 95% interval covers in {covered:.1%} of repetitions."
-    )
-    return [f"{note} {single}"]
-
-
-def of_single_parameters(result: Inference) -> tuple[float, float]:
-    """Return what noise in the matrices leaves open of single parameters, from released values alone.
-
-    The standard deviation of the true variance of an error over the estimated one, and the mean coverage of 95%
-    intervals where that ratio is one standard deviation above 1 (docs/proofs/intervals.md, "Noise in the matrices").
-    """
-    law = result._error_law()  # noqa: SLF001  # of this module's own class
-    return law.spread, float(law.coverage_of_greater(np.eye(len(result.names)), 0.95).mean())
+        return law_of(self._record)

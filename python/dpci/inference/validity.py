@@ -7,7 +7,6 @@ Post-processing.
 
 import math
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from scipy import special
 from dpci import _core
 from dpci.inference.error_law import (
     NOISE_AWARE,
+    ErrorLaw,
     gradients_of_likelihood,
     matrix_noise,
     noise_blocks,
@@ -49,8 +49,6 @@ _LEAST_ERRORS = 0.7
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
 _NODES = 400
-# Of records, whose arrays are read-only: every interval asks.
-_REFUSALS: "WeakKeyDictionary[FitRecord, str | None]" = WeakKeyDictionary()
 
 
 def refusal(record: FitRecord) -> str | None:
@@ -61,12 +59,6 @@ def refusal(record: FitRecord) -> str | None:
     noise, whose law is known. Objective perturbation: the parameters would have fallen short of W by an error of the
     size of the intervals. The noise in the released matrices is part of both (docs/proofs/domains.md, "Intervals").
     """
-    if record not in _REFUSALS:
-        _REFUSALS[record] = _refusal(record)
-    return _REFUSALS[record]
-
-
-def _refusal(record: FitRecord) -> str | None:
     if record.hessian is None or record.gradient_cov is None:
         return "intervals require released moments, got a fit with moments='none'"
     if record.newton is not None:
@@ -194,8 +186,10 @@ def gradient_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray
     return noise / least if least > 0.0 else math.inf
 
 
-def moment_noise(record: FitRecord, hessian: NDArray[np.float64], cov: NDArray[np.float64]) -> float:
+def moment_noise(record: FitRecord, law: ErrorLaw) -> float:
     """Return the greater of the noise ratios of both released matrices, from released values alone."""
+    fixed, mixed = law.parts(np.eye(law.dim))
+    cov, hessian = fixed + mixed, np.asarray(record.hessian)
     if record.newton is not None:
         # The Hessian is that of moved rows, and so is the covariance of their parameters.
         moved = np.linalg.solve(record.newton.map, np.linalg.solve(record.newton.map, cov).T)

@@ -16,7 +16,7 @@ from dpci.inference.contrasts import counted_labels, row_labels
 from dpci.inference.error_law import ErrorLaw, mixing_nodes, ratio_nodes
 from dpci.inference.quadratic_tail import chi2_sum_tail
 from dpci.shown.displayed import Displayed
-from dpci.shown.document import Document, Facts, Table, seeded
+from dpci.shown.document import BANNER, Document, Facts, Table
 from dpci.shown.text import as_text
 
 __all__ = ["WaldTest"]
@@ -101,7 +101,7 @@ class WaldTest(Displayed):
         ]
         title = f"hypothesis{f', {self.units}' if self.units else ''}"
         parts = [Table([title, "estimate"], rows), Facts(facts)]
-        return Document(parts=parts, banner=seeded(private=self.private))
+        return Document(parts=parts, banner=BANNER[self.private])
 
     def _statistic_lines(self) -> list[tuple[str, str]]:
         shown = f"{self.statistic:{number_format(self.statistic, self.statistic)}}"

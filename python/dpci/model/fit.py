@@ -29,6 +29,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
 from dpci.model.tables import source_of, whole_file
 from dpci.released.bounds import ReleasedBounds
+from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowDomain
 from dpci.schema.columns import UnboundedTarget
@@ -333,7 +334,7 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
 
     def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[PrivateFit]:
         result = fit_rows(rows, *made, paid=paid)
-        return result, remarks(result)
+        return result, remarks(record_of(result))
 
     kind = Kind(
         choices=settings,
@@ -397,7 +398,7 @@ def _release_with_bounds(
             chosen = with_default_rows(chosen)
         spec = spec_of(chosen, rows.n_records, encoded.shape[1], budget=stage.rest or payment.budget)
         result = fit_rows(encoded, spec, chosen, paid=paid, bounds=found.facts)
-        return result, remarks(result)
+        return result, remarks(record_of(result))
 
     kind = Kind(choices=settings, resolve=resolve, release=release)
     # The table has the targets that are not given.

@@ -30,6 +30,7 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
 from dpci.model.tables import check_unit_columns
+from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.unit import Beside, Given, Persons, Weights, given_unit
 
@@ -262,7 +263,7 @@ def announce(fits: Mapping[Any, PrivateFit]) -> None:
         warn_of_seed("results")
     said: set[type[Warning]] = set()
     for key, fit in fits.items():
-        for remark in remarks(fit):
+        for remark in remarks(record_of(fit)):
             if type(remark) not in said:
                 said.add(type(remark))
                 remark.args = (f"group {key!r}: {remark}", *remark.args[1:])

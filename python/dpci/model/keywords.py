@@ -92,16 +92,14 @@ def takes_newton(mechanism: object, l2_strength: object, budget: object) -> bool
     return isinstance(mechanism, str) and mechanism == "newton"
 
 
-# The keywords that only other mechanisms use, with their defaults.
-_UNUSED: dict[str, object] = {
-    "split": None,
-    "moments": "joint",
-    "projection": "auto",
-    "calibration": "tight",
-    "radius": None,
-    "classes": None,
-    "intercept_scale": 1.0,
-}
+_SHARED = frozenset(
+    (
+        *("budget", "l2_strength", "loss", "mechanism", "schema", "unit", "weights"),
+        *("rows", "fit_intercept", "on_violation", "neighbors", "n_public", "n_threads", "seed"),
+    )
+)
+# The keywords that only perturbation of the objective or the output uses, with their defaults: whatever is new, too.
+_UNUSED: dict[str, object] = {part.name: part.default for part in fields(Settings) if part.name not in _SHARED}
 
 
 def used_keywords(

@@ -12,7 +12,7 @@ from dpci.base.validation import check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
-from dpci.inference.targets.estimates import TARGETS, Target
+from dpci.inference.intervals import TARGETS, Target
 from dpci.losses import LossLike, Squared, check_loss, describe
 from dpci.model.keywords import (
     KEYWORDS,

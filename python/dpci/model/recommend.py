@@ -14,7 +14,7 @@ from dpci.base.validation import check_choice
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.inference.common_levels import group_name, hidden_in_advance
 from dpci.inference.error_law import NOISE_AWARE, noise_of
-from dpci.inference.targets.estimates import TARGETS, Target
+from dpci.inference.intervals import TARGETS, Target
 from dpci.model.settings import FitKeywords, Settings
 from dpci.rows import Ball, RowDomain, core_blocks
 from dpci.schema.table import Schema

@@ -3,21 +3,20 @@
 from collections.abc import Iterator
 
 from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciError, DpciWarning, MomentNoiseWarning
-from dpci.inference.common_levels import note
+from dpci.inference.common_levels import levels_of, note
 from dpci.inference.curvature import (
     TRUSTED_HIDING,
     curvature_noise,
-    has_width,
     hidden_parameters,
     moved_parameters,
+    room_of,
     shown,
     trusted_room,
 )
-from dpci.inference.error_law import NOISE_AWARE, is_likelihood, strong_convexity
-from dpci.inference.methods import levels_of, room_of
+from dpci.inference.error_law import NOISE_AWARE, strong_convexity
+from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
-from dpci.model.result import PrivateFit
-from dpci.released.model import record_of
+from dpci.released.fit_record import FitRecord
 
 TRUSTED_SPREAD = 0.4
 """Greatest share by which noise may leave the variance of single estimates open without a warning.
@@ -29,19 +28,18 @@ _NAMED = 5
 """Most parameters that a warning names."""
 
 
-def remarks(result: PrivateFit) -> Iterator[DpciWarning]:
-    """Yield what a caller should know about the intervals."""
-    if record_of(result).newton is not None:
+def remarks(record: FitRecord) -> Iterator[DpciWarning]:
+    """Yield what a caller should know about the intervals of a fit."""
+    if record.newton is not None:
         # What noise hides is not given.
         return
-    yield from _on_noise(result)
-    yield from _on_curvature(result)
-    yield from _on_levels(result)
+    yield from _on_noise(record)
+    yield from _on_curvature(record)
+    yield from _on_levels(record)
 
 
-def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
-    record = record_of(result)
-    if record.projection != NOISE_AWARE or result.interval_refusal is not None:
+def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:
+    if record.projection != NOISE_AWARE or refusal_of(record) is not None:
         return
     other = " or a zCDP or (epsilon, delta) budget" if record.notion == "pure" else ""
     parameters = hidden_parameters(record)
@@ -66,11 +64,11 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         )
         yield MomentNoiseWarning(message, ratio=ratio, parameters=parameters)
         return
-    if is_likelihood(record) or record.loss["name"] == "multinomial":
+    if record.loss_facts.is_likelihood or record.loss["name"] == "multinomial":
         # Either matrix tells much of the other: few single intervals are too short.
         return
     try:
-        spread = result._error_law().spread  # noqa: SLF001  # of the same model
+        spread = law_of(record).spread
     except DpciError:
         # Matrices beyond the range of floats have no intervals.
         return
@@ -85,17 +83,15 @@ def _on_noise(result: PrivateFit) -> Iterator[DpciWarning]:
         yield MomentNoiseWarning(message, ratio=spread, parameters=parameters)
 
 
-def _on_curvature(result: PrivateFit) -> Iterator[DpciWarning]:
-    room, record = room_of(result), record_of(result)
-    least = trusted_room(record)
+def _on_curvature(record: FitRecord) -> Iterator[DpciWarning]:
+    room, least = room_of(record), trusted_room(record)
     if room is None or not room < least:
         return
-    moved = moved_parameters(record, result.cov)
+    moved = moved_parameters(record, estimates_of(record).cov())
     parameters = moved or hidden_parameters(record)
     least_certain = _on_moved(moved) if moved else _on_hidden(parameters)
     loss = record.loss["name"].replace("_", " ")
-    if has_width(record):
-        width = "k" if "k" in record.loss else "s"
+    if (width := record.loss_facts.width) is not None:
         message = (
             f"the width {width}={record.loss[width]:g} at which the {loss} loss has curvature must be at least "
             f"{least:g} standard errors of the predictors, got {shown(room)}: intervals may be too short unless the "
@@ -128,8 +124,8 @@ def _on_hidden(parameters: tuple[str, ...], hidden: str = "curvature") -> str:
     return f"; the noise can hide the {hidden} along {', '.join(named)}{last}, whose intervals are the least certain"
 
 
-def _on_levels(result: PrivateFit) -> Iterator[DpciWarning]:
-    found = levels_of(result)
+def _on_levels(record: FitRecord) -> Iterator[DpciWarning]:
+    found = levels_of(record)
     if found is not None:
         message = (
             f"{note(found)} Give a level that is publicly known to be the most common as the reference of its column, "

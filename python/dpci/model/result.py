@@ -1,18 +1,19 @@
 """The result of a private fit: released parameters and matrices, and everything that follows from them without data."""
 
+from dataclasses import asdict
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
+from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
+from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import Inference
-from dpci.inference.targets.estimates import Simultaneous, Target
-from dpci.losses import describe, scale_of
 from dpci.released.fit_record import FitRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Units, View, summary_of
+from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
@@ -33,6 +34,17 @@ class PrivateFit(Inference, Approvable[FitRecord]):
     __slots__ = ()
 
     _RECORD, _SHOWN = FitRecord, ShownFit
+
+    @property
+    def privacy(self) -> dict[str, Any]:
+        """Machine-readable record of the guarantee: relation, notion, spent by step, constants, conditions, version.
+
+        "interval_notes" lists the assumptions of the intervals other than large samples, and "common_levels" names
+        single intervals that the release does not support (:attr:`common_levels`).
+        """
+        record, found = self._record, levels_of(self._record)
+        levels = None if found is None else asdict(found)
+        return {**record.privacy, "interval_notes": interval_notes(record), "common_levels": levels}
 
     def summary(
         self,
@@ -55,7 +67,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
             own.
         """
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return as_text(summary_of(self, view))
+        return as_text(summary_of(self._record, view))
 
     def plot(
         self,
@@ -97,17 +109,16 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         DpciError
             If matplotlib is not installed.
         """
-        view = View(level=level, target=target, simultaneous=simultaneous, units=units)
+        view, record = View(level=level, target=target, simultaneous=simultaneous, units=units), self._record
         if contrast is None:
-            intervals, over = view.drawn(self), " over the full range" if view.in_units(self) else ""
+            intervals, over = Numbers(record, view).drawn, " over the full range" if view.in_units(record) else ""
         else:
             intervals = self.conf_int(level=level, contrast=contrast, simultaneous=simultaneous, target=target)
             over = ""
-        record = self._record
-        what = scale_of(record.loss["name"])
+        what = record.loss_facts.scale
         axes = forest_plot(intervals, private=self.private, order=order, over=over, what=what, ax=ax)
         spent, count = facts_of_release(self.spent, record.n_samples, neighbors=record.neighbors, private=self.private)
-        return caption(axes, f"{describe(self.loss)} loss, {count}", spent)
+        return caption(axes, f"{record.loss_facts.words} loss, {count}", spent)
 
     def to_html(
         self,
@@ -153,7 +164,7 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         from dpci.shown.html import write_html  # noqa: PLC0415  # as above
 
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return write_html(page_of(self, view, title=title), path)
+        return write_html(page_of(self._record, view, title=title), path)
 
     def _document(self) -> Document:
         return ShownFit(self).sheet(View(), title=None)

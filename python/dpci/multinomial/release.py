@@ -184,7 +184,7 @@ def release_fit(
     def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
         fit = fit_rows(named, *made, paid=paid)
-        return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(fit)
+        return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(record_of(fit))
 
     kind = Kind(
         choices=settings,

@@ -14,8 +14,7 @@ from dpci.budgets import Budget
 from dpci.data.arrays import Table
 from dpci.data.labels import Label, label_array
 from dpci.inference.contrasts import Contrast
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.intervals import ConfidenceIntervals, Simultaneous
 from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit

@@ -24,7 +24,7 @@ from dpci.per_instance.record import ReportRecord
 from dpci.per_instance.records import Beside, Encoded, ExPostLosses, RecordLosses, check_member, ex_post_losses
 from dpci.per_instance.saved import SavedReport
 from dpci.report.style import facts_of_release
-from dpci.shown.document import Document, Facts, Paragraph, seeded
+from dpci.shown.document import BANNER, Document, Facts, Paragraph
 from dpci.shown.document import Table as Steps
 from dpci.shown.text import as_text
 
@@ -201,7 +201,7 @@ class Report(SavedReport):
                 "The report may be published. Its values at private records must be protected like these records."
             ),
         ]
-        return Document(parts=parts, banner=seeded(private=self.private))
+        return Document(parts=parts, banner=BANNER[self.private])
 
     def histogram(self, X: Table, y: ArrayLike, *, ax: "Axes | None" = None, **beside: Unpack[Beside]) -> "Axes":
         """Histogram of the bounds over given records; needs matplotlib. Not private: it reads the records.

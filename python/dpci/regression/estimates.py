@@ -9,9 +9,8 @@ from scipy import special
 from dpci.base.tables import format_pvalue
 from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
 from dpci.errors import InvalidInput
-from dpci.inference.intervals import ConfidenceIntervals
+from dpci.inference.intervals import ConfidenceIntervals, Simultaneous
 from dpci.inference.simultaneous import bonferroni_level, joint_level
-from dpci.inference.targets.estimates import Simultaneous
 from dpci.inference.wald import Method, WaldTest, hypothesis_values
 from dpci.regression.equations import Solution
 from dpci.regression.law import ErrorParts

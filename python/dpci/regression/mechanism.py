@@ -7,7 +7,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
 from dpci.data.arrays import OnViolation, Table
@@ -344,15 +343,5 @@ def record_of_release(
         target_weight=spec.target_weight,
         rows=choices.domain,
         table=choices.schema,
-        n_samples=choices.public_n(n_samples),
-        persons=choices.unit,
-        weights=choices.weights,
-        on_violation=choices.on_violation,
-        neighbors=choices.neighbors,
-        budget=choices.budget,
-        steps=steps_from(release["steps"]),
-        seals=seals_from(release["seals"]),
-        private=release["private"],
-        paid=release["paid"],
-        version=_core.__version__,
+        **choices.recorded(n_samples, release, paid=release["paid"]),
     )

@@ -15,8 +15,7 @@ from dpci.budgets import GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import SCALED, ConfidenceIntervals
-from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.intervals import SCALED, ConfidenceIntervals, Simultaneous
 from dpci.inference.targets.units import TableUnits
 from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution, attempt, check_covariance

@@ -98,6 +98,15 @@ class FitRecord(ModelRecord):
         return self.whole is not None and self.whole.counts
 
     @property
+    def shown_classes(self) -> tuple[object, object] | None:
+        """The two classes as texts name them: by the first spelling that the schema gives each."""
+        classes, table = self.classes, self.table
+        if classes is None or table is None or not isinstance(target := table.target, ClassTarget):
+            return classes
+        # A schema whose labels do not decide the classes, as with booleans, leaves them as they are.
+        return classes if class_labels(target) is None else (target.negative[0], target.positive[0])
+
+    @property
     def prefixes(self) -> tuple[str, ...]:
         """Beginning of the names of the parameters of each linear predictor: of several classes "class:"."""
         if self.loss["name"] != SEVERAL:

@@ -21,7 +21,7 @@ from dpci.released.fit_record import FitRecord
 from dpci.released.model_record import ModelRecord
 from dpci.released.record import Record
 from dpci.rows import Ball, Blocks
-from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
@@ -224,14 +224,6 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
 def record_of(model: Released[AnyModel, Any]) -> AnyModel:
     """Return the record of a model, for the rooms that show it."""
     return model._record  # noqa: SLF001  # of this module's own class
-
-
-def shown_classes(classes: Classes | None, table: Schema | None) -> tuple[object, object] | None:
-    """Return the two classes as texts name them: by the first spelling that a schema gives each."""
-    if classes is None or table is None or not isinstance(target := table.target, ClassTarget):
-        return classes
-    # A schema whose labels do not decide the classes, as with booleans, leaves them as they are.
-    return classes if class_labels(target) is None else (target.negative[0], target.positive[0])
 
 
 def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDArray[np.float64]:

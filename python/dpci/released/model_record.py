@@ -3,6 +3,7 @@
 import math
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from dpci.base.validation import (
 )
 from dpci.data.labels import Classes, check_classes
 from dpci.errors import InvalidInput
-from dpci.losses import NAMES, PARAMETERS, declaration, from_declaration
+from dpci.losses import NAMES, PARAMETERS, LossFacts, declaration, facts_of, from_declaration
 from dpci.released.record import Record
 
 
@@ -95,6 +96,11 @@ class ModelRecord(Record):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the rows: those of the parameters without the intercept."""
         return self.names if self.intercept_scale is None else self.names[:-1]
+
+    @cached_property
+    def loss_facts(self) -> LossFacts:
+        """Facts of the loss."""
+        return facts_of(self.loss)
 
     @property
     def params_norm(self) -> float:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference, parameter_estimates
+from dpci.inference.intervals import ConfidenceIntervals, estimates_of
+from dpci.inference.methods import Inference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
 from dpci.report.summary import View, summary_of
@@ -68,20 +68,20 @@ class ShownFit(ShownModel):
 
     def document(self, view: View) -> Document:
         """Return the summary as a document."""
-        return summary_of(self.result, view)
+        return summary_of(record_of(self.result), view)
 
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
         """Return the page as a document."""
         from dpci.report.page import page_of  # noqa: PLC0415  # most programs write no page
 
-        return page_of(self.result, view, **given)
+        return page_of(record_of(self.result), view, **given)
 
     def numbers(self, view: View) -> dict[str, Any]:
         """Return the facts of the summary for programs to read."""
         result = self.result
         parameters = parameters_of(result)
         if result.interval_refusal is None:
-            estimates = parameter_estimates(result, view.target)
+            estimates = estimates_of(record_of(result), view.target)
             intervals = estimates.conf_int(result.names, level=view.level, simultaneous=view.simultaneous)
             parameters = interval_rows(intervals, estimates.std_errors(), estimates.pvalues())
         in_units = self._in_units(view)

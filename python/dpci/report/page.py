@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
-from dpci.errors import DpciError
+from dpci.inference.contrasts import contrast_rows
 from dpci.inference.error_law import NOISE_AWARE
-from dpci.inference.intervals import given_rows
-from dpci.inference.methods import Inference, interval_notes
-from dpci.inference.targets.estimates import TARGETS, Estimates
-from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, describe, scale_of
-from dpci.released.model import record_of, shown_classes
+from dpci.inference.intervals import given_rows, refusal_of
+from dpci.inference.targets.units import odds_ratios, rate_ratios
+from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
+from dpci.released.fit_record import FitRecord
 from dpci.released.sources import exceptions, table_values
 from dpci.report.sections import (
     SHARED,
@@ -26,17 +25,22 @@ from dpci.report.sections import (
     provenance,
 )
 from dpci.report.summary import (
+    Numbers,
     View,
+    bare_table,
     estimates_table,
     fact_lines,
     has_ridge,
     interval_note,
+    interval_notes,
     noise_note,
+    numbers_of,
     refusal_notes,
     ridge_note,
     target_note,
 )
-from dpci.shown.document import Bullets, Document, Paragraph, Part, Section, Table, seeded
+from dpci.schema.table import Schema
+from dpci.shown.document import BANNER, Bullets, Document, Paragraph, Part, Section, Table
 
 _SHRUNKEN = (
     "Regularisation shrinks the coefficients together, possibly several-fold. A column without an effect that is "
@@ -53,52 +57,52 @@ _CHANGES = {
 
 
 def page_of(
-    result: Inference, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Section] = ()
+    record: FitRecord, view: View, *, title: str | None, digest: str | None = None, before: Sequence[Section] = ()
 ) -> Document:
     """Return the page; see :meth:`dpci.PrivateFit.to_html`.
 
     ``digest``: the hash of the file that holds the fit; ``before``: sections above that of the budget.
     """
-    record = record_of(result)
+    numbers = numbers_of(record, view)
+    shrunken = [_SHRUNKEN] if _is_shrunken(record, view) else []
     parts = [
-        Paragraph(_lead(result), "lead"),
-        *_numbers(result, view),
-        *_magnitudes(result, view),
-        *_quotable(result, view),
+        Paragraph(_lead(record), "lead"),
+        *(_bare(record, view) if numbers is None else _numbers(numbers)),
+        *([] if numbers is None else _magnitudes(numbers)),
+        *_quotable(record, view),
         *before,
-        budget_section(fact_lines(result)),
-        *([attacker_section(record, result.guarantee, record.whole)] if result.private else []),
-        *caveats(result, [target_note(result, view.target), *refusal_notes(result, view), *_shrunken(result, view)]),
+        budget_section(fact_lines(record)),
+        *([attacker_section(record, record.guarantee(), record.whole)] if record.private else []),
+        *caveats(record, [target_note(record, view.target), *refusal_notes(numbers), *shrunken]),
         provenance(record, digest or record.digest),
     ]
-    heading = _heading(result) if title is None else title
-    return Document(title=heading, parts=parts, banner=seeded(private=result.private), version=record.version)
+    heading = _heading(record) if title is None else title
+    return Document(title=heading, parts=parts, banner=BANNER[record.private], version=record.version)
 
 
-def _heading(result: Inference) -> str:
+def _heading(record: FitRecord) -> str:
     """Return the heading of a page without a title: the outcome, if a schema names it, and the kind of model."""
-    kind = "A private model" if result.private else "A model with seeded noise"
-    if result.schema is not None:
-        kind += f" of {result.schema.target.column}"
-        if (classes := shown_classes(result.classes, result.schema)) is not None:
+    kind = "A private model" if record.private else "A model with seeded noise"
+    if record.table is not None:
+        kind += f" of {record.table.target.column}"
+        if (classes := record.shown_classes) is not None:
             negative, positive = classes
             kind += f" ({positive} against {negative})"
-    logistic = result.loss["name"] == "logistic"
-    return f"{kind}: {'logistic regression' if logistic else f'{describe(result.loss)} loss'}"
+    logistic = record.loss["name"] == "logistic"
+    return f"{kind}: {'logistic regression' if logistic else f'{record.loss_facts.words} loss'}"
 
 
-def _lead(result: Inference) -> str:
-    units = "records" if record_of(result).persons is None else "persons"
-    records = f"{result.n_samples:,} {units}"
-    if record_of(result).neighbors == "add_remove":
-        records = f"{units} whose number is private (taken as {result.n_samples:,})"
-    if not result.private:
-        return f"Estimated from {records}, with noise as for {result.spent}."
-    inferred = record_of(result).classes_inferred
-    whole = record_of(result).whole
+def _lead(record: FitRecord) -> str:
+    units = "records" if record.persons is None else "persons"
+    records = f"{record.n_samples:,} {units}"
+    if record.neighbors == "add_remove":
+        records = f"{units} whose number is private (taken as {record.n_samples:,})"
+    if not record.private:
+        return f"Estimated from {records}, with noise as for {record.spent}."
+    whole = record.whole
     together = "" if whole is None else f" One part of a release that spends {whole.budget} in total: {whole}."
-    estimated = f"Estimated from {records} under differential privacy, {result.spent}.{together} "
-    if inferred:
+    estimated = f"Estimated from {records} under differential privacy, {record.spent}.{together} "
+    if record.classes_inferred:
         return estimated + (
             "The class labels are not protected, because they were inferred from the data. Share this page only "
             "if the labels were public before the fit. Every other number on it is released or public."
@@ -106,29 +110,31 @@ def _lead(result: Inference) -> str:
     return estimated + SHARED
 
 
-def _numbers(result: Inference, view: View) -> list[Section]:
-    table = estimates_table(result, view)
-    if result.interval_refusal is not None:
-        note = Paragraph(interval_note(result) or "", "note")
-        return [Section("numbers", "Parameters", [replace(table, caption="Released parameters"), note])]
-    kind = "Released parameters" if view.target == "regularised" else "Coefficients without the ridge"
+def _bare(record: FitRecord, view: View) -> list[Section]:
+    note = Paragraph(interval_note(record) or "", "note")
+    return [Section("numbers", "Parameters", [replace(bare_table(record, view), caption="Released parameters"), note])]
+
+
+def _numbers(numbers: Numbers) -> list[Section]:
+    record, schema, table = numbers.record, numbers.record.table, estimates_table(numbers)
+    kind = "Released parameters" if numbers.view.target == "regularised" else "Coefficients without the ridge"
     parts: list[Part] = [replace(table, caption=f"{kind}: {table.caption}")]
-    intervals = given_rows(view.drawn(result))
-    if len(intervals) and result.schema is not None and view.in_units(result):
-        parts.append(Paragraph(drawn_note(result.schema)))
-    if len(intervals):
-        parts.append(forest_of(intervals, scale_of(result.loss["name"])))
+    intervals = given_rows(numbers.drawn)
+    if len(intervals.names) and schema is not None and numbers.in_units:
+        parts.append(Paragraph(drawn_note(schema)))
+    if len(intervals.names):
+        parts.append(forest_of(intervals, record.loss_facts.scale))
     return [
         Section("numbers", "Parameters", parts),
-        *_ratios(result, view),
-        *_columns(result),
-        Section("read", "How to read the numbers", [Bullets(_reading(result, view))]),
+        *_ratios(numbers),
+        *_columns(schema),
+        Section("read", "How to read the numbers", [Bullets(_reading(numbers))]),
     ]
 
 
-def _columns(result: Inference) -> list[Section]:
+def _columns(schema: Schema | None) -> list[Section]:
     """Return the public bounds of the columns of the table, where a schema states them."""
-    if (schema := result.schema) is None:
+    if schema is None:
         return []
     rows = [
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
@@ -140,14 +146,15 @@ def _columns(result: Inference) -> list[Section]:
     return [Section("columns", "Columns of the table", [table, rules])]
 
 
-def _reading(result: Inference, view: View) -> list[str]:
+def _reading(numbers: Numbers) -> list[str]:
+    record, view = numbers.record, numbers.view
     percent = format_percent(view.level)
     sign = "A positive parameter raises the predicted target."
-    if (classes := shown_classes(result.classes, result.schema)) is not None:
+    if (classes := record.shown_classes) is not None:
         sign = f"A positive parameter favours the class {classes[1]!r}."
-    elif result.loss["name"] == SEVERAL:
+    elif record.loss["name"] == SEVERAL:
         sign = "A positive parameter favours the class in its name against the reference class."
-    elif result.loss["name"] == "soft_logistic":
+    elif record.loss["name"] == "soft_logistic":
         sign = "A positive parameter raises the predicted probability."
     spread = (
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
@@ -163,19 +170,19 @@ def _reading(result: Inference, view: View) -> list[str]:
         f"Std error: {spread}",
         "P-value: the probability of an estimate at least this far from 0 if its target were 0.",
         f"Lower and upper: {bounds}",
-        *_reading_units(result, view),
+        *_reading_units(numbers),
     ]
 
 
-def _reading_units(result: Inference, view: View) -> list[str]:
+def _reading_units(numbers: Numbers) -> list[str]:
     """Return how to read the columns that some tables have."""
-    ridge = ridge_note(result)
+    ridge = ridge_note(numbers.record, numbers)
     unit = "Below a name: what an estimate is per, or against. Scaled: the released parameter, of the scaled column."
     log = (
         "Per log: per unit of log(1 + the number), about a factor of 2.7 in the number. Below 0 it is the same with "
         "the other sign."
     )
-    schema = result.schema if view.in_units(result) else None
+    schema = numbers.record.table if numbers.in_units else None
     product = (
         "At a number, or for a category: the column is part of a product, and the row holds there only. Do not quote "
         "such a row alone."
@@ -188,23 +195,22 @@ def _reading_units(result: Inference, view: View) -> list[str]:
     ]
 
 
-def _magnitudes(result: Inference, view: View) -> list[Section]:
+def _magnitudes(numbers: Numbers) -> list[Section]:
     """Return how much of the errors is noise, and how far the ridge reaches, as released values tell."""
-    if result.interval_refusal is not None:
-        return []
-    items = [*_noise_shares(view.estimates(result)[1])]
-    if record_of(result).projection != NOISE_AWARE and (noise := noise_note(result)) is not None:
+    record = numbers.record
+    items = [*_noise_shares(numbers)]
+    if record.projection != NOISE_AWARE and (noise := noise_note(numbers)) is not None:
         items.append(noise)
-    items += interval_notes(result)
-    if has_ridge(record_of(result)):
-        items.append(_ridge_size(result, view))
-    title = "How much the noise does" if record_of(result).newton is not None else "How much the noise and the ridge do"
+    items += interval_notes(record)
+    if has_ridge(record):
+        items.append(_ridge_size(numbers))
+    title = "How much the noise does" if record.newton is not None else "How much the noise and the ridge do"
     return [Section("magnitudes", title, [Bullets(items)])]
 
 
-def _noise_shares(estimates: Estimates) -> list[str]:
+def _noise_shares(numbers: Numbers) -> list[str]:
     """Return what share of the error variance the noise of the parameters has."""
-    total = estimates.std_errors() ** 2
+    estimates, total = numbers.estimates, numbers.std_errors**2
     noise = estimates.law.noise_variance(estimates.map)
     with np.errstate(all="ignore"):
         shares = noise / total
@@ -216,14 +222,13 @@ def _noise_shares(estimates: Estimates) -> list[str]:
     return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
 
 
-def _ridge_size(result: Inference, view: View) -> str:
+def _ridge_size(numbers: Numbers) -> str:
     """Return the largest distance by which the ridge moves an estimate, in standard errors."""
     unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
-    try:
-        (names, regularised), (_, without) = (view.estimates(result, target) for target in TARGETS)
-        moved = (regularised.values() - without.values()) / regularised.std_errors()
-    except DpciError:
+    if numbers.moved is None:
         return unknown
+    names, (distance, _, errors) = numbers.names, numbers.moved
+    moved = distance / errors
     known = np.isfinite(moved)
     if not known.any():
         return unknown
@@ -233,24 +238,23 @@ def _ridge_size(result: Inference, view: View) -> str:
     return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."
 
 
-def _quotable(result: Inference, view: View) -> list[Section]:
+def _quotable(record: FitRecord, view: View) -> list[Section]:
     """Return what belongs beside the numbers wherever they are quoted: guarantee, ridge, purpose of the intervals."""
-    if not result.private:
+    if not record.private:
         return []
-    record = record_of(result)
-    spent, neighbors = result.spent, record.neighbors
+    spent, neighbors = record.spent, record.neighbors
     if record.whole is not None:
         spent, neighbors = record.whole.budget, record.whole.neighbors
     change = _CHANGES[neighbors, "record" if record.persons is None else "person"]
     found = [f"The model was fitted with differential privacy, {spent}, for {change}."]
-    if view.target == "regularised" and result.l2_strength > 0.0:
+    if _is_shrunken(record, view):
         kind = "log odds ratios" if record.loss["name"] in LOG_ODDS else "those"
         found.append(
-            f"Coefficients are {kind} of a regularised model ({describe(record.loss)} loss, "
-            f"lambda={result.l2_strength:g}): the penalty shrinks them together, possibly several-fold, and an "
+            f"Coefficients are {kind} of a regularised model ({record.loss_facts.words} loss, "
+            f"lambda={record.l2_strength:g}): the penalty shrinks them together, possibly several-fold, and an "
             "interval that leaves out 0 is no evidence of an adjusted effect."
         )
-    if result.interval_refusal is None:
+    if refusal_of(record) is None:
         which = "one coefficient at a time" if view.simultaneous is None else "all coefficients together"
         found.append(
             f"{format_percent(view.level)} intervals are for {which}. They count sampling error and privacy noise, and "
@@ -259,18 +263,17 @@ def _quotable(result: Inference, view: View) -> list[Section]:
     return [Section("quote", "Sentences to publish beside the numbers", [Bullets(found)])]
 
 
-def _ratios(result: Inference, view: View) -> list[Section]:
+def _ratios(numbers: Numbers) -> list[Section]:
     """Return odds or rate ratios with intervals, where a coefficient is the log of one that has a unit."""
-    schema, record = result.schema, record_of(result)
-    if schema is None or not view.in_units(result) or record.loss["name"] not in (*LOG_ODDS, SEVERAL, *COUNTS):
+    record, schema, view = numbers.record, numbers.record.table, numbers.view
+    if schema is None or not numbers.in_units or record.loss["name"] not in (*LOG_ODDS, SEVERAL, *COUNTS):
         return []
     are_rates = record.loss["name"] in COUNTS
-    if are_rates:
-        what, multiplied = "rate", "the mean count"
-        found = result.rate_ratios(level=view.level, simultaneous=view.simultaneous)
-    else:
-        what, multiplied = "odds", "the odds"
-        found = result.odds_ratios(level=view.level, simultaneous=view.simultaneous, target=view.target)
+    what, multiplied, exponentials = (
+        ("rate", "the mean count", rate_ratios) if are_rates else ("odds", "the odds", odds_ratios)
+    )
+    wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
+    found = exponentials(record, view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted)))))
     units = schema.units * len(record.prefixes)
     columns = zip(found.names, units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
     rows = [
@@ -284,7 +287,7 @@ def _ratios(result: Inference, view: View) -> list[Section]:
         f"{'A rate' if are_rates else 'An odds'} ratio is e to the power of a coefficient: the factor by which one "
         f"more unit, or the category instead of the reference, multiplies {multiplied}. 1 means no change."
     )
-    notes = map(Paragraph, (note, *_shrunken_ratios(result, view, what)))
+    notes = map(Paragraph, (note, *_shrunken_ratios(record, view, what)))
     return [Section(what, f"{what.capitalize()} ratios", [table, *notes])] if rows else []
 
 
@@ -293,10 +296,10 @@ def _change(unit: str) -> str:
     return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
 
 
-def _shrunken_ratios(result: Inference, view: View, what: str) -> list[str]:
-    if not _is_shrunken(result, view):
+def _shrunken_ratios(record: FitRecord, view: View, what: str) -> list[str]:
+    if not _is_shrunken(record, view):
         return []
-    of_what = f"These are {what} ratios of a regularised model (lambda = {result.l2_strength:g})."
+    of_what = f"These are {what} ratios of a regularised model (lambda = {record.l2_strength:g})."
     moved = "Those of large effects are nearer to 1 than without a ridge, possibly several-fold."
     other = (
         "A column without an effect that is correlated with one that has an effect gets a ratio other than 1: an "
@@ -311,20 +314,15 @@ def _digits(lower: float, upper: float) -> str:
     return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"
 
 
-def _is_shrunken(result: Inference, view: View) -> bool:
+def _is_shrunken(record: FitRecord, view: View) -> bool:
     """Return whether the numbers shown are those of the regularised model."""
-    return view.target == "regularised" and result.l2_strength > 0.0
+    return view.target == "regularised" and record.l2_strength > 0.0
 
 
-def _shrunken(result: Inference, view: View) -> list[str]:
-    return [_SHRUNKEN] if _is_shrunken(result, view) else []
-
-
-def caveats(result: Inference, targets: list[str]) -> list[Section]:
+def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
     """Return what to keep in mind of models whose ``targets`` are told, and what their guarantee assumes."""
-    record = record_of(result)
     items = [*targets]
-    if result.interval_refusal is None:
+    if refusal_of(record) is None:
         matrices = "as well as" if record.projection == NOISE_AWARE else "but not"
         accounted = (
             "Intervals and p-values rely on the normal approximation of sampling errors, for large samples. They "
@@ -333,7 +331,7 @@ def caveats(result: Inference, targets: list[str]) -> list[Section]:
         )
         items += [
             accounted,
-            _laws(result),
+            _laws(record),
             "P-values, and intervals unless they are simultaneous, are for one parameter at a time.",
         ]
     if record.on_violation == "clip":
@@ -344,11 +342,9 @@ def caveats(result: Inference, targets: list[str]) -> list[Section]:
     return [Section("caveats", "What to keep in mind", [Bullets(items)]), assumptions_section(record.conditions)]
 
 
-def _laws(result: Inference) -> str:
+def _laws(record: FitRecord) -> str:
     """Return why an interval is not estimate ± 1.96 standard errors."""
-    matrices = (
-        ", and allow for the noise in the standard error itself" if record_of(result).projection == NOISE_AWARE else ""
-    )
+    matrices = ", and allow for the noise in the standard error itself" if record.projection == NOISE_AWARE else ""
     return (
         "P-values and intervals are not those of estimate ± 1.96 standard errors. They use the distribution of the "
         f"noise{matrices}."

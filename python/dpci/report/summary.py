@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,15 +22,25 @@ from dpci.base.tables import (
 )
 from dpci.base.validation import check_choice, check_fraction
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, is_likelihood
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.methods import Inference, estimates_of, full_range_of, interval_notes, parameter_estimates
-from dpci.inference.targets.estimates import TARGETS, Estimates, Simultaneous, Target
-from dpci.inference.validity import TRUSTED_NOISE
-from dpci.losses import describe
+from dpci.inference.common_levels import levels_of, note
+from dpci.inference.curvature import curvature_note
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, noise_blocks
+from dpci.inference.intervals import (
+    TARGETS,
+    ConfidenceIntervals,
+    Estimates,
+    Simultaneous,
+    Target,
+    estimates_of,
+    law_of,
+    refusal_of,
+)
+from dpci.inference.targets.units import full_range_map, unit_map
+from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import record_of, shown_classes
-from dpci.shown.document import Document, Facts, Paragraph, Table, seeded
+from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
+
+_F64 = NDArray[np.float64]
 
 Units: TypeAlias = Literal["table", "scaled"]
 UNITS: tuple[Units, ...] = ("table", "scaled")
@@ -63,126 +74,182 @@ class View:
         if self.simultaneous is not None:
             check_choice("simultaneous", self.simultaneous, ("bonferroni", "max_z"))
 
-    def in_units(self, result: Inference) -> bool:
-        """Whether a result is shown in the units of its table."""
-        return self.units == "table" and result.schema is not None
+    def in_units(self, record: FitRecord) -> bool:
+        """Whether a fit is shown in the units of its table."""
+        return self.units == "table" and record.table is not None
 
-    def estimates(self, result: Inference, target: Target | None = None) -> tuple[tuple[str, ...], Estimates]:
-        """Return the names of what is shown and their estimates, of another target if one is named."""
-        target = self.target if target is None else target
-        if self.in_units(result):
-            return estimates_of(result, target)
-        return result.names, parameter_estimates(result, target)
-
-    def title(self, result: Inference) -> str:
+    def title(self, record: FitRecord) -> str:
         """Return what a table of the intervals is called."""
         together = "" if self.simultaneous is None else f" simultaneous ({self.simultaneous})"
-        units = " in the units of the table" if self.in_units(result) else ""
+        units = " in the units of the table" if self.in_units(record) else ""
         return f"{format_percent(self.level)}{together} confidence intervals{units}"
 
-    def drawn(self, result: Inference) -> ConfidenceIntervals:
-        """Return the intervals of a plot: coefficients over the full range of each column, which share an axis."""
-        names, estimates = self.estimates(result)
-        if self.in_units(result):
-            names, estimates = full_range_of(result, self.target)
+    def conf_int(self, names: tuple[str, ...], estimates: Estimates) -> ConfidenceIntervals:
+        """Return the intervals of estimates."""
         return estimates.conf_int(names, level=self.level, simultaneous=self.simultaneous)
+
+
+class Numbers:
+    """Numbers of a fit with intervals that are shown: estimates and the law of their errors, each computed once.
+
+    Parameters
+    ----------
+    record : FitRecord
+        Record of a fit that has intervals.
+    view : View
+        Parts of it that are shown.
+    """
+
+    def __init__(self, record: FitRecord, view: View) -> None:
+        self.record, self.view, self.in_units = record, view, view.in_units(record)
+        self.parameters = estimates_of(record, view.target)
+        self.names, self.estimates, self._map = record.names, self.parameters, None
+        self.units: tuple[str, ...] = ()
+        if self.in_units:
+            matrix, shift, self.names, self.units = unit_map(record)
+            self.estimates, self._map = self.parameters.mapped(matrix, shift), (matrix, shift)
+        self.refusals = self.estimates.refusals()
+        self.std_errors = self.estimates.std_errors()
+
+    @cached_property
+    def intervals(self) -> ConfidenceIntervals:
+        """The intervals of the table."""
+        return self.view.conf_int(self.names, self.estimates)
+
+    @cached_property
+    def drawn(self) -> ConfidenceIntervals:
+        """The intervals of a plot: coefficients over the full range of each column, which share an axis."""
+        if not self.in_units:
+            return self.intervals
+        matrix, shift, names = full_range_map(self.record)
+        return self.view.conf_int(names, self.parameters.mapped(matrix, shift))
+
+    @cached_property
+    def moment_noise(self) -> float:
+        """See :attr:`dpci.PrivateFit.moment_noise`."""
+        return moment_noise(self.record, law_of(self.record))
+
+    @cached_property
+    def moved(self) -> tuple[_F64, _F64, _F64] | None:
+        """How far the ridge moves each estimate, and the regularised estimates with their standard errors.
+
+        None where numbers of a saved fit are beyond the range of floats, and show nothing.
+        """
+        try:
+            regularised, without = (
+                self.estimates if target == self.view.target else self._of(target) for target in TARGETS
+            )
+            values = regularised.values()
+            return values - without.values(), values, regularised.std_errors()
+        except DpciError:
+            return None
+
+    def _of(self, target: Target) -> Estimates:
+        found = estimates_of(self.record, target)
+        return found if self._map is None else found.mapped(*self._map)
 
 
 INTERVALS_FIRST = ("estimate", "lower", "upper", "std error", "p-value", "ridge", "noise", "scaled")
 """Columns of a table of estimates, in the order in which a narrow screen shows them."""
 _UNKNOWN = "unknown"
 _COUNTED = "Intervals of single parameters account for it."
+_PRIVATE_NUMBER = (
+    "The intervals do not use the number of records, which is private. They are conservative if that number is "
+    "fixed, and valid if it varies no more than a Poisson number."
+)
+_CUSTOM = (
+    "The intervals assume that the curvature of the custom loss changes little within the errors of the predictors. "
+    "They can be too short if the curvature jumps or vanishes. Released values cannot show this."
+)
+TRUSTED_COVERAGE = 0.94
+"""Least :func:`mean_coverage` of which the notes on the intervals of a fit say nothing."""
 _TESTS = "A joint test of several parameters may reject too often: wald_test tests them one at a time by default."
 
 
-def summary_of(result: Inference, view: View) -> Document:
+def summary_of(record: FitRecord, view: View) -> Document:
     """Return the summary of a fit; without moments it has no errors and no intervals."""
-    parts = [estimates_table(result, view), Facts(fact_lines(result)), *map(Paragraph, _notes(result, view))]
-    return Document(parts=parts, banner=seeded(private=result.private))
+    numbers = numbers_of(record, view)
+    parts = [
+        estimates_table(numbers) if numbers is not None else bare_table(record, view),
+        Facts(fact_lines(record)),
+        *map(Paragraph, _notes(record, view, numbers)),
+    ]
+    return Document(parts=parts, banner=BANNER[record.private])
 
 
-def estimates_table(result: Inference, view: View) -> Table:
+def numbers_of(record: FitRecord, view: View) -> Numbers | None:
+    """Return the numbers of a fit that are shown; None for a fit without intervals."""
+    return Numbers(record, view) if refusal_of(record) is None else None
+
+
+def estimates_table(numbers: Numbers) -> Table:
     """Return the table of estimates: in the units of the table, where it has some.
 
     The column "ridge" is how far the ridge moves the target; "scaled" has the released parameters.
     """
-    if result.interval_refusal is not None:
-        return _bare_table(result, view)
-    coefficients = _Columns(result, view)
+    record = numbers.record
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
-    rows = coefficients.rows()
-    if has_ridge(record_of(result)):
+    rows = _rows(numbers)
+    if has_ridge(record):
         header.append("ridge")
-        rows = [[*row, moved] for row, moved in zip(rows, coefficients.ridge(), strict=True)]
-    if view.in_units(result):
-        units, shown = result.in_units().units, number_format(result.std_errors, result.params, digits=ERROR_DIGITS)
-        scaled = _beside(coefficients.found[0], [f"{value:{shown}}" for value in result.params], result)
-        rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, units, scaled, strict=True)]
+        rows = [[*row, moved] for row, moved in zip(rows, _ridge_column(numbers), strict=True)]
+    if numbers.in_units:
+        shown = number_format(estimates_of(record).std_errors(), record.params, digits=ERROR_DIGITS)
+        scaled = _beside(numbers.names, [f"{value:{shown}}" for value in record.params], record)
+        rows = [[row[0], unit, *row[1:], value] for row, unit, value in zip(rows, numbers.units, scaled, strict=True)]
         header = [header[0], "unit", *header[1:], "scaled"]
-    return Table(header, rows, view.title(result), first=INTERVALS_FIRST)
+    return Table(header, rows, numbers.view.title(record), first=INTERVALS_FIRST)
 
 
-def _bare_table(result: Inference, view: View) -> Table:
+def bare_table(record: FitRecord, view: View) -> Table:
     """Return the table of a fit without intervals: estimates alone."""
-    shown = number_format(np.abs(result.params).max(), result.params)
-    scaled = [f"{value:{shown}}" for value in result.params]
-    if not view.in_units(result):
-        return Table(["name", "estimate"], list(zip(result.names, scaled, strict=True)))
-    found = result.in_units()
-    columns = (found.names, found.units, estimates_as_text(found.params), _beside(found.names, scaled, result))
+    shown = number_format(np.abs(record.params).max(), record.params)
+    scaled = [f"{value:{shown}}" for value in record.params]
+    if not view.in_units(record):
+        return Table(["name", "estimate"], list(zip(record.names, scaled, strict=True)))
+    matrix, shift, names, units = unit_map(record)
+    estimates = estimates_as_text(np.asarray(matrix @ record.params + shift))
+    columns = (names, units, estimates, _beside(names, scaled, record))
     return Table(["name", "unit", "estimate", "scaled"], list(zip(*columns, strict=True)))
 
 
-def _beside(names: tuple[str, ...], scaled: list[str], result: Inference) -> list[str]:
+def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> list[str]:
     """Return the scaled parameters beside coefficients in the units of the table.
 
     A model without an intercept can have one in the units of the table.
     """
-    n = len(record_of(result).prefixes)
+    n = len(record.prefixes)
     width, wanted = len(scaled) // n, len(names) // n
     blocks = [scaled[i * width : (i + 1) * width] for i in range(n)]
     return [value for block in blocks for value in [*block, ""][:wanted]]
 
 
-class _Columns:
-    """The numbers of a table of estimates."""
-
-    def __init__(self, result: Inference, view: View) -> None:
-        self.result, self.view = result, view
-        self.found = view.estimates(result)
-
-    def rows(self) -> list[list[str]]:
-        names, estimates = self.found
-        intervals = estimates.conf_int(names, level=self.view.level, simultaneous=self.view.simultaneous)
-        columns = (estimates.values(), estimates.std_errors(), estimates.pvalues(), intervals.lower, intervals.upper)
-        # Coefficients of a table have sizes of their own.
-        own = self.view.in_units(self.result)
-        shown = None if own else number_format(_finite(columns[1]), _finite(columns[0]), digits=ERROR_DIGITS)
-        numbers = zip(*columns, strict=True)
-        return [[name, *row_of_text(*row, shown=shown)] for name, row in zip(names, numbers, strict=True)]
-
-    def ridge(self) -> list[str]:
-        try:
-            (_, regularised), (_, without) = (self.view.estimates(self.result, target) for target in TARGETS)
-            errors, moved = regularised.std_errors(), regularised.values() - without.values()
-        except DpciError:
-            # Saved records may hold any numbers; those beyond the range of floats show nothing.
-            return [_UNKNOWN] * len(self.found[0])
-        own = self.view.in_units(self.result)
-        common = None if own else number_format(errors, regularised.values(), digits=ERROR_DIGITS)
-        return [
-            f"{value:{common or number_format(error, value, digits=ERROR_DIGITS)}}" if np.isfinite(value) else _UNKNOWN
-            for value, error in zip(moved, errors, strict=True)
-        ]
+def _rows(numbers: Numbers) -> list[list[str]]:
+    found, intervals = numbers.estimates, numbers.intervals
+    columns = (found.values(), numbers.std_errors, found.pvalues(), intervals.lower, intervals.upper)
+    # Coefficients of a table have sizes of their own.
+    common = None if numbers.in_units else number_format(_finite(columns[1]), _finite(columns[0]), digits=ERROR_DIGITS)
+    cells = zip(*columns, strict=True)
+    return [[name, *row_of_text(*row, shown=common)] for name, row in zip(numbers.names, cells, strict=True)]
 
 
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ridge_column(numbers: Numbers) -> list[str]:
+    if numbers.moved is None:
+        return [_UNKNOWN] * len(numbers.names)
+    moved, values, errors = numbers.moved
+    common = None if numbers.in_units else number_format(errors, values, digits=ERROR_DIGITS)
+    return [
+        f"{value:{common or number_format(error, value, digits=ERROR_DIGITS)}}" if np.isfinite(value) else _UNKNOWN
+        for value, error in zip(moved, errors, strict=True)
+    ]
+
+
+def _finite(values: _F64) -> _F64:
     return values[np.isfinite(values)]
 
 
-def fact_lines(result: Inference) -> list[tuple[str, str]]:
+def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
     """Return names and values of the public facts; details of a fact are indented below it."""
-    record = record_of(result)
     unit = record.cost_unit.replace("_", " ")
     steps = [
         (f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
@@ -191,11 +258,10 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
     unit_of_privacy = "record" if record.persons is None else "person"
     public = "n (released)" if record.n_is_released else "n (public)"
     n_name = public if record.neighbors == "add_remove" else "n"
-    classes = shown_classes(record.classes, record.table)
     return [
         ("mechanism", _mechanism(record)),
-        ("loss", describe(record.loss) + positive_class(classes, inferred=record.classes_inferred)),
-        ("budget spent", str(result.spent)),
+        ("loss", record.loss_facts.words + positive_class(record.shown_classes, inferred=record.classes_inferred)),
+        ("budget spent", str(record.spent)),
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
         *bounds_lines(record),
         *steps,
@@ -203,11 +269,11 @@ def fact_lines(result: Inference) -> list[tuple[str, str]]:
         ("neighbours", change_text(record.neighbors, unit_of_privacy)),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
-        ("rows", _rows(record)),
-        (n_name, f"{result.n_samples:,}"),
+        ("rows", _domain(record)),
+        (n_name, f"{record.n_samples:,}"),
         *([] if record.newton is not None else [("lambda", _ridge(record))]),
         *([] if record.radius is None else [("radius", f"{record.radius:g}")]),
-        ("moments", "none released" if result.hessian is None else _moments(record)),
+        ("moments", "none released" if record.hessian is None else _moments(record)),
     ]
 
 
@@ -224,7 +290,7 @@ def bounds_lines(record: FitRecord) -> list[tuple[str, str]]:
     return [(f"  {what}", f"{found.budget}, exponential mechanism: of {columns}, {left_out}")]
 
 
-def _rows(record: FitRecord) -> str:
+def _domain(record: FitRecord) -> str:
     without = "" if record.intercept_scale is None else ", without the intercept"
     return f"{record.rows}{without}{', clipped' if record.on_violation == 'clip' else ''}"
 
@@ -250,7 +316,7 @@ def _ridge(record: FitRecord) -> str:
 
 def has_ridge(record: FitRecord) -> bool:
     """Return whether there is a ridge off which a step leads."""
-    return record.newton is None and is_likelihood(record)
+    return record.newton is None and record.loss_facts.is_likelihood
 
 
 def _was_raised(record: FitRecord) -> bool:
@@ -262,9 +328,8 @@ def _was_raised(record: FitRecord) -> bool:
     return _core.cms11_raised(epsilon, step.sensitivity, step.scale)
 
 
-def target_note(result: Inference, target: Target = "regularised") -> str:
+def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
-    record = record_of(result)
     if record.newton is not None:
         return (
             "Target: the coefficients that minimise the population's mean loss, without a ridge. The pull of the few "
@@ -276,72 +341,120 @@ def target_note(result: Inference, target: Target = "regularised") -> str:
             "from the released parameters; given where released values show that the step holds."
         )
     domain = "" if record.radius is None else f" over the ball ||params|| <= {record.radius:g}"
-    ridge = f"lambda={result.l2_strength:g}"
+    ridge = f"lambda={record.l2_strength:g}"
     if record.neighbors == "add_remove":
         units = "records" if record.persons is None else "persons"
-        ridge += f" * {result.n_samples:,} / (number of {units}, which is private)"
+        ridge += f" * {record.n_samples:,} / (number of {units}, which is private)"
     return (
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
 
 
-def ridge_note(result: Inference) -> str | None:
+def ridge_note(record: FitRecord, numbers: Numbers | None) -> str | None:
     """Return what the column "ridge" is, if there is one."""
-    if result.interval_refusal is not None or not has_ridge(record_of(result)):
+    if numbers is None or not has_ridge(record):
         return None
     return "Ridge: the regularised minus the unregularised coefficient; unknown where released values do not show it."
 
 
-def refusal_notes(result: Inference, view: View) -> list[str]:
+def refusal_notes(numbers: Numbers | None) -> list[str]:
     """Return why rows of the table have no numbers, each reason with its rows."""
-    if result.interval_refusal is not None:
-        return []
-    names, estimates = view.estimates(result)
     rows: dict[str, list[str]] = {}
-    for name, reason in zip(names, estimates.refusals(), strict=True):
-        if reason is not None:
-            rows.setdefault(reason, []).append(printable(name))
+    if numbers is not None:
+        for name, reason in zip(numbers.names, numbers.refusals, strict=True):
+            if reason is not None:
+                rows.setdefault(reason, []).append(printable(name))
     return [f"No estimate of {', '.join(refused)}: {reason}." for reason, refused in rows.items()]
 
 
-def interval_note(result: Inference) -> str | None:
+def interval_note(record: FitRecord) -> str | None:
     """Return the reason why there are no intervals, or None if there are intervals."""
-    if result.hessian is None:
-        whole = len(record_of(result).steps) == 1
+    if record.hessian is None:
+        whole = len(record.steps) == 1
         spent = (
             ("the whole budget was spent on the coefficients")
             if whole
             else "the rest of the budget was spent on a report"
         )
         return f"No intervals: {spent} (moments='none')."
-    if result.interval_refusal is not None:
-        return f"No intervals: they {result.interval_refusal.removeprefix('intervals ')}."
+    if (reason := refusal_of(record)) is not None:
+        return f"No intervals: they {reason.removeprefix('intervals ')}."
     return None
 
 
-def noise_note(result: Inference) -> str | None:
-    """Return a note on the noise in the released matrices, or None if it is small or there are no matrices."""
-    if result.interval_refusal is not None or (ratio := result.moment_noise) <= TRUSTED_NOISE:
+def noise_note(numbers: Numbers) -> str | None:
+    """Return a note on the noise in the released matrices, or None if it is small."""
+    if (ratio := numbers.moment_noise) <= TRUSTED_NOISE:
         return None
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
-    counted = record_of(result).projection == NOISE_AWARE
+    counted = numbers.record.projection == NOISE_AWARE
     return (
         f"Moment noise: the noise in the released matrices may be {size} their least eigenvalue. "
         f"{_COUNTED if counted else 'The intervals do not account for it.'} {_TESTS}"
     )
 
 
-def _notes(result: Inference, view: View) -> list[str]:
-    ridge = ridge_note(result) if view.target == "regularised" else None
-    notes = [
-        " ".join(filter(None, [target_note(result, view.target), ridge])),
-        *refusal_notes(result, view),
-        interval_note(result),
-        noise_note(result),
-        *interval_notes(result),
+def interval_notes(record: FitRecord) -> list[str]:
+    """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
+    if refusal_of(record):
+        return []
+    found = levels_of(record) if noise_blocks(record) is not None else None
+    return [
+        *_stretch_notes(record),
+        *([] if found is None else [note(found)]),
+        *([_PRIVATE_NUMBER] if record.neighbors == "add_remove" else []),
+        *([curvature_note(record)] if record.loss_facts.is_flat or record.loss_facts.width is not None else []),
+        *([_CUSTOM] if record.loss["name"] == "custom" else []),
     ]
-    loss = record_of(result).loss
+
+
+def _stretch_notes(record: FitRecord) -> list[str]:
+    """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
+    if record.projection != NOISE_AWARE:
+        return []
+    if record.newton is not None:
+        return ["The intervals account for sampling, the noise of the last step, and what the steps leave."]
+    try:
+        law = law_of(record)
+        stretch, covered = law.stretch(np.eye(law.dim), 0.95), mean_coverage(law)
+    except DpciError:
+        # Saved records may hold any numbers; those beyond the range of floats have no intervals.
+        return []
+    said = (
+        "The intervals account for the noise in the released matrices. On average they are "
+        f"{stretch.mean():.2f} times as long as intervals that treat the same estimates of the matrices as exact."
+    )
+    if not covered < TRUSTED_COVERAGE:
+        return [said]
+    spread = law.spread
+    single = (
+        "They hold on average over the parameters. Averaged over directions, the noise leaves the variance of an "
+        f"estimate uncertain by about {spread:.0%} (one standard deviation); single parameters differ. Where the true "
+        f"variance is {spread:.0%} above its estimate, a 95% interval covers in {covered:.1%} of repetitions."
+    )
+    return [f"{said} {single}"]
+
+
+def mean_coverage(law: ErrorLaw) -> float:
+    """Return the mean coverage of 95% intervals of single parameters where the noise hides a greater variance.
+
+    There the true variance of an error is above the estimated one by a standard deviation of their ratio
+    (docs/proofs/intervals.md, "Noise in the matrices").
+    """
+    return float(law.coverage_of_greater(np.eye(law.dim), 0.95).mean())
+
+
+def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
+    ridge = ridge_note(record, numbers) if view.target == "regularised" else None
+    notes = [
+        " ".join(filter(None, [target_note(record, view.target), ridge])),
+        *refusal_notes(numbers),
+        interval_note(record),
+        None if numbers is None else noise_note(numbers),
+        *interval_notes(record),
+    ]
+    loss = record.loss
     if loss["name"] == "custom":
         notes.append(
             "The privacy claim relies on the declared bounds of the custom loss: "
@@ -349,4 +462,4 @@ def _notes(result: Inference, view: View) -> list[str]:
             + "".join(f", {name}={loss[name]:g}" for name in ("predictor_bound", "strong_convexity") if loss[name])
             + "."
         )
-    return [note for note in notes if note is not None]
+    return [said for said in notes if said is not None]

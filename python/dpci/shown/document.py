@@ -13,6 +13,8 @@ NOT_PRIVATE = "NOT PRIVATE"
 SEEDED = f"{NOT_PRIVATE} (seeded)"
 """The mark of every result whose noise came from a seed: in summaries, on pages and plots, and in short forms."""
 NO_NOISE = f"{NOT_PRIVATE} (no noise)"
+BANNER: dict[bool, str | None] = {True: None, False: SEEDED}
+"""The banner of a result that is private, and of one that is not."""
 
 
 class Code(str):
@@ -130,11 +132,6 @@ def joined(words: Iterable[Words], separator: str = ", ") -> Words:
 def names(texts: Iterable[str]) -> Words:
     """Return names one after the other, each letter by letter."""
     return joined(map(Code, texts))
-
-
-def seeded(*, private: bool) -> str | None:
-    """Return the banner of a result."""
-    return None if private else SEEDED
 
 
 def short_form(result: object, *facts: str, private: bool) -> str:

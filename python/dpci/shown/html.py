@@ -129,7 +129,7 @@ def join(content: Content) -> Html:
 
 def _escaped(text: str) -> str:
     # Names are those of a file, which may hold controls and overrides of direction.
-    return html.escape(printable(text))
+    return html.escape(text if text.isprintable() else printable(text))
 
 
 def breakable(name: str) -> Html:

@@ -28,7 +28,7 @@ from dpci.report.plot import Order, forest_plot
 from dpci.report.sections import attacker_section
 from dpci.report.style import caption, symbols
 from dpci.report.summary import View
-from dpci.shown.document import Document, Facts, Paragraph, Section, Table, seeded
+from dpci.shown.document import BANNER, Document, Facts, Paragraph, Section, Table
 from dpci.shown.text import as_text
 from dpci.strata.counts import CountNoise
 from dpci.strata.record import StrataRecord
@@ -178,7 +178,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         what = f"{format_percent(check_fraction('level', level))} confidence intervals"
         what = "estimates" if self.interval_refusal else what
         tables = [Table(self._header, self._rows(name, level), f"{name}: {what} by {self.by}") for name in names]
-        return as_text(Document(parts=[*tables, Facts(self._facts())], banner=seeded(private=self.private)))
+        return as_text(Document(parts=[*tables, Facts(self._facts())], banner=BANNER[self.private]))
 
     def plot(self, parameter: str, *, level: float = 0.95, order: Order = "given", ax: "Axes | None" = None) -> "Axes":
         """Forest plot of one parameter, a row for each stratum; needs matplotlib.
@@ -224,7 +224,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         from dpci.report.sections import SHARED, budget_section, forest_of, provenance  # noqa: PLC0415
 
         record = record_of(self._first)
-        scale = scale_of(record.loss["name"])
+        scale = record.loss_facts.scale
         parameters = []
         for i, name in enumerate(self.parameters):
             figures = [] if self.interval_refusal else [forest_of(self.conf_int(name, level=level), scale)]
@@ -239,11 +239,11 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
             *parameters,
             budget_section(self._facts(), "What all models have in common"),
             *([attacker_section(record, self._first.guarantee, record.whole)] if self.private else []),
-            *caveats(self._first, [self._target()]),
+            *caveats(record, [self._target()]),
             provenance(record, self.digest),
         ]
         heading = f"Private models by {self.by}" if title is None else title
-        banner = seeded(private=self.private)
+        banner = BANNER[self.private]
         return Document(title=heading, parts=parts, banner=banner, version=record.version)
 
     def _statement(self) -> "Statement":

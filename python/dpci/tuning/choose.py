@@ -25,6 +25,7 @@ from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.fit_record import SelectedRecord
+from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
@@ -248,12 +249,13 @@ def release_tuned(
         found = partial(TuneRecord, params=plain_params(grid[index]), budget=budget, selection=selection)
         if parts[1] is None:
             values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
-            model = SelectedRecord(**vars(models[index].record(spec.model(index), rows, values)))
+            run = models[index].record(spec.model(index), rows, values)
+            model = SelectedRecord(**{part.name: getattr(run, part.name) for part in dataclasses.fields(run)})
             return TuneResult(found(fit=None, model=model), grid[index]), ()
         again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
         whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
         fit = fit_rows(rows, again.spec(rows.n_records, rows.shape[1]), again, paid=paid, whole=whole)
-        return TuneResult(found(fit=models_of.record(fit), model=None), grid[index]), remarks(fit)
+        return TuneResult(found(fit=models_of.record(fit), model=None), grid[index]), remarks(record_of(fit))
 
     kind = Kind(
         choices=first,

@@ -22,7 +22,7 @@ from dpci.released.result import Shown, shown_of
 from dpci.report.commands import ShownFit, ShownModel
 from dpci.report.summary import View
 from dpci.shown.displayed import Displayed
-from dpci.shown.document import Document, Facts, Paragraph, Section, seeded, short_form
+from dpci.shown.document import BANNER, Document, Facts, Paragraph, Section, short_form
 from dpci.shown.text import as_text
 from dpci.tuning.candidates import params_text, plain_params
 from dpci.tuning.record import TuneRecord
@@ -101,7 +101,7 @@ class ShownSelected(ShownModel):
         fit = self.result
         shown = number_format(np.abs(fit.params).max(), fit.params)
         facts = Facts([(name, f"{value:{shown}}") for name, value in zip(fit.names, fit.params, strict=True)])
-        return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=seeded(private=fit.private))
+        return Document(parts=[facts, Paragraph(f"No intervals: {_NOT_FRESH}.")], banner=BANNER[fit.private])
 
     def sheet(self, view: View, **given: object) -> Document:  # noqa: ARG002  # as above
         """Raise ``InvalidInput``: such a model has no page."""

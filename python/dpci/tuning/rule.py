@@ -80,7 +80,7 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
         params, chosen, spec = made
         fit = fit_rows(rows, spec, chosen, paid=paid)
         record = TuneRecord(params=dict(params), budget=budget, selection=None, fit=record_of(fit), model=None)
-        return TuneResult(record), remarks(fit)
+        return TuneResult(record), remarks(record_of(fit))
 
     kind = Kind(choices=settings, resolve=resolve, release=release)
     return run(payment, kind, source)

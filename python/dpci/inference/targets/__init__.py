@@ -1,1 +1,1 @@
-"""Targets that a released model estimates: linear functions of them, scaled or in the units of a table."""
+"""Targets that a released model estimates: differences, predictions, coefficients in the units of a table."""

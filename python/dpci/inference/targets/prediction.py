@@ -12,8 +12,7 @@ from dpci import _core
 from dpci.data.arrays import Features
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
-from dpci.inference.intervals import ConfidenceIntervals
-from dpci.inference.targets.estimates import Estimates
+from dpci.inference.intervals import ConfidenceIntervals, Estimates
 from dpci.losses import LOG_ODDS, response
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units

@@ -15,8 +15,7 @@ from dpci.base.tables import (
 )
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
-from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals
-from dpci.inference.targets.estimates import Simultaneous
+from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord

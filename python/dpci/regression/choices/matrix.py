@@ -8,27 +8,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_seed, check_threads
 from dpci.budgets import (
     GDP,
     Budget,
     GaussianBudget,
-    Neighbors,
     check_gaussian_budget,
-    check_n_public,
     core_budget,
 )
-from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.losses import Squared
 from dpci.regression.choices.bounds import Bounds, Standardise, bounds_and_domain, domain_of
 from dpci.regression.choices.planned import Plan, Regression, check_planned, named_regressions, plan_of
 from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
+from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, Blocks, RowDomain, core_rows, row_domain
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
-from dpci.unit import CoreUnit, Persons, Weights, core_unit
+from dpci.unit import CoreUnit, core_unit
 
 RESIDUAL_SHARE = 0.1
 """Share of the budget for the moments of the squared residuals, where they are asked for."""
@@ -63,10 +60,9 @@ def specified(
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixChoices:
+class MatrixChoices(NoisyChoices):
     """Choices of the caller of :func:`dpci.regression.release`."""
 
-    budget: GaussianBudget
     bounds: Bounds | None
     """Bounds of the columns, by which they are moved and scaled; None: they are used as they are."""
     domain: RowDomain | None
@@ -76,38 +72,20 @@ class MatrixChoices:
     """The regressions that are to have a robust covariance."""
     refine: tuple[Regression, ...] = ()
     """The regressions whose coefficients are to be refined."""
-    on_violation: OnViolation
-    neighbors: Neighbors
-    n_public: int | None
-    n_threads: int | None
-    seed: int | None
     schema: Schema | None = None
-    unit: Persons | None = None
-    """The rule for the rows of a person; None where rows are records of their own."""
-    weights: Weights | None = None
-    """Public bound and total of the weights of records."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
         counts = self.unit is not None or self.weights is not None
         object.__setattr__(self, "robust", check_planned("robust", self.robust, needed=counts))
         object.__setattr__(self, "refine", check_planned("refine", self.refine))
-        check_choice("on_violation", self.on_violation, ("error", "clip"))
-        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
-        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
-        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
-        object.__setattr__(self, "seed", check_seed(self.seed))
+        super().__post_init__()
 
     # The core adds the constant, and its name comes last.
     fit_intercept = True
     intercept = None
     two_classes = False
     classes = None
-
-    @property
-    def clip(self) -> bool:
-        """Whether numbers outside the bounds are moved to them."""
-        return self.on_violation == "clip"
 
     @property
     def rows(self) -> RowDomain:
@@ -160,10 +138,6 @@ class MatrixChoices:
     def refined(self, names: tuple[str, ...] | None, n_columns: int) -> tuple[Regression, ...]:
         """Return the regressions whose coefficients are to be refined, with the names of their columns."""
         return named_regressions("refine", self.refine, *self.names(names, n_columns))
-
-    def public_n(self, n_samples: int) -> int:
-        """Return what stands for the number of records: their number, or its public stand-in."""
-        return n_samples if self.n_public is None else self.n_public
 
     def divisor(self, n_samples: int) -> float:
         """Return what divides the sums over records: their public number, or with weights total over bound."""

@@ -7,7 +7,6 @@ from itertools import starmap
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.approval.findings import Claim
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.approval.statement import Statement, steps_text
@@ -25,20 +24,12 @@ _PROOF = "docs/proofs/linear_regression.md (Privacy)"
 def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
     """Return what an approver must know of a release; ``digest`` is the hash of its file."""
     columns = (*record.features, *record.targets)
-    budget, planned = record.budget, _planned(record)
+    planned, charge = _planned(record), record.charge
     spent = steps_text(record.steps, str(record.cost_unit), record.seals)
     clips = record.on_violation == "clip"
-    return Statement(
-        record=record,
-        claim=Claim(
-            kind="a moment matrix" if digest == record.digest else "a regression from a moment matrix",
-            digest=digest,
-            kept=record.digest,
-            charged=record.charge,
-            neighbors=record.neighbors,
-            unit=record.unit,
-            paid=record.paid,
-        ),
+    found = Statement.of(
+        record,
+        kind="a moment matrix" if digest == record.digest else "a regression from a moment matrix",
         contents=(
             (
                 "released",
@@ -61,14 +52,8 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
         noise=" and ".join(dict.fromkeys(f"{step.noise.replace('_', ' ')} noise" for step in record.steps)),
         proofs=(_PROOF, *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         audits=tuple(_audits(record)),
-        budget=budget,
-        own=budget,
-        whole=None,
-        guarantee=record.guarantee() if record.private else None,
-        composition=(spent, *([] if record.charge == budget else [f"a ledger counts it as {record.charge}"])),
+        composition=(spent, *([] if charge == record.budget else [f"a ledger counts it as {charge}"])),
         sealed="one matrix" if len(record.seals) == 1 else "a matrix and what refines its regressions",
-        numbers=(("", record.n_samples),),
-        kind_of_numbers="exact" if record.neighbors == "replace_one" else "stand_in",
         public=tuple(_public(record)),
         exact=("the names of the columns", "the bounds"),
         chosen=(
@@ -76,9 +61,6 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
             *(("planned regressions",) if record.residuals or record.refined else ()),
             *CHOSEN_OF_MATRIX,
         ),
-        conditions=tuple(record.conditions),
-        custom_loss=False,
-        classes_inferred=False,
         covers=(
             f"It covers every linear regression among the {len(columns)} columns: of any of them, on any others.",
             "It also covers the means, variances and correlations of the columns.",
@@ -96,6 +78,7 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
             finding_of_lattice(starmap(Sealed, zip(record.seals, _sealed(record), strict=True))),
         ),
     )
+    return replace(found, claim=replace(found.claim, digest=digest, charged=charge))
 
 
 def approval_of_regression(

@@ -29,7 +29,7 @@ from dpci.report.sections import (
 from dpci.report.summary import INTERVALS_FIRST
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
-from dpci.shown.document import Bullets, Document, Facts, Paragraph, Part, Section, Table, seeded
+from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
 
 _F64 = NDArray[np.float64]
 
@@ -213,13 +213,13 @@ def summary_of_regression(record: MomentRecord, model: Model, solution: Solution
         Facts(fact_lines(record, model, solution)),
         Paragraph(note_of(record, model)),
     ]
-    return Document(parts=parts, banner=seeded(private=record.private))
+    return Document(parts=parts, banner=BANNER[record.private])
 
 
 def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Document:
     """Return the summary of a matrix, or of a regression without coefficients: ``refusal`` says why."""
     why = [] if refusal is None else [Paragraph(f"no coefficients: {refusal}")]
-    return Document(parts=[*why, Facts(release_lines(record))], banner=seeded(private=record.private))
+    return Document(parts=[*why, Facts(release_lines(record))], banner=BANNER[record.private])
 
 
 def page_of_regression(
@@ -260,4 +260,4 @@ def page_of_regression(
         provenance(record, digest),
     ]
     heading = f"{kind} of {explained}" if title is None else title
-    return Document(title=heading, parts=parts, banner=seeded(private=record.private), version=record.version)
+    return Document(title=heading, parts=parts, banner=BANNER[record.private], version=record.version)

@@ -1,0 +1,92 @@
+"""``NoisyChoices``: public choices that releases with noise have in common, and their fields of a record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpci import _core
+from dpci.accounting.costs import seals_from, steps_from
+from dpci.base.validation import check_choice, check_seed, check_threads
+from dpci.budgets import GaussianBudget, Neighbors, check_n_public
+from dpci.data.arrays import OnViolation
+from dpci.losses import Squared
+from dpci.rows import Ball
+from dpci.unit import Persons, Weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyChoices:
+    """Public choices of a release with noise, checked; a kind adds its own, and checks its budget."""
+
+    budget: GaussianBudget
+    neighbors: Neighbors
+    n_public: int | None
+    n_threads: int | None
+    seed: int | None
+    on_violation: OnViolation
+    unit: Persons | None = None
+    """The rule for the rows of a person; None where rows are records of their own."""
+    weights: Weights | None = None
+    """Public bound and total of the weights of records."""
+
+    def __post_init__(self) -> None:
+        check_choice("on_violation", self.on_violation, ("error", "clip"))
+        check_choice("neighbors", self.neighbors, ("replace_one", "add_remove"))
+        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        object.__setattr__(self, "n_threads", check_threads(self.n_threads))
+        object.__setattr__(self, "seed", check_seed(self.seed))
+
+    @property
+    def clip(self) -> bool:
+        """Whether numbers beyond their bounds are moved to them."""
+        return self.on_violation == "clip"
+
+    def public_n(self, n_records: int) -> int:
+        """Return the public number of records: ``n_public`` under add/remove, where their number is private."""
+        return n_records if self.n_public is None else self.n_public
+
+    def recorded(
+        self, n_records: int, release: Mapping[str, Any], *, paid: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the fields of a record that every release has.
+
+        Parameters
+        ----------
+        n_records : int
+            The number of records that were read.
+        release : mapping
+            Steps, seals and whether the noise is private, as the core returns them.
+        paid : dict, optional
+            The entry of the ledger that paid.
+        """
+        return {
+            "n_samples": self.public_n(n_records),
+            "on_violation": self.on_violation,
+            "neighbors": self.neighbors,
+            "budget": self.budget,
+            "steps": steps_from(release["steps"]),
+            "seals": seals_from(release["seals"]),
+            "private": release["private"],
+            "persons": self.unit,
+            "weights": self.weights,
+            "paid": paid,
+            "version": _core.__version__,
+        }
+
+
+_NO_TARGET = Squared()
+# As far as the squares of a row can be added.
+_UNBOUNDED = Ball(1e150)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoModel(NoisyChoices):
+    """Public choices of a release that fits no model and takes any rows."""
+
+    on_violation: OnViolation = "clip"
+    loss: Squared = _NO_TARGET
+    two_classes: bool = False
+    rows: Ball = _UNBOUNDED
+    fit_intercept: bool = False
+    intercept: None = None
+    classes: None = None
