@@ -244,13 +244,16 @@ mod tests {
             {
                 for (j, bound) in bounds.iter().enumerate() {
                     let beyond = norms.iter().filter(|norm| *norm > bound).count() as f64;
-                    assert_eq!(found[j..].iter().sum::<f64>(), beyond);
+                    assert!((found[j..].iter().sum::<f64>() - beyond).abs() < 0.5);
                     assert!(beyond > 0.0 && beyond < 2000.0);
                 }
             }
             let (mut slopes, mut curvatures) = (vec![1.0; 2000], vec![0.25; 2000]);
             round.hold(&(0..2000), &mut slopes, &mut curvatures);
-            assert!(slopes.iter().all(|s| *s == 1.0) && curvatures.iter().all(|c| *c == 0.25));
+            assert_eq!(
+                (&slopes, &curvatures),
+                (&vec![1.0; 2000], &vec![0.25; 2000])
+            );
             let (gradient, hessian) = (
                 vector::norm(&rows[..3]),
                 0.2 * vector::dot(&rows[..3], &rows[..3]),

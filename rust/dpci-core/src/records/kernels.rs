@@ -129,12 +129,7 @@ impl Pass<'_> {
     fn risk(&self, chunk: Range<usize>, params: &[f64], hessian: HessianRows) -> Result<Sums> {
         let dim = params.len();
         let with_hessian = hessian != HessianRows::None;
-        let stride = match hessian {
-            HessianRows::Sample if self.weights.counts.is_none() => {
-                (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
-            }
-            _ => 1,
-        };
+        let stride = self.stride(hessian, dim);
         let at_zero = params.iter().all(|p| *p == 0.0);
         let mut sums = Sums::default();
         let mut gram = [GramAccumulator::new(if with_hessian { dim } else { 0 })];
@@ -187,6 +182,16 @@ impl Pass<'_> {
             sums.grams = gram.into();
         }
         Ok(sums)
+    }
+
+    /// Of so many blocks one is in the Hessian.
+    fn stride(&self, hessian: HessianRows, dim: usize) -> usize {
+        match hessian {
+            HessianRows::Sample if self.weights.counts.is_none() => {
+                (self.design.n_rows() / (SAMPLED_ROWS_PER_PARAMETER * dim)).clamp(1, 8)
+            }
+            _ => 1,
+        }
     }
 
     /// Second moments of slopes, and curvatures, over a chunk.
