@@ -38,16 +38,9 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
     of the values on either side, up to the rank error; the values beyond them are clipped by a fit.
     """
 
-    __slots__ = ("_record",)
-
+    __slots__ = ()
+    _record: SchemaRecord
     _RECORD, _SHOWN = SchemaRecord, _ShownSchema
-
-    def __init__(self, record: SchemaRecord) -> None:
-        self._record = record
-
-    @property
-    def _release(self) -> SchemaRecord:
-        return self._record
 
     @property
     def schema(self) -> Schema:

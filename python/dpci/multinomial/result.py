@@ -74,12 +74,12 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
     classes; the reference has none.
     """
 
-    __slots__ = ("_fit", "_record")
-
+    __slots__ = ("_fit",)
+    _record: MultinomialRecord
     _RECORD, _SHOWN = MultinomialRecord, ShownClasses
 
     def __init__(self, record: MultinomialRecord) -> None:
-        self._record = record
+        super().__init__(record)
         # All inference is that of the parameters of one fit; its predictions are not those of classes.
         self._fit = PrivateFit(record.fit)
 

@@ -24,12 +24,9 @@ class ShownReport(Shown):
 class SavedReport(ReleaseFacts[FitRecord, Budget], Approvable[ReportRecord]):
     """A report as it is saved, and as it is approved."""
 
-    __slots__ = ("_record",)
-
+    __slots__ = ()
+    _record: ReportRecord
     _RECORD, _SHOWN = ReportRecord, ShownReport
-
-    def __init__(self, record: ReportRecord) -> None:
-        self._record = record
 
     @property
     def _release(self) -> FitRecord:

@@ -58,16 +58,9 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
     Everything that its methods return is post-processing: it reads no data and uses no budget.
     """
 
-    __slots__ = ("_record",)
-
+    __slots__ = ()
+    _record: MomentRecord
     _RECORD, _SHOWN = MomentRecord, ShownMatrix
-
-    def __init__(self, record: MomentRecord) -> None:
-        self._record = record
-
-    @property
-    def _release(self) -> MomentRecord:
-        return self._record
 
     @classmethod
     def of(cls, fit: LinearFit) -> "MomentMatrix":

@@ -119,12 +119,12 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
     Everything is post-processing of the release: it reads no data and uses no budget. Arrays are read-only.
     """
 
-    __slots__ = ("_record", "_solution")
-
+    __slots__ = ("_solution",)
+    _record: RegressionRecord
     _RECORD, _SHOWN = RegressionRecord, ShownRegression
 
     def __init__(self, record: RegressionRecord, solution: Solution | None = None) -> None:
-        self._record = record
+        super().__init__(record)
         self._solution = attempt(record.release, record.model) if solution is None else solution
 
     @property

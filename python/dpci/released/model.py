@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +36,18 @@ AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget | None)
 
 
 class PublicFacts(Generic[AnyRecord, AnyBudget]):
-    """Public facts of a released model or matrix."""
+    """Public facts of a released model or matrix, from its record."""
 
-    __slots__ = ()
+    __slots__ = ("_record",)
+    _record: Any
+
+    def __init__(self, record: Any) -> None:  # noqa: ANN401  # of the kind
+        self._record = record
 
     @property
     def _release(self) -> AnyRecord:
-        """The record of the release behind it."""
-        raise NotImplementedError
+        """The record of the release behind it: its own, where it is no part of another."""
+        return cast("AnyRecord", self._record)
 
     @property
     def n_samples(self) -> int:
@@ -102,14 +106,8 @@ AnyModel = TypeVar("AnyModel", bound=ModelRecord)
 class Released(PublicFacts[AnyModel, AnyBudget]):
     """Parameters, predictions and public facts of a linear model, from its record."""
 
-    __slots__ = ("_record",)
-
-    def __init__(self, record: AnyModel) -> None:
-        self._record = record
-
-    @property
-    def _release(self) -> AnyModel:
-        return self._record
+    __slots__ = ()
+    _record: AnyModel
 
     @property
     def params(self) -> NDArray[np.float64]:
