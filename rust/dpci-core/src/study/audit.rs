@@ -185,7 +185,7 @@ impl Repeated for NewtonSpec {
         for matrix in [&found.hessian, &found.gradient_cov] {
             append_triangle(Some(matrix), self.n_params(), &mut row);
         }
-        row.extend(found.radii.last());
+        row.push(found.bounds.gradient);
         Ok(row)
     }
 }
