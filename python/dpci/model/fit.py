@@ -26,7 +26,7 @@ from dpci.model.newton import check_newton, newton_release, newton_spec
 from dpci.model.recommend import recommended_l2_strength, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
-from dpci.model.settings import Moments, OtherKeywords, Projection, Settings
+from dpci.model.settings import FitKeywords, Moments, OtherKeywords, Projection, Settings, fit_keywords
 from dpci.model.tables import source_of, whole_file
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
@@ -287,30 +287,15 @@ def fit(
             "no other mechanism than 'newton')"
         )
     unit, weighing, beside = given_unit(persons, weights)
-    settings = Settings.checked(
-        budget=check_budget(budget),
-        l2_strength=check_real("l2_strength", l2_strength),
-        loss=loss,
-        mechanism=NewtonSteps() if steps else check_mechanism("objective" if mechanism is None else mechanism),
-        split=split,
-        moments=moments,
-        projection=projection,
-        calibration=calibration,
-        radius=radius,
-        classes=classes,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
-        row_norm=row_norm,
-        rows=rows,
-        on_violation=on_violation,
-        neighbors=neighbors,
-        n_public=n_public,
-        persons=unit,
-        weights=weighing,
-        n_threads=n_threads,
-        seed=seed,
-        schema=described,
-    )
+    decided: FitKeywords = {
+        "budget": check_budget(budget),
+        "l2_strength": check_real("l2_strength", l2_strength),
+        "loss": loss,
+        "mechanism": NewtonSteps() if steps else check_mechanism("objective" if mechanism is None else mechanism),
+        "persons": unit,
+        "weights": weighing,
+    }
+    settings = Settings.checked(schema=described, **{**fit_keywords(given), **decided})
     default_rows = rows is None and row_norm is None
     if default_rows and not steps:
         settings = with_default_rows(settings)

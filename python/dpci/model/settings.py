@@ -176,6 +176,11 @@ class DerivedFacts:
         return self.rows.norm
 
 
+def fit_keywords(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that are keywords of a fit."""
+    return {name: value for name, value in call.items() if name in FitKeywords.__optional_keys__}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(DerivedFacts):
     """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""

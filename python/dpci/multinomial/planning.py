@@ -10,7 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import check_n_planned, planned_unit
 from dpci.model.plan import Plan, planned
-from dpci.model.settings import Moments
+from dpci.model.settings import Moments, fit_keywords
 from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
@@ -80,28 +80,15 @@ def plan(
     >>> found.n_params, len(found.noise_std_devs)
     (10, 10)
     """
+    call = dict(locals())
     n_samples = check_count("n_samples", n_samples)
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
     check_norm(row_norm, schema)
     if neighbors == "add_remove":
         n_public = check_n_planned(n_samples, n_public)
-    settings = multinomial_settings(
-        len(known),
-        schema=schema,
-        budget=budget,
-        l2_strength=l2_strength,
-        mechanism=mechanism,
-        split=split,
-        moments=moments,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
-        row_norm=row_norm,
-        neighbors=neighbors,
-        n_public=n_public,
-        persons=planned_unit(schema, persons),
-        weights=weights,
-    )
+    decided = {"classes": None, "n_public": n_public, "persons": planned_unit(schema, persons)}
+    settings = multinomial_settings(len(known), schema=schema, **{**fit_keywords(call), **decided})
     if like is not None and not isinstance(like, MultinomialFit):
         raise InvalidInput(f"like must be a MultinomialFit, got {type(like).__name__}")
     if like is not None and len(like.classes) != len(known):

@@ -19,7 +19,7 @@ from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, AnySpec, calibration_of, fit_rows
 from dpci.model.remarks import remarks
-from dpci.model.settings import Moments, Settings
+from dpci.model.settings import Moments, Settings, fit_keywords
 from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
@@ -133,28 +133,12 @@ def fit(
     """
     if schema is None and isinstance(X, Chunks):
         schema = X.schema
+    call = dict(locals())
     known = public_classes(classes, schema)
     check_norm(row_norm, schema)
     unit, weighing, beside = given_unit(persons, weights)
-    settings = multinomial_settings(
-        len(known),
-        schema=schema,
-        budget=budget,
-        l2_strength=l2_strength,
-        mechanism=mechanism,
-        split=split,
-        moments=moments,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
-        row_norm=row_norm,
-        on_violation=on_violation,
-        neighbors=neighbors,
-        n_public=n_public,
-        persons=unit,
-        weights=weighing,
-        n_threads=n_threads,
-        seed=seed,
-    )
+    decided = {"classes": None, "persons": unit, "weights": weighing}
+    settings = multinomial_settings(len(known), schema=schema, **{**fit_keywords(call), **decided})
     payment = Payment.of("dpci.multinomial.fit", ledger, settings, budget=budget)
     return release_fit(source_of(Source(X, y, beside), schema), known, settings, payment=payment)
 

@@ -20,7 +20,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
-from dpci.model.settings import Settings
+from dpci.model.settings import FitKeywords, Settings, fit_keywords
 from dpci.model.tables import check_unit_columns
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, ReportRecord, check_shares
@@ -151,28 +151,12 @@ def report(
     >>> eps1.shape
     (1,)
     """
+    call = dict(locals())
     if not isinstance(budget, ApproxDP):
         raise broken("budget", "dpci.ApproxDP for a per-instance report, because its noise is Gaussian", budget)
     unit, weighing, beside = given_unit(persons, weights)
-    settings = Settings.checked(
-        budget=budget,
-        l2_strength=l2_strength,
-        loss=loss,
-        moments="none",
-        calibration=calibration,
-        classes=classes,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
-        row_norm=row_norm,
-        rows=rows,
-        on_violation=on_violation,
-        neighbors="add_remove",
-        n_public=n_public,
-        persons=unit,
-        weights=weighing,
-        n_threads=n_threads,
-        seed=seed,
-    )
+    decided: FitKeywords = {"moments": "none", "neighbors": "add_remove", "persons": unit, "weights": weighing}
+    settings = Settings.checked(**{**fit_keywords(call), **decided})
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "
