@@ -42,19 +42,16 @@ impl Design<'_> {
         let parts = exec.map(chunks.len(), |c| {
             let mut moved = vec![0.0; chunks[c].len() * dim];
             let mut norms = Vec::with_capacity(chunks[c].len());
-            let mut row = vec![0.0; dim];
-            let mut out = moved.chunks_exact_mut(dim);
-            for range in blocks(chunks[c].clone()) {
+            let mut rows = vec![0.0; BLOCK * dim];
+            for (range, out) in blocks(chunks[c].clone()).zip(moved.chunks_mut(BLOCK * dim)) {
                 exec.check()?;
-                for (i, out) in range.zip(&mut out) {
-                    self.write_rows(i..i + 1, &mut row);
-                    for (value, from) in row.iter().zip(map.chunks_exact(dim)) {
-                        for (o, m) in out.iter_mut().zip(from) {
-                            *o += value * m;
-                        }
-                    }
-                    norms.push(vector::sparse_norm_bound(out, dim));
-                }
+                let rows = &mut rows[..out.len()];
+                self.write_rows(range, rows);
+                vector::add_moved_rows(rows, dim, map, out);
+                norms.extend(
+                    out.chunks_exact(dim)
+                        .map(|row| vector::sparse_norm_bound(row, dim)),
+                );
             }
             Ok((moved, norms))
         })?;

@@ -190,6 +190,27 @@ pub fn add_weighted_rows(rows: &[f64], weights: &[f64], out: &mut [f64]) {
     }
 }
 
+/// `out[i] += Mᵀrows[i]` for contiguous rows of `width` entries; M is square and row-major. Products are added one after another, so
+/// that the bits are the same for all vectors.
+pub fn add_moved_rows(rows: &[f64], width: usize, map: &[f64], out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], usize, &'a [f64], &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _simd: S) {
+            let Op(rows, width, map, out) = self;
+            for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+                for (value, from) in row.iter().zip(map.chunks_exact(width)) {
+                    for (o, m) in out.iter_mut().zip(from) {
+                        *o += value * m;
+                    }
+                }
+            }
+        }
+    }
+    arch().dispatch(Op(rows, width, map, out));
+}
+
 /// `out[place..] += weights[i]·rows[i]` for the contiguous rows of `width` entries that have a place; `places` are pairs (i, place).
 pub fn scatter_weighted_rows(
     rows: &[f64],
@@ -236,6 +257,14 @@ mod tests {
             for n in [0, 1, 3, 4, 9] {
                 let rows = wave(n * width, 0.7);
                 let weights = wave(n, 2.1);
+                let (map, mut moved) = (wave(width * width, 1.3), vec![0.0; n * width]);
+                add_moved_rows(&rows, width, &map, &mut moved);
+                for (k, value) in moved.iter().enumerate() {
+                    let (row, column) = (&rows[k / width * width..], k % width);
+                    let plain =
+                        (0..width).fold(0.0, |sum, j| sum + row[j] * map[j * width + column]);
+                    assert_eq!(value.to_bits(), f64::to_bits(plain));
+                }
                 let mut squares = vec![9.0; n];
                 rows_squared_norms(&rows, width, &mut squares);
                 let mut g = wave(width, 0.1);
