@@ -10,7 +10,6 @@ PATTERNS = ("rust/**/*.rs", "python/**/*.py", "tests/**/*.py", "benches/**/*.py"
 LONGER = {
     "choose.py::release_tuned",
     "equations.py::solve",
-    "fit.py::fit_strata",
     "plan.py::plan",
     "calibrate.rs::coefficient_noise",
     "center.rs::smoothed",

@@ -33,7 +33,7 @@ from dpci.schema.cells import column_of, columns_beside
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
-from dpci.strata.counts import count_noise, release_counts, split_off_counts, whole_of
+from dpci.strata.counts import CountNoise, count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.record import StrataRecord
 from dpci.strata.result import StrataFit
 from dpci.unit import Beside, PersonsLike, Weights, given_unit
@@ -167,22 +167,16 @@ def fit_strata(
     """
     by = as_name(by)
     column, model_schema = _strata(by, check_schema(schema), strata)
-    if isinstance(schema.target, CategoricalTarget) or keywords.get("loss") == SEVERAL:
-        raise InvalidInput(
-            "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
-            f"column, got loss={keywords.get('loss', 'logistic')!r} with the target {schema.target.column!r}"
-        )
+    _check_loss(schema, keywords.get("loss", "logistic"))
     check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
     counted = isinstance(n_public, str) and n_public == "private"
     of_fit, noise = check_budget(budget), None
-    if not counted and count_share is not None:
-        raise broken("count_share", "None unless n_public is 'private', because no counts are released", count_share)
     if counted:
-        count_share = _COUNT_SHARE if count_share is None else count_share
         # A ledger counts decimals, below which the sum of both parts has to stay.
         asked = of_fit if ledger is None else rounded_down(of_fit)
-        of_fit, of_counts = split_off_counts(asked, check_fraction("count_share", count_share))
-        noise = count_noise(len(column.categories), of_counts)
+        of_fit, noise = _with_counts(asked, count_share, len(column.categories))
+    elif count_share is not None:
+        raise broken("count_share", "None unless n_public is 'private', because no counts are released", count_share)
     public = _public_numbers(_MANY if counted else n_public, column.categories)
     unit, weighing, beside = given_unit(persons, weights)
     common = Settings.checked(
@@ -214,12 +208,7 @@ def fit_strata(
             "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
             "of, got errors='private'"
         )
-    source = described(Source(table), model_schema)
-    if source.prepare is None:
-        raise InvalidInput(f"strata need a table in memory, got {type(table).__name__}")
-    check_unit_columns(schema, source._replace(beside=beside))
-    columns = named_columns(table)
-    groups = _groups(columns, column, model_schema, columns_beside(columns, beside))
+    groups = _groups(table, column, schema, model_schema, beside)
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
         assert noise is not None  # noqa: S101  # for the type checker
@@ -237,10 +226,9 @@ def fit_strata(
         counted=None if noise is None else noise.budget,
         strata={name: record_of(fit) for name, fit in fits.items()},
     )
-    found = StrataFit(record)
-    payment.keep(entry, lambda: found.digest)
+    payment.keep(entry, lambda: record.digest)
     announce(fits)
-    return found
+    return StrataFit(record)
 
 
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:
@@ -320,13 +308,37 @@ def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, in
     return dict.fromkeys(categories, check_count("n_public", n_public))
 
 
+def _check_loss(schema: Schema, loss: object) -> None:
+    if isinstance(schema.target, CategoricalTarget) or loss == SEVERAL:
+        raise InvalidInput(
+            "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
+            f"column, got loss={loss!r} with the target {schema.target.column!r}"
+        )
+
+
+def _with_counts(budget: Budget, share: float | None, n_strata: int) -> tuple[Budget, CountNoise]:
+    """Return the part of a budget that counts of the strata leave, and their noise."""
+    rest, of_counts = split_off_counts(budget, check_fraction("count_share", _COUNT_SHARE if share is None else share))
+    return rest, count_noise(n_strata, of_counts)
+
+
 def _groups(
-    columns: Any,  # noqa: ANN401  # tables of any library
+    table: Any,  # noqa: ANN401  # tables of any library
     column: CategoricalColumn,
+    whole: Schema,
     schema: Schema,
     beside: Beside,
 ) -> dict[str, Source]:
-    """Return the rows of each stratum; every record is in one, and all rows of a person."""
+    """Return the rows of each stratum; every record is in one, and all rows of a person.
+
+    ``schema`` is that of the models, ``whole`` the one that names the column of strata, too.
+    """
+    source = described(Source(table), schema)
+    if source.prepare is None:
+        raise InvalidInput(f"strata need a table in memory, got {type(table).__name__}")
+    check_unit_columns(whole, source._replace(beside=beside))
+    columns = named_columns(table)
+    beside = columns_beside(columns, beside)
     whose: NDArray[np.intp] = column.indicators(column_of(columns, column.name)).argmax(axis=1)
     rows, labels = encode_table(columns, None, schema)
     people = None if beside.persons is None else numbered(beside.persons, len(whose), columns)

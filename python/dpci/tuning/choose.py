@@ -24,7 +24,7 @@ from dpci.losses import LossLike
 from dpci.model.fit import fit_rows
 from dpci.model.remarks import remarks
 from dpci.model.tables import check_schema, check_unit_columns, described
-from dpci.released.fit_record import SelectedRecord
+from dpci.released.fit_record import FitRecord, SelectedRecord
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.schema.table import Schema
@@ -249,8 +249,7 @@ def release_tuned(
         found = partial(TuneRecord, params=plain_params(grid[index]), budget=budget, selection=selection)
         if parts[1] is None:
             values = {"params": params, "private": private, "paid": paid, **_noise_of_choice(spec, selection)}
-            run = models[index].record(spec.model(index), rows, values)
-            model = SelectedRecord(**{part.name: getattr(run, part.name) for part in dataclasses.fields(run)})
+            model = _as_selected(models[index].record(spec.model(index), rows, values))
             return TuneResult(found(fit=None, model=model), grid[index]), ()
         again = dataclasses.replace(settings[index], budget=parts[1], seed=_other_seed(first.seed))
         whole = Whole("tuning", len(grid), first.neighbors, payment.charged, parts[0].parameters())
@@ -265,6 +264,10 @@ def release_tuned(
         what="choice" if parts[1] is None else "result",
     )
     return run(payment, kind, source)
+
+
+def _as_selected(run: FitRecord) -> SelectedRecord:
+    return SelectedRecord(**{part.name: getattr(run, part.name) for part in dataclasses.fields(run)})
 
 
 def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, Any]:

@@ -184,7 +184,7 @@ impl Pass<'_> {
         Ok(sums)
     }
 
-    /// Of so many blocks one is in the Hessian.
+    /// One of so many blocks is in the Hessian.
     fn stride(&self, hessian: HessianRows, dim: usize) -> usize {
         match hessian {
             HessianRows::Sample if self.weights.counts.is_none() => {
