@@ -95,7 +95,7 @@ def test_plans_and_summaries_show_the_seal():
     keywords = {"budget": BUDGETS[1], "l2_strength": 0.02, "moments": "none"}
     planned, result = dpci.plan(n_samples=N, n_features=3, **keywords), fit(**keywords)
     assert [sealed.to_dict() for sealed in planned.seals] == result.privacy["seal"]["releases"]
-    for text in (str(planned), result.summary()):
+    for text in (str(planned), result.summary(full=True)):
         assert f"rho 0.0005, discrete gaussian noise on multiples of {planned.seals[0].lattice:.3g}" in text
 
 

@@ -243,7 +243,7 @@ def test_classes_have_the_names_of_the_table(people, tmp_path, capsys):
     assert main([*fit_arguments(people), "--output", str(model), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["classes"] == ["no", "yes|probably"]
     result = dpci.PrivateFit.from_json(model.read_text())
-    assert "positive class 'yes'" in result.summary()
+    assert "positive class 'yes'" in result.summary(full=True)
     assert result.classes == ("no", "yes|probably")
     # Whatever the schema calls them now.
     text = (people / "people.toml").read_text()

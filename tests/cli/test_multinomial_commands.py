@@ -189,8 +189,8 @@ def test_persons_and_weights_are_those_of_python(files):
     run("fit", folder / "people.csv", *common, "--output", folder / "people.json", "--quiet")
     saved = dpci.multinomial.MultinomialFit.from_json((folder / "people.json").read_text())
     assert saved.n_samples == N // 3
-    assert "the mean of each person's rows" in saved.summary()
-    assert "from 0 to 2" in saved.summary()
+    assert "the mean of each person's rows" in saved.summary(full=True)
+    assert "from 0 to 2" in saved.summary(full=True)
     plan = ("plan", "--n-samples", N // 3, "--schema", folder / "schema.toml", *FIT, "--persons", "id")
     assert f"n={N // 3:,} persons" in run(*plan, "--weight-bound", "2")
 

@@ -74,12 +74,17 @@ def test_json_has_the_bounds_and_the_guarantee(capsys):
     assert found["privacy"]["budget"] == {"epsilon": 16.0}
 
 
+SAVED = ("--output", "again.json", "--quiet")
+
+
 def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
     assert main([*FIT, "--bounds-share", "0.5", "--output", "model.json", "--formula", "ill ~ age"]) == 0
     fit = dpci.PrivateFit.from_json((here / "model.json").read_text())
     assert fit.privacy["released_bounds"]["budget"] == {"epsilon": 4.0}
     assert fit.names == ("age", "intercept")
-    assert main([*FIT, "--rows", "blocks", "--persons", "id", "--max-rows", "2", "--bounds-share", "0.8"]) == 0
+    assert main([*FIT, "--rows", "blocks", "--persons", "id", "--max-rows", "2", "--bounds-share", "0.8", *SAVED]) == 0
+    capsys.readouterr()
+    assert main(["report", "again.json", "--full"]) == 0
     assert "epsilon=6.4 (pure DP), exponential mechanism" in capsys.readouterr().out
 
 

@@ -10,8 +10,8 @@ import pytest
 BENCHES = str(Path(__file__).parents[2] / "benches")
 # Files, and times that the way comes back to one. The numbers shrink.
 MOST = {
-    "a fit to its page": (16, 140),
-    "a fit to its summary": (14, 160),
+    "a fit to its page": (16, 155),
+    "a fit to its summary": (11, 125),
     "X into a fit": (6, 15),
     "y into a matrix": (8, 20),
 }

@@ -100,7 +100,7 @@ def test_the_warning_the_summary_the_page_and_the_file_name_the_columns():
         found.columns,
         found.coverage,
     )
-    assert said(result).count("hides which levels of x1 to x30 are common") == 3
+    assert said(result).count("hides which levels of x1 to x30 are common") == 4
     assert result.privacy["common_levels"] == {
         "parameters": (),
         "columns": ("x1 to x30",),

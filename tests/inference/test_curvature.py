@@ -20,7 +20,7 @@ def classes(n_positive, n=2000):
 
 
 def said(result):
-    return " ".join([result.summary(), result.to_html(), *result.privacy["interval_notes"]])
+    return " ".join(" ".join([result.summary(), result.to_html(), *result.privacy["interval_notes"]]).split())
 
 
 @pytest.mark.parametrize("loss", FLAT, ids=repr)
@@ -33,7 +33,7 @@ def test_nearly_balanced_classes_are_warned_of_with_the_size(loss):
     assert result.curvature_room < 3.0
     room = math.floor(10 * result.curvature_room) / 10
     size = f"are {room:g} standard errors of their predictors from that point, which is less than 3."
-    assert said(result).replace("\n", " ").count(size) == 3
+    assert said(result).replace("\n", " ").count(size) == 4
     again = dpci.PrivateFit.from_json(result.to_json())
     assert again.curvature_room == result.curvature_room
     assert again.privacy == result.privacy
@@ -109,7 +109,7 @@ def test_rows_in_parts_and_tuned_fits_warn_too():
     candidates = [{"loss": HuberHinge(h)} for h in (0.1, 0.5)]
     with pytest.warns(dpci.CurvatureWarning):
         tuned = dpci.tuning.tune(X, y, candidates=candidates, radius=60.0, validation_loss="logistic", **keywords)
-    assert "from that point, which is less than 3." in " ".join(tuned.summary().split())
+    assert "from that point, which is less than 3." in " ".join(tuned.summary(full=True).split())
 
 
 @pytest.mark.filterwarnings("ignore::dpci.CurvatureWarning")

@@ -163,22 +163,22 @@ def test_summaries_say_what_cms11_did(rows):
     for budget in (dpci.PureDP(0.02), dpci.ZCDP(1e-4)):
         raised = fit(rows, 1.0, budget=budget, **keywords)
         assert raised.l2_strength > 0.01
-        assert f"{raised.l2_strength:g}, raised by cms11\n" in raised.summary()
-        assert "objective perturbation, variant cms11\n" in raised.summary()
+        assert f"{raised.l2_strength:g}, raised by cms11\n" in raised.summary(full=True)
+        assert "objective perturbation, variant cms11\n" in raised.summary(full=True)
     for budget in (dpci.PureDP(2.0), dpci.ZCDP(0.5)):
-        roomy = fit(rows, 1.0, budget=budget, **keywords).summary()
+        roomy = fit(rows, 1.0, budget=budget, **keywords).summary(full=True)
         assert "variant cms11" in roomy
         assert "raised" not in roomy
-    assert "cms11" not in fit(rows, 1.0).summary()
+    assert "cms11" not in fit(rows, 1.0).summary(full=True)
 
 
 def test_summaries_name_the_ball_and_the_projection(rows):
-    moved = fit(rows, 0.4, mechanism=OutputPerturbation(project=True)).summary()
+    moved = fit(rows, 0.4, mechanism=OutputPerturbation(project=True)).summary(full=True)
     assert "output perturbation, params projected onto the ball\n" in moved
     assert "at lambda=0.05 over the ball ||params|| <= 0.4, parameter by parameter" in " ".join(moved.split())
-    assert "moved into the ball" not in fit(rows, 0.4).summary()
+    assert "moved into the ball" not in fit(rows, 0.4).summary(full=True)
     free = dpci.fit(rows[0], rows[1] > 0, budget=dpci.PureDP(2.0), l2_strength=0.05, seed=1)
-    assert "ball" not in free.summary().replace("rows             ball of norm 1, without the intercept\n", "")
+    assert "ball" not in free.summary(full=True).replace("rows             ball of norm 1, without the intercept\n", "")
 
 
 def test_paper_calibration_keeps_the_published_constant(rows):

@@ -90,7 +90,7 @@ def test_a_saved_fit_has_the_same_intervals(result, tmp_path):
     again = dpci.PrivateFit.from_json(path.read_text())
     assert np.array_equal(np.asarray(again.conf_int()), np.asarray(result.conf_int()))
     assert again.privacy == result.privacy
-    assert "noise_aware" in str(again.summary())
+    assert "noise_aware" in str(again.summary(full=True))
 
 
 def test_the_matrices_are_kept_as_they_were_released():
@@ -204,7 +204,7 @@ def test_notes_say_that_the_noise_is_counted_and_joint_tests_are_by_rows():
     assert noisy.moment_noise > 0.5
     assert (
         "account for it. A joint test of several parameters may reject too often: wald_test tests them one at a time"
-        in (" ".join(noisy.summary().split()))
+        in (" ".join(noisy.summary(full=True).split()))
     )
     assert "as well as for the noise in the two matrices" in noisy.to_html()
     assert noisy.wald_test(["x0", "x1"]).method == "by_rows"
@@ -237,7 +237,7 @@ def test_the_stretch_is_the_length_over_that_of_the_first_estimate():
     np.testing.assert_allclose(result.interval_stretch, result.conf_int().length / length, rtol=1e-12)
     assert law.factor != 1.0
     shown = f"On average they are {result.interval_stretch.mean():.2f} times as long"
-    for text in (result.summary(), result.to_html(), str(result.privacy)):
+    for text in (result.summary(full=True), result.to_html(), str(result.privacy)):
         assert shown in " ".join(text.split())
     floored = fit(budget=dpci.PureDP(0.5), projection="floor")
     np.testing.assert_array_equal(floored.interval_stretch, 1.0)

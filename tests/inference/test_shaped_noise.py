@@ -49,7 +49,7 @@ CONTRASTS = np.vstack([np.eye(7), [0, 1, -1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]]
 def test_the_noise_is_in_the_shape_of_the_rows(result):
     record = record_of(result)
     assert record.noise_law == "shaped_laplace"
-    assert "shaped laplace noise" in result.summary()
+    assert "shaped laplace noise" in result.summary(full=True)
     again = dpci.PrivateFit.from_json(result.to_json())
     np.testing.assert_array_equal(again.conf_int().lower, result.conf_int().lower)
     law = law_in(result)

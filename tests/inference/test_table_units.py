@@ -112,9 +112,9 @@ def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
     page = result.to_html()
     # Of several spellings of a class the first names it.
     assert result.classes == ("no", "yes|probably")
-    assert page.count(f" of {result.schema.target.column} (yes against no): logistic regression") == 2
+    assert page.count(f"logistic regression of {result.schema.target.column}, yes against no") == 2
     assert "favours the class 'yes'." in html.unescape(page)
-    assert "positive class 'yes'\n" in result.summary()
+    assert "positive class 'yes'\n" in result.summary(full=True)
     columns = page.split('id="columns"')[1].split("</section>")[0]
     for column in result.schema.columns:
         assert f'dir="auto">{column.name}</th>' in columns

@@ -238,7 +238,7 @@ def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
     assert auto.pvalue == by_rows.pvalue == joint.pvalue_by_rows
     assert joint.pvalue == auto.pvalue_joint
     assert result.wald_test("x0").method == "joint"
-    assert "Moment noise: the noise in the released matrices may be" in result.summary().replace("\n", " ")
+    assert "Moment noise: the noise in the released matrices may be" in result.summary(full=True).replace("\n", " ")
     # The page has single intervals only, and says where they leave this noise out.
     assert ("The intervals do not account for it." in result.to_html()) == (matrix == "Hessian")
 

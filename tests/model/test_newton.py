@@ -129,12 +129,12 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert again.to_json() == fit.to_json()
     np.testing.assert_array_equal(again.cov, fit.cov)
-    assert "Newton steps" in fit.summary()
-    assert "lambda" not in fit.summary()
-    assert "projection" not in fit.summary()
+    assert "Newton steps" in fit.summary(full=True)
+    assert "lambda" not in fit.summary(full=True)
+    assert "projection" not in fit.summary(full=True)
     assert "Newton steps" in repr(fit)
     fit.to_html(tmp_path / "page.html")
-    assert "How much the noise does" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "How the noise enters the intervals" in (tmp_path / "page.html").read_text(encoding="utf-8")
     report = fit.officer_report()
     assert "`l2_strength`" not in report
     assert "the bounds, the loss | are they public?" in report

@@ -102,7 +102,7 @@ def test_seeded_fits_say_so(rows):
 
 
 def test_summary_has_what_a_reader_needs(rows):
-    text = fit(rows).summary(level=0.9)
+    text = fit(rows).summary(level=0.9, full=True)
     wanted = [
         "90% confidence",
         "std error",

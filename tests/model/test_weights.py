@@ -166,8 +166,8 @@ def test_persons_with_weights():
     assert found.n_samples == N // 3
     assert found.params == pytest.approx(params, abs=2e-3)
     assert found.std_errors == pytest.approx(np.sqrt(np.diag(sandwich @ sandwich.T)), rel=0.01)
-    assert "persons" in found.summary()
-    assert "weights" in found.summary()
+    assert "persons" in found.summary(full=True)
+    assert "weights" in found.summary(full=True)
 
 
 def test_squared_loss_sparse_rows_and_blocks():
@@ -254,8 +254,8 @@ def test_a_record_keeps_what_is_public_of_weights():
     again = dpci.PrivateFit.from_json(found.to_json())
     assert again.privacy["constants"]["weights"] == {"bound": BOUND, "total": 900.0}
     assert again.std_errors == pytest.approx(found.std_errors, rel=1e-12)
-    assert "from 0 to 4, sums divided by 900" in found.summary()
-    assert pickle.loads(pickle.dumps(found)).summary() == found.summary()
+    assert "from 0 to 4, sums divided by 900" in found.summary(full=True)
+    assert pickle.loads(pickle.dumps(found)).summary(full=True) == found.summary(full=True)
     plain = quiet(X, y)
     assert json.loads(plain.to_json())["weights"] is None
     record = record_of(again)

@@ -104,11 +104,11 @@ def test_odds_ratios_are_against_the_reference(fitted):
 
 
 def test_text_and_page_have_units_and_the_reference(fitted, tmp_path):
-    text = fitted.summary()
+    text = fitted.summary(full=True)
     assert "against 'walk'" in text
     assert "per year" in text
     assert "scaled" in text
-    assert "per year" not in fitted.summary(units="scaled")
+    assert "per year" not in fitted.summary(units="scaled", full=True)
     file = tmp_path / "page.html"
     page = fitted.to_html(file)
     assert file.read_text(encoding="utf-8") == page

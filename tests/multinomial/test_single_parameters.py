@@ -40,7 +40,7 @@ def test_a_fit_whose_matrices_are_noisy_says_so(budget):
     assert covered < TRUSTED_COVERAGE
     (note,) = [note for note in result.privacy["interval_notes"] if NOTE in note]
     assert f"covers in {covered:.1%} of repetitions" in note
-    for shown in (result.summary(), result.to_html()):
+    for shown in (result.summary(full=True), result.to_html()):
         assert NOTE in " ".join(shown.split())
 
 

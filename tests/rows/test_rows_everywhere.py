@@ -123,15 +123,15 @@ def test_what_a_fit_keeps_of_its_rows():
     assert result.privacy["constants"]["blocks"] == ROWS.to_dict()
     assert result.privacy["constants"]["row_norm"] == ROWS.norm
     shown = "blocks of 3 columns, 1 bounded and 2 in 1 group; norm 1.118"
-    assert f"rows {shown}, without the intercept, clipped n " in " ".join(result.summary().split())
+    assert f"rows {shown}, without the intercept, clipped n " in " ".join(result.summary(full=True).split())
     assert shown in result.to_html()
     again = dpci.PrivateFit.from_json(result.to_json())
     assert again.rows == ROWS == pickle.loads(pickle.dumps(result)).rows
-    assert again.summary() == result.summary()
+    assert again.summary(full=True) == result.summary(full=True)
     ball = dpci.fit(X, Y, **FIT)
     assert ball.rows == Ball(1.0)
     assert ball.privacy["constants"]["blocks"] is None
-    assert "rows             ball of norm 1, without the intercept\n" in ball.summary()
+    assert "rows             ball of norm 1, without the intercept\n" in ball.summary(full=True)
     with pytest.raises(InvalidInput, match="the same rows, to which records were clipped"):
         dpci.compare(result, dpci.fit(X, Y, **FIT | {"seed": 2}, row_norm=ROWS.norm, on_violation="clip"))
 

@@ -176,13 +176,15 @@ def test_counts_are_raised_to_the_bound_of_weights():
 def test_a_file_of_one_stratum_says_that_its_number_was_released():
     ledger = dpci.Ledger(dpci.PureDP(9.0), neighbors="add_remove")
     counted, public = fitted(ledger=ledger)["A"], fitted(n_public=400)["A"]
-    assert "n (released)" in counted.summary()
-    assert "epsilon=2 (pure DP) by all 3 strata of the table with the counts of their records" in counted.summary()
-    assert "n (public)" in public.summary()
+    assert "n (released)" in counted.summary(full=True)
+    assert "epsilon=2 (pure DP) by all 3 strata of the table with the counts of their records" in counted.summary(
+        full=True
+    )
+    assert "n (public)" in public.summary(full=True)
     report = counted.officer_report()
     assert "a count that was released with noise" in report
     assert "was chosen without counting" not in report
     assert "released with noise, as a part of the whole" in report
     assert "The number of records in each stratum is private." in report
     assert "was chosen without counting" in public.officer_report()
-    assert dpci.PrivateFit.from_json(counted.to_json()).summary() == counted.summary()
+    assert dpci.PrivateFit.from_json(counted.to_json()).summary(full=True) == counted.summary(full=True)

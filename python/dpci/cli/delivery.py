@@ -108,13 +108,13 @@ def deliver(result: Result[Any], wanted: Delivery, view: View) -> None:
         raise NoCoefficients(msg)
 
 
-def show(shown: Shown, view: View | None = None, *, json: bool = False) -> None:
+def show(shown: Shown, view: View | None = None, *, json: bool = False, full: bool = False) -> None:
     """Print the parameters with their intervals, or the reason why there are none."""
     view = view or View()
     if json:
         show_json(shown.numbers(view))
     else:
-        typer.echo(shown.text(view))
+        typer.echo(shown.text(view, full=full))
 
 
 def draw(

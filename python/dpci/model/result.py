@@ -5,15 +5,17 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpci.approval.approvable import Approvable
+from dpci.base.validation import check_flag
 from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import Inference
 from dpci.released.fit_record import FitRecord
+from dpci.report.answer import summary_of
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of
+from dpci.report.summary import Numbers, Units, View, interval_notes
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 
@@ -53,21 +55,25 @@ class PrivateFit(Inference, Approvable[FitRecord]):
         target: Target = "regularised",
         simultaneous: Simultaneous | None = None,
         units: Units = "table",
+        full: bool = False,
     ) -> str:
-        """Table of estimates and intervals, and the facts that a reader needs to judge them.
+        """Table of the intervals, with a sentence each on the target, the ridge and the noise.
 
-        The column "ridge" is :meth:`shrinkage`; docs/glossary.md explains every line.
+        A fit with a ridge has the ordinary coefficients beside the regularised ones, where the released values show
+        them (docs/inference.md, "Without the ridge"). docs/glossary.md explains every line.
 
         Parameters
         ----------
         level, target, simultaneous
             See :meth:`conf_int`.
         units : {"table", "scaled"}
-            "table": in the units of the table if the fit had a schema, with the scaled parameters in a column of their
-            own.
+            "table": in the units of the table if the fit had a schema.
+        full : bool
+            Whether to add all that a reader needs to judge the fit: every step of the budget, the column "ridge"
+            (:meth:`shrinkage`), the scaled parameters, and what the intervals assume.
         """
         view = View(level=level, target=target, simultaneous=simultaneous, units=units)
-        return as_text(summary_of(self._record, view))
+        return as_text(summary_of(self._record, view, full=check_flag("full", full)))
 
     def plot(
         self,

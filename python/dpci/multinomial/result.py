@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from dpci.approval.approvable import Approvable
+from dpci.base.validation import check_flag
 from dpci.budgets import Budget
 from dpci.data.arrays import Table
 from dpci.data.labels import Label, label_array
@@ -41,10 +42,10 @@ class ShownClasses(Shown):
     PREDICTS = True
     result: "MultinomialFit"
 
-    def document(self, view: View) -> Document:
+    def document(self, view: View, *, full: bool = False) -> Document:
         """Return the summary as a document: that of the fit of all parameters, below what they are."""
         title = f"Multinomial logistic regression: {_log_odds(self.result)}"
-        return replace(ShownFit(fit_of(self.result)).document(view), title=title)
+        return replace(ShownFit(fit_of(self.result)).document(view, full=full), title=title)
 
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
         """Return the page as a document: that of the fit of all parameters, whose heading says what they are."""
@@ -221,17 +222,25 @@ class MultinomialFit(ReleaseFacts[FitRecord, Budget], Approvable[MultinomialReco
         chosen = self.decision_function(X).argmax(axis=1)
         return np.asarray(label_array(self.classes)[chosen])
 
-    def summary(self, *, level: float = 0.95, simultaneous: Simultaneous | None = None, units: Units = "table") -> str:
-        """Table of estimates and intervals, and facts for judging them.
+    def summary(
+        self,
+        *,
+        level: float = 0.95,
+        simultaneous: Simultaneous | None = None,
+        units: Units = "table",
+        full: bool = False,
+    ) -> str:
+        """Table of estimates and intervals, and a sentence each on the target and the noise.
 
         Parameters
         ----------
         level, simultaneous
             See :meth:`conf_int`.
-        units
+        units, full
             See :meth:`dpci.PrivateFit.summary`.
         """
-        return as_text(ShownClasses(self).document(View(level=level, simultaneous=simultaneous, units=units)))
+        view = View(level=level, simultaneous=simultaneous, units=units)
+        return as_text(ShownClasses(self).document(view, full=check_flag("full", full)))
 
     def plot(
         self,

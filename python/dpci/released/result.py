@@ -100,7 +100,7 @@ class Shown:
     @property
     def options(self) -> set[str]:
         """The names of what a summary may be given, such as a level; the same hold for a page and a plot."""
-        return set(inspect.signature(self.result.summary).parameters)
+        return set(inspect.signature(self.result.summary).parameters) - {"full"}
 
     @property
     def hidden(self) -> str | None:
@@ -111,9 +111,10 @@ class Shown:
         """Return the parts of a view that the kind has."""
         return {name: value for name, value in vars(view).items() if name in self.options}
 
-    def text(self, view: Any) -> str:  # noqa: ANN401  # as above
-        """Return the summary."""
-        return str(self.result.summary(**self.keywords(view)))
+    def text(self, view: Any, *, full: bool = False) -> str:  # noqa: ANN401  # as above
+        """Return the summary, in full if that is asked for and the kind has more than its answer."""
+        more = {"full": full} if "full" in inspect.signature(self.result.summary).parameters else {}
+        return str(self.result.summary(**self.keywords(view), **more))
 
     def page(self, view: Any, title: str | None) -> str:  # noqa: ANN401  # as above
         """Return the page."""
@@ -121,7 +122,7 @@ class Shown:
             raise refused("a result with a page", self.result)
         return str(written(**self.keywords(view), title=title))
 
-    def document(self, view: Any) -> Document:  # noqa: ANN401, ARG002  # as above
+    def document(self, view: Any, *, full: bool = False) -> Document:  # noqa: ANN401, ARG002  # as above
         """Return the summary of a model as a document."""
         raise refused("a model that predicts", self.result)
 

@@ -13,7 +13,8 @@ from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import Inference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.summary import View, summary_of
+from dpci.report.answer import summary_of
+from dpci.report.summary import View
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema
@@ -66,9 +67,9 @@ class ShownFit(ShownModel):
 
     result: Inference
 
-    def document(self, view: View) -> Document:
+    def document(self, view: View, *, full: bool = False) -> Document:
         """Return the summary as a document."""
-        return summary_of(record_of(self.result), view)
+        return summary_of(record_of(self.result), view, full=full)
 
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
         """Return the page as a document."""

@@ -6,14 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpci.base.tables import ERROR_DIGITS, format_percent, number_format, printable
+from dpci.base.tables import ERROR_DIGITS, format_percent, number_format
 from dpci.inference.contrasts import contrast_rows
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import given_rows, refusal_of
 from dpci.inference.targets.units import odds_ratios, rate_ratios
-from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
+from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import exceptions, table_values
+from dpci.report.answer import (
+    answer_facts,
+    answer_table,
+    model_words,
+    ratios_of,
+)
 from dpci.report.sections import (
     SHARED,
     assumptions_section,
@@ -30,17 +36,15 @@ from dpci.report.summary import (
     bare_table,
     estimates_table,
     fact_lines,
-    has_ridge,
     interval_note,
     interval_notes,
     noise_note,
     numbers_of,
-    refusal_notes,
     ridge_note,
     target_note,
 )
 from dpci.schema.table import Schema
-from dpci.shown.document import BANNER, Bullets, Document, Paragraph, Part, Section, Table
+from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
 
 _SHRUNKEN = (
     "Regularisation shrinks the coefficients together, possibly several-fold. A column without an effect that is "
@@ -67,13 +71,13 @@ def page_of(
     shrunken = [_SHRUNKEN] if _is_shrunken(record, view) else []
     parts = [
         Paragraph(_lead(record), "lead"),
-        *(_bare(record, view) if numbers is None else _numbers(numbers)),
-        *([] if numbers is None else _magnitudes(numbers)),
+        *(_bare(record, view) if numbers is None else _answer(numbers)),
         *_quotable(record, view),
         *before,
+        *([] if numbers is None else [*_further(numbers), *_magnitudes(numbers)]),
         budget_section(fact_lines(record)),
         *([attacker_section(record, record.guarantee(), record.whole)] if record.private else []),
-        *caveats(record, [target_note(record, view.target), *refusal_notes(numbers), *shrunken]),
+        *caveats(record, shrunken if numbers is not None else [target_note(record, view.target), *shrunken]),
         provenance(record, digest or record.digest),
     ]
     heading = _heading(record) if title is None else title
@@ -81,15 +85,9 @@ def page_of(
 
 
 def _heading(record: FitRecord) -> str:
-    """Return the heading of a page without a title: the outcome, if a schema names it, and the kind of model."""
+    """Return the heading of a page without a title."""
     kind = "A private model" if record.private else "A model with seeded noise"
-    if record.table is not None:
-        kind += f" of {record.table.target.column}"
-        if (classes := record.shown_classes) is not None:
-            negative, positive = classes
-            kind += f" ({positive} against {negative})"
-    logistic = record.loss["name"] == "logistic"
-    return f"{kind}: {'logistic regression' if logistic else f'{record.loss_facts.words} loss'}"
+    return f"{kind}: {model_words(record)}"
 
 
 def _lead(record: FitRecord) -> str:
@@ -115,20 +113,34 @@ def _bare(record: FitRecord, view: View) -> list[Section]:
     return [Section("numbers", "Parameters", [replace(bare_table(record, view), caption="Released parameters"), note])]
 
 
-def _numbers(numbers: Numbers) -> list[Section]:
-    record, schema, table = numbers.record, numbers.record.table, estimates_table(numbers)
-    kind = "Released parameters" if numbers.view.target == "regularised" else "Coefficients without the ridge"
-    parts: list[Part] = [replace(table, caption=f"{kind}: {table.caption}")]
+def _answer(numbers: Numbers) -> list[Section]:
+    """Return what a reader came for: ratios or otherwise coefficients, their plot, and magnitudes."""
+    record, schema = numbers.record, numbers.record.table
+    facts = Facts(answer_facts(record, numbers.view, numbers), "Target and precision")
+    ratios = _ratios(numbers)
     intervals = given_rows(numbers.drawn)
+    plot: list[Part] = []
     if len(intervals.names) and schema is not None and numbers.in_units:
-        parts.append(Paragraph(drawn_note(schema)))
+        plot.append(Paragraph(drawn_note(schema)))
     if len(intervals.names):
-        parts.append(forest_of(intervals, record.loss_facts.scale))
+        plot.append(forest_of(intervals, record.loss_facts.scale))
+    if ratios:
+        what = ratios_of(numbers)
+        return [Section(str(what), f"{str(what).capitalize()} ratios", [*ratios, *plot, facts])]
+    table = answer_table(numbers) if numbers.ordinary is not None else estimates_table(numbers)
+    heading = "Coefficients" if numbers.in_units or numbers.ordinary is not None else "Parameters"
+    return [Section("numbers", heading, [table, *plot, facts])]
+
+
+def _further(numbers: Numbers) -> list[Section]:
+    """Return the parameters with all their columns, the columns of the table, and how to read the numbers."""
+    table = estimates_table(numbers)
+    kind = "Released parameters" if numbers.view.target == "regularised" else "Coefficients without the ridge"
+    parameters = Section("parameters", "Parameters", [replace(table, caption=f"{kind}: {table.caption}")], folded=True)
     return [
-        Section("numbers", "Parameters", parts),
-        *_ratios(numbers),
-        *_columns(schema),
-        Section("read", "How to read the numbers", [Bullets(_reading(numbers))]),
+        *([parameters] if numbers.ordinary is not None or ratios_of(numbers) else []),
+        *_columns(numbers.record.table),
+        Section("read", "How to read the numbers", [Bullets(_reading(numbers))], folded=True),
     ]
 
 
@@ -143,7 +155,7 @@ def _columns(schema: Schema | None) -> list[Section]:
     header = ["", "counted from ... to ..., or categories", "source"]
     table = Table(header, rows, "Public bounds and categories", of_words=True)
     rules = Bullets([f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)])
-    return [Section("columns", "Columns of the table", [table, rules])]
+    return [Section("columns", "Columns of the table", [table, rules], folded=True)]
 
 
 def _reading(numbers: Numbers) -> list[str]:
@@ -196,46 +208,12 @@ def _reading_units(numbers: Numbers) -> list[str]:
 
 
 def _magnitudes(numbers: Numbers) -> list[Section]:
-    """Return how much of the errors is noise, and how far the ridge reaches, as released values tell."""
+    """Return what the intervals assume, and how much of their length is due to noise."""
     record = numbers.record
-    items = [*_noise_shares(numbers)]
+    items = interval_notes(record, numbers.covered)
     if record.projection != NOISE_AWARE and (noise := noise_note(numbers)) is not None:
-        items.append(noise)
-    items += interval_notes(record)
-    if has_ridge(record):
-        items.append(_ridge_size(numbers))
-    title = "How much the noise does" if record.newton is not None else "How much the noise and the ridge do"
-    return [Section("magnitudes", title, [Bullets(items)])]
-
-
-def _noise_shares(numbers: Numbers) -> list[str]:
-    """Return what share of the error variance the noise of the parameters has."""
-    estimates, total = numbers.estimates, numbers.std_errors**2
-    noise = estimates.law.noise_variance(estimates.map)
-    with np.errstate(all="ignore"):
-        shares = noise / total
-    shares = shares[np.isfinite(shares)]
-    if not len(shares):
-        return []
-    low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
-    span = low if low == high else f"{low} to {high}"
-    return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
-
-
-def _ridge_size(numbers: Numbers) -> str:
-    """Return the largest distance by which the ridge moves an estimate, in standard errors."""
-    unknown = "How far the ridge moves the estimates is unknown: the released values do not show it."
-    if numbers.moved is None:
-        return unknown
-    names, (distance, _, errors) = numbers.names, numbers.moved
-    moved = distance / errors
-    known = np.isfinite(moved)
-    if not known.any():
-        return unknown
-    most = int(np.nanargmax(np.abs(np.where(known, moved, np.nan))))
-    text = f"The ridge moves the estimates by at most {abs(moved[most]):.2g} standard errors ({printable(names[most])})"
-    hidden = int((~known).sum())
-    return f"{text}; for {hidden} of {len(names)} the released values do not show it." if hidden else f"{text}."
+        items.insert(0, noise)
+    return [Section("magnitudes", "How the noise enters the intervals", [Bullets(items)], folded=True)] if items else []
 
 
 def _quotable(record: FitRecord, view: View) -> list[Section]:
@@ -263,12 +241,12 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
     return [Section("quote", "Sentences to publish beside the numbers", [Bullets(found)])]
 
 
-def _ratios(numbers: Numbers) -> list[Section]:
+def _ratios(numbers: Numbers) -> list[Part]:
     """Return odds or rate ratios with intervals, where a coefficient is the log of one that has a unit."""
     record, schema, view = numbers.record, numbers.record.table, numbers.view
-    if schema is None or not numbers.in_units or record.loss["name"] not in (*LOG_ODDS, SEVERAL, *COUNTS):
+    if schema is None or (kind := ratios_of(numbers)) is None:
         return []
-    are_rates = record.loss["name"] in COUNTS
+    are_rates = kind == "rate"
     what, multiplied, exponentials = (
         ("rate", "the mean count", rate_ratios) if are_rates else ("odds", "the odds", odds_ratios)
     )
@@ -288,7 +266,7 @@ def _ratios(numbers: Numbers) -> list[Section]:
         f"more unit, or the category instead of the reference, multiplies {multiplied}. 1 means no change."
     )
     notes = map(Paragraph, (note, *_shrunken_ratios(record, view, what)))
-    return [Section(what, f"{what.capitalize()} ratios", [table, *notes])] if rows else []
+    return [table, *notes] if rows else []
 
 
 def _change(unit: str) -> str:
@@ -339,7 +317,10 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
             f"Records beyond the public bounds ({record.rows}) were moved to the bounds. The target is "
             "that of the moved records."
         )
-    return [Section("caveats", "What to keep in mind", [Bullets(items)]), assumptions_section(record.conditions)]
+    return [
+        Section("caveats", "What to keep in mind", [Bullets(items)], folded=True),
+        assumptions_section(record.conditions),
+    ]
 
 
 def _laws(record: FitRecord) -> str:

@@ -122,12 +122,12 @@ def attacker_section(record: Protected, guarantee: Guarantee, whole: Whole | Non
     if whole is not None:
         together = Paragraph(f"This is what {whole} reveal together.")
         learns = _attack(whole.neighbors, unit, meaning_of_budget(whole.budget), whole.budget)
-        return Section("attacker", heading, [together, learns])
+        return Section("attacker", heading, [together, learns], folded=True)
     meaning = meaning_of(guarantee)
     learns = _attack(record.neighbors, unit, meaning, guarantee.budget)
     # The curve of pure DP is 0 from its own ε on; deltas at less would be read as chances of disclosure.
     profile = [] if isinstance(guarantee.budget, PureDP) else [_profile(guarantee, meaning)]
-    return Section("attacker", heading, [learns, *profile])
+    return Section("attacker", heading, [learns, *profile], folded=True)
 
 
 def _profile(guarantee: Guarantee, meaning: Meaning) -> Table:
@@ -257,7 +257,7 @@ SHARED = (
 
 def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release") -> Section:
     """Return what was released and spent."""
-    return Section("budget", "The release and its budget", [Facts(facts, caption)])
+    return Section("budget", "The release and its budget", [Facts(facts, caption)], folded=True)
 
 
 def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) -> Section:
@@ -265,7 +265,7 @@ def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) ->
     independent = f"{', '.join(chosen[:-1])} and {chosen[-1]} were chosen without the data"
     shown = (independent if fact == CHOSEN_WITHOUT_DATA else fact for fact in facts)
     rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in shown])
-    return Section("conditions", "Assumptions of the guarantee", [rests])
+    return Section("conditions", "Assumptions of the guarantee", [rests], folded=True)
 
 
 def provenance(record: Record, digest: str) -> Section:
@@ -279,7 +279,7 @@ def provenance(record: Record, digest: str) -> Section:
         ("made with", f"dpci {record.version}"),
     ]
     note = "The command dpci verify compares the file of the model with its hash, its schema and its ledger."
-    return Section("provenance", "Where this comes from", [Facts(facts, "Provenance"), Paragraph(note)])
+    return Section("provenance", "Where this comes from", [Facts(facts, "Provenance"), Paragraph(note)], folded=True)
 
 
 def forest_of(intervals: ConfidenceIntervals, axis: str) -> Forest:

@@ -1,4 +1,4 @@
-"""The summary of a fit: a view of estimates in a table, followed by the facts that a reader needs to judge them."""
+"""The numbers of a fit that are shown, in tables, and the facts and notes that a reader needs to judge them."""
 
 import math
 from dataclasses import dataclass
@@ -136,11 +136,40 @@ class Numbers:
         None where numbers of a saved fit are beyond the range of floats, and show nothing.
         """
         try:
-            regularised, without = (
-                self.estimates if target == self.view.target else self._of(target) for target in TARGETS
-            )
-            values = regularised.values()
-            return values - without.values(), values, regularised.std_errors()
+            regularised = self.estimates if self.view.target == "regularised" else self._of("regularised")
+            values, without = regularised.values(), self.without_ridge
+            return None if without is None else (values - without.values(), values, regularised.std_errors())
+        except DpciError:
+            return None
+
+    @cached_property
+    def covered(self) -> float | None:
+        """See :func:`mean_coverage`; None for intervals that do not count the noise in the matrices."""
+        record = self.record
+        if record.projection != NOISE_AWARE or record.newton is not None:
+            return None
+        try:
+            return mean_coverage(law_of(record))
+        except DpciError:
+            # Saved records may hold any numbers; those beyond the range of floats have no intervals.
+            return None
+
+    @cached_property
+    def ordinary(self) -> Estimates | None:
+        """The estimates without the ridge where they stand beside the regularised ones; None where none is given."""
+        if self.view.target != "regularised" or not has_ridge(self.record):
+            return None
+        found = self.without_ridge
+        try:
+            return found if found is not None and any(reason is None for reason in found.refusals()) else None
+        except DpciError:
+            return None
+
+    @cached_property
+    def without_ridge(self) -> Estimates | None:
+        """The estimates without the ridge; None as for :attr:`moved`."""
+        try:
+            return self.estimates if self.view.target == "unregularised" else self._of("unregularised")
         except DpciError:
             return None
 
@@ -166,20 +195,19 @@ TRUSTED_COVERAGE = 0.94
 _TESTS = "A joint test of several parameters may reject too often: wald_test tests them one at a time by default."
 
 
-def summary_of(record: FitRecord, view: View) -> Document:
-    """Return the summary of a fit; without moments it has no errors and no intervals."""
-    numbers = numbers_of(record, view)
+def numbers_of(record: FitRecord, view: View) -> Numbers | None:
+    """Return the numbers of a fit that are shown; None for a fit without intervals."""
+    return Numbers(record, view) if refusal_of(record) is None else None
+
+
+def full_summary(record: FitRecord, view: View, numbers: Numbers | None) -> Document:
+    """Return all that a reader needs to judge a fit; without moments it has no errors and no intervals."""
     parts = [
         estimates_table(numbers) if numbers is not None else bare_table(record, view),
         Facts(fact_lines(record)),
         *map(Paragraph, _notes(record, view, numbers)),
     ]
     return Document(parts=parts, banner=BANNER[record.private])
-
-
-def numbers_of(record: FitRecord, view: View) -> Numbers | None:
-    """Return the numbers of a fit that are shown; None for a fit without intervals."""
-    return Numbers(record, view) if refusal_of(record) is None else None
 
 
 def estimates_table(numbers: Numbers) -> Table:
@@ -189,7 +217,7 @@ def estimates_table(numbers: Numbers) -> Table:
     """
     record = numbers.record
     header = ["name", "estimate", "std error", "p-value", "lower", "upper"]
-    rows = _rows(numbers)
+    rows = estimate_rows(numbers)
     if has_ridge(record):
         header.append("ridge")
         rows = [[*row, moved] for row, moved in zip(rows, _ridge_column(numbers), strict=True)]
@@ -224,7 +252,8 @@ def _beside(names: tuple[str, ...], scaled: list[str], record: FitRecord) -> lis
     return [value for block in blocks for value in [*block, ""][:wanted]]
 
 
-def _rows(numbers: Numbers) -> list[list[str]]:
+def estimate_rows(numbers: Numbers) -> list[list[str]]:
+    """Return the names with estimates, standard errors, p-values and bounds."""
     found, intervals = numbers.estimates, numbers.intervals
     columns = (found.values(), numbers.std_errors, found.pvalues(), intervals.lower, intervals.upper)
     # Coefficients of a table have sizes of their own.
@@ -395,13 +424,16 @@ def noise_note(numbers: Numbers) -> str | None:
     )
 
 
-def interval_notes(record: FitRecord) -> list[str]:
-    """Return the assumptions of the intervals other than large samples; none where there are no intervals."""
+def interval_notes(record: FitRecord, covered: float | None = None) -> list[str]:
+    """Return the assumptions of the intervals other than large samples; none where there are no intervals.
+
+    ``covered``: :attr:`Numbers.covered`, where it is known already.
+    """
     if refusal_of(record):
         return []
     found = levels_of(record) if noise_blocks(record) is not None else None
     return [
-        *_stretch_notes(record),
+        *_stretch_notes(record, covered),
         *([] if found is None else [note(found)]),
         *([_PRIVATE_NUMBER] if record.neighbors == "add_remove" else []),
         *([curvature_note(record)] if record.loss_facts.is_flat or record.loss_facts.width is not None else []),
@@ -409,7 +441,7 @@ def interval_notes(record: FitRecord) -> list[str]:
     ]
 
 
-def _stretch_notes(record: FitRecord) -> list[str]:
+def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     """Return a sentence on how much the noise in the released matrices lengthens the intervals, if they count it."""
     if record.projection != NOISE_AWARE:
         return []
@@ -417,7 +449,8 @@ def _stretch_notes(record: FitRecord) -> list[str]:
         return ["The intervals account for sampling, the noise of the last step, and what the steps leave."]
     try:
         law = law_of(record)
-        stretch, covered = law.stretch(np.eye(law.dim), 0.95), mean_coverage(law)
+        stretch = law.stretch(np.eye(law.dim), 0.95)
+        covered = mean_coverage(law) if covered is None else covered
     except DpciError:
         # Saved records may hold any numbers; those beyond the range of floats have no intervals.
         return []
@@ -454,12 +487,16 @@ def _notes(record: FitRecord, view: View, numbers: Numbers | None) -> list[str]:
         None if numbers is None else noise_note(numbers),
         *interval_notes(record),
     ]
+    return [said for said in [*notes, custom_note(record)] if said is not None]
+
+
+def custom_note(record: FitRecord) -> str | None:
+    """Return what the privacy claim of a custom loss relies on; None for other losses."""
     loss = record.loss
-    if loss["name"] == "custom":
-        notes.append(
-            "The privacy claim relies on the declared bounds of the custom loss: "
-            f"slope_bound={loss['slope_bound']:g}, curvature_bound={loss['curvature_bound']:g}"
-            + "".join(f", {name}={loss[name]:g}" for name in ("predictor_bound", "strong_convexity") if loss[name])
-            + "."
-        )
-    return [said for said in notes if said is not None]
+    if loss["name"] != "custom":
+        return None
+    further = "".join(f", {name}={loss[name]:g}" for name in ("predictor_bound", "strong_convexity") if loss[name])
+    return (
+        "The privacy claim relies on the declared bounds of the custom loss: "
+        f"slope_bound={loss['slope_bound']:g}, curvature_bound={loss['curvature_bound']:g}{further}."
+    )

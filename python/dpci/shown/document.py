@@ -99,6 +99,8 @@ class Section(Part):
     name: str
     heading: str
     parts: Sequence[Part]
+    folded: bool = False
+    """Whether a page shows the heading only, until a reader opens it."""
 
 
 @dataclass(frozen=True, kw_only=True)

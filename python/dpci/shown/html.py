@@ -32,6 +32,8 @@ PARTS = """
 p, ul { margin: .5rem 0; }
 ul { padding-left: 1.25rem; }
 li { margin: .3rem 0; overflow-wrap: anywhere; }
+summary { cursor: pointer; }
+summary h2 { display: inline-block; width: calc(100% - 1.5rem); margin: .4rem 0; }
 .lead { color: var(--soft); }
 .note { font-weight: 600; }
 .banner { border: 2px solid var(--alarm); border-radius: .4rem; padding: .7rem 1rem; color: var(--alarm);
@@ -92,7 +94,7 @@ footer { color: var(--soft); font-size: .88rem; margin: 2.5rem auto 2rem; border
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --line: #bbb; --stripe: #fff; --mark: #1f5fa8;
   --alarm: #a3161f; --alarm-paper: #fff; }
   body { font-size: 10.5pt; } main, footer { max-width: none; padding: 0; } h1 { margin-top: 0; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; } details::details-content { content-visibility: visible; }
   h2, tr, li, figure, .forest .name, .forest .cell { break-inside: avoid; } h2, caption { break-after: avoid; }
   * { print-color-adjust: exact; } }
 """
@@ -285,8 +287,9 @@ def element(part: Part) -> Html:
         case Forest():
             return forest_figure(part)
         case Section():
-            heading = tag("h2", part.heading, id=part.name)
-            return tag("section", [heading, *map(element, part.parts)], aria_labelledby=part.name)
+            heading, inner = tag("h2", part.heading, id=part.name), [*map(element, part.parts)]
+            inner = [tag("details", [tag("summary", heading), *inner])] if part.folded else [heading, *inner]
+            return tag("section", inner, aria_labelledby=part.name)
         case _:
             raise TypeError(part)
 

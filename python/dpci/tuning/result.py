@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import number_format
+from dpci.base.validation import check_flag
 from dpci.budgets import Budget
 from dpci.errors import InvalidInput
 from dpci.losses import describe
@@ -96,7 +97,7 @@ class ShownSelected(ShownModel):
         """Raise ``InvalidInput``: a tuning is used with the model that was fitted again."""
         raise InvalidInput("the file must hold a model that predicts, got one that was selected by its own score")
 
-    def document(self, view: View) -> Document:  # noqa: ARG002  # as for other models
+    def document(self, view: View, *, full: bool = False) -> Document:  # noqa: ARG002  # as for other models
         """Return the summary as a document."""
         fit = self.result
         shown = number_format(np.abs(fit.params).max(), fit.params)
@@ -213,12 +214,12 @@ class TuneResult(Approvable[TuneRecord]):
             "version": facts["version"],
         }
 
-    def summary(self, *, level: float = 0.95) -> str:
-        """Return what was chosen and how, and the summary of the fit."""
-        return as_text(self._text(View(level=level)))
+    def summary(self, *, level: float = 0.95, full: bool = False) -> str:
+        """Return what was chosen and how, and the summary of the fit, in full if that is asked for."""
+        return as_text(self._text(View(level=level), full=check_flag("full", full)))
 
-    def _text(self, view: View) -> Document:
-        fit = self._model.document(view)
+    def _text(self, view: View, *, full: bool = False) -> Document:
+        fit = self._model.document(view, full=full)
         return dataclasses.replace(fit, parts=[Facts(self._facts()), *fit.parts])
 
     def _facts(self) -> list[tuple[str, str]]:

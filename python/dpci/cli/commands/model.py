@@ -143,6 +143,14 @@ def report(
     simultaneous: options.Simultaneous = None,
     without_ridge: options.WithoutRidge = False,
     units: options.Units = "table",
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full",
+            help="Add every step of the budget, the scaled parameters, and what the intervals assume.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
     title: Annotated[str | None, typer.Option(help="Heading of the page.", rich_help_panel=options.OUTPUT)] = None,
     output: Annotated[
         Path | None,
@@ -188,7 +196,7 @@ def report(
     check_new("--output", output, force=force, sources=[model])
     _check_for_officer(
         officer,
-        shown=title is not None or json or view != View(level=level),
+        shown=title is not None or json or full or view != View(level=level),
         held=(ledger, schema, formula) != (None, None, None),
     )
     if officer:
@@ -203,7 +211,7 @@ def report(
     if output is not None:
         write_page(shown, output, view, title=title, option="--output", force=force, quiet=quiet)
     if json or output is None:
-        show(shown, view, json=json)
+        show(shown, view, json=json, full=full)
 
 
 @app.command(cls=Command, epilog=_COMPARE_EXAMPLES)
@@ -250,7 +258,7 @@ def compare(
 def _check_for_officer(officer: bool, *, shown: bool, held: bool) -> None:  # noqa: FBT001  # private
     """Refuse options of the page with --officer, and those of --officer without it."""
     if officer and shown:
-        msg = "--officer takes no --title, --json, --simultaneous, --without-ridge or --units, got one of them"
+        msg = "--officer takes no --title, --json, --full, --simultaneous, --without-ridge or --units, got one of them"
         raise InvalidInput(msg)
     if held and not officer:
         msg = "--ledger, --schema and --formula require --officer, which compares the file with them, got none"
