@@ -323,7 +323,10 @@ class Chunks:
             form=form,
             columns=needed,
             together=together,
-            numbers={*numeric_names(known_of(schema)), *(name for name in beside if name not in (together, schema.persons))},
+            numbers={
+                *numeric_names(known_of(schema)),
+                *(name for name in beside if name not in (together, schema.persons)),
+            },
         )
         names = schema.names if isinstance(schema, Schema) else None
         chunks = cls(source, names=names, schema=schema)

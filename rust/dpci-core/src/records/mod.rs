@@ -311,9 +311,9 @@ impl Request {
             | Self::Moments { params }
             | Self::CappedSlopes { params, .. }
             | Self::CappedGradient { params, .. }
-            | Self::SlopeLevels { params, .. } => Some(params.len()),
+            | Self::SlopeLevels { params, .. }
+            | Self::DerivativeCounts { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
-            Self::DerivativeCounts { params, .. } => Some(params.len()),
             Self::Moved { of, .. } => of.n_params(),
             Self::Lengths | Self::SecondMoments | Self::MovedCounts { .. } => None,
         }
