@@ -21,7 +21,6 @@ __all__ = [
     "Comparison",
     "ConfidenceIntervals",
     "CurvatureWarning",
-    "DescribedColumn",
     "DpciError",
     "DpciWarning",
     "InvalidInput",
@@ -100,7 +99,7 @@ else:
     _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "per_instance", "schema"}
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
     _FURTHER = {"BoundsPlan", "Comparison", "NewtonPlan", "Plan", "PlanEntry", "PlanTable", "ReleasedSchema"}
-    _FURTHER |= {"DescribedColumn", "SchemaDescription", "StrataFit"}
+    _FURTHER |= {"SchemaDescription", "StrataFit"}
     _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table", "release_schema"}
     # One thread at a time: one that imports a package and one that imports a file of it would wait for each other.
     _LOADING = lock_across_forks()

@@ -1,7 +1,7 @@
 """Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
-from dpci.described.columns import DescribedColumn, SchemaDescription
+from dpci.described.columns import SchemaDescription
 from dpci.described.plan import BoundsPlan
 from dpci.described.release import release_schema
 from dpci.described.result import ReleasedSchema
@@ -16,7 +16,6 @@ from dpci.strata.result import StrataFit
 __all__ = [
     "BoundsPlan",
     "Comparison",
-    "DescribedColumn",
     "NewtonPlan",
     "Plan",
     "PlanEntry",

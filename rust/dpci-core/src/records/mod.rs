@@ -118,7 +118,7 @@ pub enum Request {
     },
 }
 
-/// As many numbers as the first one says, and the rest.
+/// Numbers whose count stands first, and the rest.
 fn counted(numbers: &[f64]) -> Result<(&[f64], &[f64])> {
     let (count, rest) = numbers.split_at_checked(1).ok_or(short(numbers, 1))?;
     let count = sums::count(count)?;
