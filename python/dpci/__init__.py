@@ -13,6 +13,7 @@ __all__ = [
     "GDP",
     "ZCDP",
     "ApproxDP",
+    "BoundsPlan",
     "Budget",
     "BudgetExceeded",
     "Chunks",
@@ -42,6 +43,7 @@ __all__ = [
     "ReleaseFailed",
     "ReleasedSchema",
     "RowNormViolation",
+    "SchemaDescription",
     "SeededNoiseWarning",
     "StrataFit",
     "TableUnits",
@@ -96,7 +98,8 @@ else:
     # Loaded when first used: `dpci --version` does not wait for SciPy, nor a fit for studies and audits.
     _MODULES = {"accounting", "audit", "baselines", "datasets", "lowlevel", "per_instance", "schema"}
     _MODULES |= {"multinomial", "regression", "simulate", "sklearn", "tuning", "utility"}
-    _FURTHER = {"Comparison", "NewtonPlan", "Plan", "PlanEntry", "PlanTable", "ReleasedSchema", "StrataFit"}
+    _FURTHER = {"BoundsPlan", "Comparison", "NewtonPlan", "Plan", "PlanEntry", "PlanTable", "ReleasedSchema"}
+    _FURTHER |= {"SchemaDescription", "StrataFit"}
     _FURTHER |= {"compare", "fit_many", "fit_strata", "plan", "plan_table", "release_schema"}
     # One thread at a time: one that imports a package and one that imports a file of it would wait for each other.
     _LOADING = lock_across_forks()

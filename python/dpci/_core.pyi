@@ -345,6 +345,16 @@ def fit_newton(
 ) -> NewtonDict:
     """seed=None: operating-system entropy."""
 
+def fit_newton_parts(
+    spec: NewtonSpec,
+    evaluate: Callable[[Request], Sums],
+    *,
+    first: tuple[Request, Sums],
+    clip: bool,
+    seed: int | None,
+) -> NewtonDict:
+    """The same of rows in parts, see :func:`fit_parts`."""
+
 @final
 class Request:
     """Sums that are requested of the records, and the key of the fit; immutable, picklable."""
@@ -352,7 +362,10 @@ class Request:
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
         """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient",
         "capped_gradient_at_0", "slope_levels" and "slope_levels_at_0" (the cap, or the greatest slope, comes last),
-        "doubled_gradient" (two numbers each), "lengths" (none).
+        "doubled_gradient" (two numbers each), "lengths" and "second_moments" (none). "moved_counts": the number of
+        entries of the map, the map, and the radii; "moved_" before another name: the number of entries, the map, the
+        radius, the greatest length, the limits on gradient and Hessian, and the point; "derivative_counts", of moved
+        rows: the number of bounds on gradients, these, the same of Hessians, and the point.
 
         key: 32 random bytes, which decide the fingerprints of rows.
         """
@@ -369,6 +382,8 @@ class Sums:
     def __new__(cls, n_rows: int, n_records: int, fingerprint: int, numbers: _F64) -> Sums: ...
     n_rows: int
     n_records: int
+    def check_same_rows(self, other: Sums) -> None:
+        """Refuse sums over other rows than those of a first pass."""
     def merge(self, other: Sums) -> Sums:
         """The sums over the records of both; those over no records leave the others as they are."""
     def __getnewargs__(self) -> tuple[int, int, int, _F64]: ...
@@ -854,6 +869,26 @@ class LevelsDict(TypedDict):
 
     levels: list[list[int]]
     private: bool
+
+def count_cells(
+    columns: list[tuple[int, tuple[float, float] | None, bool]],
+    records: Records,
+    *,
+    max_rows: int | None,
+    n_threads: int | None,
+) -> list[tuple[list[int], list[int]]]:
+    """Values of each column (its number, its range, whether 0 stands apart) at its public points, and between them."""
+
+def release_bounds_parts(
+    spec: BoundsSpec,
+    count: Callable[[list[tuple[int, tuple[float, float] | None, bool]]], list[tuple[list[int], list[int]]]],
+    *,
+    seed: int | None,
+) -> BoundsDict:
+    """Bounds of rows in parts, over which ``count`` adds what count_cells counts, once for each stage."""
+
+def release_levels_parts(spec: LevelsSpec, counts: list[list[int]], *, seed: int | None) -> list[list[bool]]:
+    """Whether each level of each column is kept, of those that so many rows have."""
 
 def release_levels(
     spec: LevelsSpec,

@@ -1,6 +1,8 @@
 """Functions and classes of ``dpci`` that only some programs need; loaded when the first of them is used."""
 
 from dpci.base.naming import name_publicly
+from dpci.described.columns import SchemaDescription
+from dpci.described.plan import BoundsPlan
 from dpci.described.release import release_schema
 from dpci.described.result import ReleasedSchema
 from dpci.inference.comparison import Comparison, compare
@@ -12,12 +14,14 @@ from dpci.strata.fit import fit_strata
 from dpci.strata.result import StrataFit
 
 __all__ = [
+    "BoundsPlan",
     "Comparison",
     "NewtonPlan",
     "Plan",
     "PlanEntry",
     "PlanTable",
     "ReleasedSchema",
+    "SchemaDescription",
     "StrataFit",
     "compare",
     "fit_many",

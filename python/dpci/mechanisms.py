@@ -77,6 +77,9 @@ Mechanism: TypeAlias = ObjectivePerturbation | OutputPerturbation
 """Mechanisms that perturb one minimisation."""
 _BY_NAME: dict[str, type[Mechanism]] = {kind.name: kind for kind in (ObjectivePerturbation, OutputPerturbation)}
 
+_OF_FIT = (NewtonSteps.name, "moments")
+"""Names of further mechanisms of a fit."""
+
 
 def check_mechanism(mechanism: object) -> Mechanism:
     """Return a mechanism from its name or itself."""
@@ -84,11 +87,13 @@ def check_mechanism(mechanism: object) -> Mechanism:
         return mechanism
     if isinstance(mechanism, str) and mechanism in _BY_NAME:
         return _BY_NAME[mechanism]()
-    if isinstance(mechanism, str) and mechanism == NewtonSteps.name:
-        raise InvalidInput("mechanism must not be 'newton' but in dpci.fit, which alone offers Newton steps, got it")
-    raise broken(
-        "mechanism", "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()", mechanism
-    )
+    if isinstance(mechanism, str) and mechanism in _OF_FIT:
+        raise InvalidInput(
+            f"mechanism must be 'objective' or 'output' for this function, got mechanism={mechanism!r} (only dpci.fit, "
+            "what fits many tables, and dpci.plan offer it)"
+        )
+    known = "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()"
+    raise broken("mechanism", f"{known}, or for dpci.fit and dpci.plan 'newton' or 'moments'", mechanism)
 
 
 def _check_noise(noise: object) -> None:

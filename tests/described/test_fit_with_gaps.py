@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpci
+from dpci.data.arrays import NamedRows
 from dpci.described.bounds import SHARES, stage_within
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
 
@@ -33,8 +34,8 @@ BUDGETS = {"pure": dpci.PureDP(1.0), "zcdp": dpci.ZCDP(0.3), "approx": dpci.Appr
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
 
-def fit(table=TABLE, **keywords):
-    return dpci.fit(table, **{"schema": PARTIAL, "budget": BUDGETS["zcdp"], "l2_strength": 0.01, **keywords})
+def fit(table=TABLE, y=None, **keywords):
+    return dpci.fit(table, y, **{"schema": PARTIAL, "budget": BUDGETS["zcdp"], "l2_strength": 0.01, **keywords})
 
 
 @pytest.mark.parametrize("notion", BUDGETS)
@@ -208,20 +209,11 @@ def test_blocks_follow_the_released_bounds():
     assert found.privacy["constants"]["blocks"]["bounds"] == [0.5, 0.5, 1.0]
 
 
-def test_a_file_is_read_whole(tmp_path):
-    path = tmp_path / "people.csv"
-    pd.DataFrame(TABLE).to_csv(path, index=False)
-    assert np.array_equal(fit(path, seed=4).params, fit(seed=4).params)
-    with pytest.raises(dpci.InvalidInput, match="a file is read before it is paid for"):
-        fit(path, on_violation="clip", ledger=dpci.Ledger(dpci.ZCDP(1.0), errors="private"))
-
-
 def test_what_has_no_bounds_is_refused_by_its_rule():
     for call, message in (
-        (lambda: fit(dpci.Chunks(lambda: iter([TABLE]))), "a schema with gaps needs a table in memory"),
+        (lambda: fit(NamedRows(np.zeros((N, 3)), PARTIAL.blank.names), np.zeros(N)), "a table that is not encoded"),
         (lambda: fit(bounds_share=1.0), "bounds_share must be > 0 and < 1"),
         (lambda: fit(schema=fit().schema, bounds_share=0.1), "bounds_share must be None for a schema without gaps"),
-        (lambda: dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["zcdp"]), "must have bounds for every column"),
         (lambda: dpci.fit_strata(TABLE, by="ward", schema=PARTIAL, budget=BUDGETS["zcdp"], l2_strength=1, n_public=9),
          "must have bounds for every column"),
     ):  # fmt: skip

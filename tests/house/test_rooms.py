@@ -301,7 +301,10 @@ def test_one_place_releases():
         "release_tuning": {"dpci.tuning.choose"},
         "release_bounds": {"dpci.described.bounds"},
         "fit_newton": {"dpci.model.newton"},
+        "fit_newton_parts": {"dpci.model.newton"},
         "release_levels": {"dpci.described.bounds"},
+        "release_bounds_parts": {"dpci.described.bounds"},
+        "release_levels_parts": {"dpci.described.bounds"},
     }
     # Other files name these two as types.
     for made, maker in {"Study": "dpci.simulate.replicates", "Utility": "dpci.utility.measure"}.items():

@@ -57,7 +57,7 @@ def test_every_home_of_a_release_pays_before_it():
                 homes.add(function.name)
                 assert len(_calls(function, "run")) == 1
                 assert not _calls(function, r"read|till\.read|describe|as_features|as_partitions|.*prepare")
-    assert releases == 12
+    assert releases == 14
     assert homes == {
         *("release_fit", "release_tuned", "tune_by_rule", "report"),  # the first also of several classes
         *("functional_mechanism", "projected_histogram", "release_matrix"),

@@ -291,12 +291,8 @@ def test_a_fit_needs_a_ridge_where_newton_steps_are_not_offered():
     X, y = population(13, 500)
     with pytest.raises(TypeError, match="l2_strength"):
         dpci.fit(X, y, budget=dpci.PureDP(1.0))
-    with pytest.raises(dpci.InvalidInput, match=r"all rows in memory, got rows in parts of type Chunks \(pass l2_"):
-        dpci.fit(dpci.Chunks(lambda: iter([(X, y)])), budget=dpci.ZCDP(rho=1.0), classes=(False, True))
     with pytest.raises(dpci.InvalidInput, match=r"got budget=GDP"):
         dpci.fit(X, y, budget=dpci.GDP(mu=1.0))
-    with pytest.raises(dpci.InvalidInput, match=r"dpci\.fit, which alone"):
-        dpci.fit_many({"a": (X, y)}, budget=dpci.ZCDP(rho=1.0), l2_strength=0.1, mechanism="newton")
 
 
 def test_a_loss_that_is_bounded_on_a_range_alone_is_refused_before_it_is_paid():

@@ -23,7 +23,7 @@ SIZES = {"n_samples": 20_000, "n_features": 10}
 
 
 def recommended(**keywords):
-    return dpci.plan(**{**SIZES, "budget": PURE, **keywords}).recommended_l2_strength
+    return dpci.plan(**{**SIZES, "budget": PURE, "mechanism": "objective", **keywords}).recommended_l2_strength
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])

@@ -110,7 +110,7 @@ def test_files_that_are_not_as_described(tmp_path):
         InvalidInput, match=r"a table must be a file of the kind .csv, .csv.gz, .parquet, .* got .*people.txt"
     ):
         fit(dpci.Chunks.from_csv(tmp_path / "people.txt", schema=SCHEMA))
-    with pytest.raises(InvalidInput, match=r"schema must be a dpci.schema.Schema, got schema=None"):
+    with pytest.raises(InvalidInput, match=r"schema must be a dpci.schema.Schema or PartialSchema, got schema=None"):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=None)
     with pytest.raises(InvalidInput, match=r"chunk_rows must be at least 1, got chunk_rows=0"):
         dpci.Chunks.from_csv(tmp_path / "people.csv", schema=SCHEMA, chunk_rows=0)

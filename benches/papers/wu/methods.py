@@ -192,7 +192,7 @@ def sensitivity(split: Split, l2_strength: float, radius: float) -> float:
 @lru_cache
 def diameter(radius: float, l2_strength: float) -> float:
     """Return the largest distance of two gradients of a record at a minimiser in the ball: at most 4 (W + B)."""
-    known = dpci.plan(
+    known: dpci.Plan = dpci.plan(
         n_samples=1,
         n_features=1,
         budget=dpci.PureDP(1.0),

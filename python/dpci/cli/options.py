@@ -20,7 +20,7 @@ from dpci.losses import BUILT_IN, SEVERAL
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
-from dpci.rows import Ball, RowDomain
+from dpci.rows import Ball, Blocks, RowDomain
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.partial import PartialSchema, schema_from
 from dpci.schema.saved import read_file
@@ -425,6 +425,17 @@ def find_any_schema(schema: str, target: str | None, formula: str | None = None)
     if isinstance(description, PartialSchema):
         return PartialSchema.from_formula(formula, description)
     return Schema.from_formula(formula, description)
+
+
+def in_any_rows(
+    description: Schema | PartialSchema, rows: str | None
+) -> tuple[Schema | PartialSchema, RowDomain | None]:
+    """Return what :func:`in_rows` does, also of a schema with gaps, whose blocks follow from the bounds."""
+    if not isinstance(description, PartialSchema):
+        return in_rows(description, rows)
+    found, domain = in_rows(description.blank, rows)
+    encoded = dataclasses.replace(description, encoding=found.encoding)
+    return encoded, None if isinstance(domain, Blocks) else domain
 
 
 def _schema_of_file(path: Path) -> Schema | PartialSchema:

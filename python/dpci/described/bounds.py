@@ -1,6 +1,5 @@
 """Release of the bounds and lists that a schema lacks: by itself, or within the budget of a release that needs them."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.base.validation import check_fraction
 from dpci.budgets import Budget, Neighbors, split_budget
-from dpci.data.rows import Rows
+from dpci.data.parts import DescribedParts
+from dpci.described.parts import count_cells, count_levels
 from dpci.errors import InvalidInput
 from dpci.released.bounds import GapSpecs, ReleasedBounds, gap_specs, source_of
 from dpci.schema.partial import PartialSchema
@@ -21,7 +21,7 @@ SHARES = (0.05, 0.1, 0.15, 0.2, 0.25)
 """Shares of a budget that bounds may take by default."""
 _LEFT_OUT = 0.05
 # The noise of a seeded release is independent of that of its bounds, and these of that of its lists.
-_OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
+OF_BOUNDS, _OF_LEVELS = 0x5DEECE66D, 0x2545F4914F6CDD1D
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,8 @@ class BoundsStage:
     """Budget of the bounds and lists."""
     rest: Budget | None
     """The rest of the budget; None where the bounds are released by themselves."""
+    share: float = 1.0
+    """Share of the budget of the release that needs them."""
 
     def left_out(self, n_records: int) -> float:
         """Return the greatest share of records that it may leave out: beyond a bound, or with a level of its own."""
@@ -52,7 +54,7 @@ class BoundsStage:
 
         It spends ``budget``, which has been paid for.
         """
-        schema, specs, private = self.schema, self.specs, seed is None
+        schema, specs = self.schema, self.specs
         bounds: dict[str, tuple[float, float] | None] = {}
         levels: dict[str, list[str]] = {}
         if specs.bounds is not None:
@@ -65,33 +67,31 @@ class BoundsStage:
             kept = _core.release_levels(specs.levels, _records(codes, persons), n_threads=n_threads, seed=other)
             for column, names, listed in zip(schema.unlisted, labels, kept["levels"], strict=True):
                 levels[column.name] = [names[code] for code in listed]
+        return self._completed(bounds, levels, private=seed is None)
+
+    def release_parts(self, gaps: DescribedParts, *, seed: int | None) -> "Completed":
+        """Release bounds and lists of the gaps of a table in parts; see :meth:`release`."""
+        schema, specs = self.schema, self.specs
+        bounds: dict[str, tuple[float, float] | None] = {}
+        levels: dict[str, list[str]] = {}
+        if specs.bounds is not None:
+            found = _core.release_bounds_parts(specs.bounds, lambda columns: count_cells(gaps, columns), seed=seed)
+            bounds = dict(zip((column.name for column in schema.unbounded), found["bounds"], strict=True))
+        if specs.levels is not None:
+            labels, counts = count_levels(gaps)
+            other = None if seed is None else seed ^ _OF_LEVELS
+            kept = _core.release_levels_parts(specs.levels, counts, seed=other)
+            for column, names, listed in zip(schema.unlisted, labels, kept, strict=True):
+                levels[column.name] = [name for name, is_kept in zip(names, listed, strict=True) if is_kept]
+        return self._completed(bounds, levels, private=seed is None)
+
+    def _completed(
+        self, bounds: dict[str, tuple[float, float] | None], levels: dict[str, list[str]], *, private: bool
+    ) -> "Completed":
         return Completed(
-            schema=schema.completed(bounds, levels, source=source_of(self.budget)),
-            facts=ReleasedBounds.of(schema, self.budget, specs),
+            schema=self.schema.completed(bounds, levels, source=source_of(self.budget)),
+            facts=ReleasedBounds.of(self.schema, self.budget, self.specs),
             private=private,
-        )
-
-    def release_beside(
-        self,
-        table: Any,  # noqa: ANN401  # of any library
-        rows: Rows,
-        *,
-        n_threads: int | None,
-        seed: int | None,
-    ) -> "tuple[Completed, Rows]":
-        """Release the gaps of a table, and encode it by the schema that they complete.
-
-        ``rows`` are those of the table by the blank schema, which were read and paid for. The rows that are returned
-        have the columns of the complete schema.
-        """
-        other_seed = None if seed is None else seed ^ _OF_BOUNDS
-        completed = self.release(table, rows.persons, n_threads=n_threads, seed=other_seed)
-        values, names = completed.schema.features(table), completed.schema.names
-        core = _core.Records(values, rows.targets, persons=rows.persons, weights=rows.weights)
-        # The intercept is last.
-        names = (*names, *rows.names[rows.shape[1] :])
-        return completed, dataclasses.replace(
-            rows, shape=values.shape, names=names, held=(values, rows.targets), core=core
         )
 
 
@@ -166,7 +166,7 @@ def stage_within(
             specs = _specs(schema, own, n_records, unit=unit, neighbors=neighbors)
         except InvalidInput as error:
             raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
-        return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest)
+        return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest, share=share)
 
     if share is not None:
         return within(check_fraction("bounds_share", share))

@@ -1,6 +1,7 @@
 """``release_schema``: bounds of columns that nobody knows, chosen from the data under differential privacy."""
 
 import dataclasses
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import ArrayLike
 from dpci.base.validation import broken
 from dpci.budgets import Budget, check_budget
 from dpci.data.frames import named_columns
+from dpci.data.parts import Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.rows import Rows, Source, check_index_beside
 from dpci.described.bounds import BoundsStage, check_persons, stage_alone
+from dpci.described.parts import GapParts
 from dpci.described.record import SchemaRecord
 from dpci.described.result import ReleasedSchema
 from dpci.ledger.ledger import Ledger
@@ -21,13 +24,15 @@ from dpci.released.choices import NoModel
 from dpci.schema.cells import columns_beside
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import RawTable, Table
+from dpci.sources.chunks import Chunks
+from dpci.sources.tables import table_parts
 from dpci.unit import Persons, given_unit
 
 
 def release_schema(
-    table: Table,
+    table: Table | Partitions | str | PathLike[str],
     *,
-    schema: PartialSchema,
+    schema: PartialSchema | None = None,
     budget: Budget,
     persons: ArrayLike | Persons | str | None = None,
     neighbors: Literal["replace_one", "add_remove"] = "replace_one",
@@ -45,11 +50,13 @@ def release_schema(
     Parameters
     ----------
     table : mapping of columns or data frame
-        The table, in memory, with the columns and the ids; the target is read where its bounds are released. Missing
-        values of numbers are refused, unless the column has ``missing="middle"``.
-    schema : dpci.schema.PartialSchema
-        The description of the table. Bounds are released of each :class:`dpci.schema.UnboundedColumn`, and categories
-        of each :class:`dpci.schema.UnlistedColumn`. The target may be a :class:`dpci.schema.UnboundedTarget`.
+        The table with the columns and the ids; the target is read where its bounds are released. Missing values of
+        numbers are refused, unless the column has ``missing="middle"``. Or a ``.csv``, ``.csv.gz`` or ``.parquet``
+        file, :class:`dpci.Chunks` of tables or a Dask frame, which are read once for each stage (docs/scale.md).
+    schema : dpci.schema.PartialSchema, optional
+        The description of the table; None: that of the chunks. Bounds are released of each
+        :class:`dpci.schema.UnboundedColumn`, and categories of each :class:`dpci.schema.UnlistedColumn`. The target may
+        be a :class:`dpci.schema.UnboundedTarget`.
     budget : PureDP, ZCDP or ApproxDP
         Budget of the bounds; a tenth of that of a fit is a good start. Lists need ApproxDP. Its delta is charged,
         though bounds need none.
@@ -102,6 +109,9 @@ def release_schema(
     >>> 50 < found.bounds["age"][1] <= 120
     True
     """
+    if schema is None and isinstance(table, Chunks):
+        described = table.schema
+        schema = described if isinstance(described, PartialSchema) else None
     unit, _, beside = given_unit(persons, None)
     check_budget(budget)
     choices = NoModel(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
@@ -110,6 +120,7 @@ def release_schema(
         raise broken("schema", "a dpci.schema.PartialSchema, which has columns without bounds", schema)
     check_columns_of_unit(schema.persons, beside)
     check_persons(unit)
+    given = schema
     # The name of a column of ids stays with the schema.
     if isinstance(beside.persons, str):
         schema = dataclasses.replace(schema, persons=beside.persons)
@@ -128,7 +139,12 @@ def release_schema(
         return stage_alone(schema, payment.budget, choices.public_n(n_records), unit=unit, neighbors=neighbors)
 
     def release(rows: Rows, stage: BoundsStage, paid: Paid) -> Outcome[ReleasedSchema]:
-        found = stage.release(tables[0], rows.persons, n_threads=choices.n_threads, seed=choices.seed)
+        threads, seed = choices.n_threads, choices.seed
+        found = (
+            stage.release(tables[0], rows.persons, n_threads=threads, seed=seed)
+            if rows.parts is None
+            else stage.release_parts(rows.parts, seed=seed)
+        )
         facts = {"steps": found.facts.steps, "seals": (), "private": found.private}
         record = SchemaRecord(
             **{**choices.recorded(rows.n_records, facts, paid=paid), "budget": payment.budget},
@@ -142,5 +158,10 @@ def release_schema(
         )
         return ReleasedSchema(record), ()
 
-    kind = Kind(choices=choices, resolve=resolve, release=release, any_rows=True, what="schema")
-    return run(payment, kind, Source(RawTable(table, schema.blank), (), beside, prepare))
+    rules = PartRules.of(choices)
+    kind = Kind(choices=choices, resolve=resolve, release=release, parts=rules, any_rows=True, what="schema")
+    gaps = tuple(column.name for column in schema.gaps)
+    parts = table_parts(table, None, given, beside, columns=gaps, target=gaps[-1])
+    in_memory = Source(RawTable(table, schema.blank), (), beside, prepare)
+    source = in_memory if parts is None else Source(GapParts(parts, schema, beside.names), None, beside)
+    return run(payment, kind, source)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from dpci.approval.approvable import Approvable
 from dpci.base.tables import change_text, printable
 from dpci.budgets import Budget
+from dpci.described.columns import SchemaDescription
 from dpci.described.record import SchemaRecord
 from dpci.released.bounds import numbers_of
 from dpci.released.model import ReleaseFacts
@@ -63,6 +64,10 @@ class ReleasedSchema(ReleaseFacts[SchemaRecord, Budget], Approvable[SchemaRecord
     def share(self) -> float | None:
         """Share of the records that a bound leaves out at most, on either side, up to its rank error; None without."""
         return self._record.share
+
+    def describe(self) -> SchemaDescription:
+        """Return the columns of the schema with their bounds or categories, and what these leave out; costs nothing."""
+        return SchemaDescription.of(self._record)
 
     def summary(self) -> str:
         """Table of the bounds and categories, and what they cost."""

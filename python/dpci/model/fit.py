@@ -11,10 +11,11 @@ from dpci import _core
 from dpci.base.validation import broken, check_real
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
-from dpci.data.frames import named_columns
-from dpci.data.parts import Partitions, PartRules
-from dpci.data.rows import Rows, Source
-from dpci.described.bounds import BoundsStage, check_persons, stage_within
+from dpci.data.frames import named_columns, taken_over
+from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
+from dpci.data.rows import Rows, Source, names_beside
+from dpci.described.bounds import OF_BOUNDS, BoundsStage, check_persons, stage_within
+from dpci.described.parts import GapParts, check_as_many, describe_complete, gap_cells, gap_rules
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -27,13 +28,14 @@ from dpci.model.recommend import recommended_l2_strength, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import FitKeywords, Moments, OtherKeywords, Projection, Settings, fit_keywords
-from dpci.model.tables import source_of, whole_file
+from dpci.model.tables import source_of
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowDomain
-from dpci.schema.columns import UnboundedTarget
+from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
+from dpci.schema.parts import SchemaParts
 from dpci.schema.table import RawTable, Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
@@ -147,7 +149,7 @@ def fit(
         "hinge", or an object.
     mechanism : str or object, optional
         "newton": Newton steps with noisy gradients, which estimate the ordinary coefficients without a ridge
-        (docs/newton.md), under ZCDP and ApproxDP, for rows in memory and losses with bounded slope and curvature.
+        (docs/newton.md), under ZCDP and ApproxDP, for losses with bounded slope and curvature.
         "objective" or "output" perturbation, or an object that also names the noise. "moments", for the squared loss:
         linear regression from one noisy moment matrix, without a radius (docs/linear_regression.md); it takes none of
         ``split``, ``moments``, ``projection``, ``calibration``, ``radius``, ``classes`` and ``intercept_scale``. None:
@@ -300,10 +302,7 @@ def fit(
     if default_rows and not steps:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)
-    if described is not None and (steps or partial is not None) and isinstance(X, str | PathLike):
-        # Bounds and the map of rows are computed from all of them.
-        X = whole_file(X, described, beside, is_private=payment.private)
-    source = source_of(Source(X, y, beside), described)
+    source = source_of(Source(X, y, beside), schema)
     if partial is None:
         return release_fit(source, settings, payment=payment)
     return _release_with_bounds(
@@ -325,8 +324,7 @@ def release_fit(source: Source, settings: Settings, *, payment: Payment, recomme
         choices=settings,
         resolve=calibration_of(settings, payment, recommended=recommended),
         release=release,
-        # A map of the rows is computed from all of them.
-        parts=None if isinstance(settings.mechanism, NewtonSteps) else PartRules.of(settings),
+        parts=PartRules.of(settings),
     )
     return run(payment, kind, source)
 
@@ -345,28 +343,21 @@ def _release_with_bounds(
     ``settings`` have the blank schema, by which the table is checked before it is paid for; ``default_rows``: and the
     domain of rows that goes with it.
     """
-    if source.prepare is None:
-        raise InvalidInput(
-            f"a schema with gaps needs a table in memory, got {type(source.X).__name__} (read it into a frame, or "
-            "release the schema first)"
-        )
+    if source.prepare is None and not isinstance(source.X, SchemaParts):
+        raise InvalidInput(f"a schema with gaps needs a table that is not encoded, got {type(source.X).__name__}")
     check_persons(settings.unit)
-    if isinstance(partial.target, UnboundedTarget):
-        raise InvalidInput(
-            "the target of the schema must have bounds for a fit that releases other gaps, got "
-            f"{partial.target!r} (release the schema first: dpci.release_schema)"
-        )
     if not default_rows and isinstance(settings.rows, Blocks):
         raise InvalidInput(
             "rows must be a ball or None for a schema with gaps, whose blocks follow from what is released, got "
             f"rows={settings.rows!r}"
         )
-    prepared, tables = source.prepare, []
+    encoded, tables = source.prepare, []
 
     def prepare(given: Source) -> Source:
         # Once: a stream can be read only once.
         tables.append(named_columns(given.X.table))
-        return prepared(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
+        assert encoded is not None  # noqa: S101  # for the type checker: of tables in memory
+        return encoded(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
 
     def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
         n, unit, neighbors = settings.public_n(n_records), settings.unit, settings.neighbors
@@ -375,19 +366,64 @@ def _release_with_bounds(
 
     def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
         stage, _ = made
-        threads, seed = settings.n_threads, settings.seed
-        found, encoded = stage.release_beside(tables[0], rows, n_threads=threads, seed=seed)
+        threads, seed = settings.n_threads, None if settings.seed is None else settings.seed ^ OF_BOUNDS
+        gaps = None if rows.parts is None else _gaps_of(source, partial, rows, settings)
+        found = (
+            stage.release(gap_cells(tables[0], source.y, partial), rows.persons, n_threads=threads, seed=seed)
+            if gaps is None
+            else stage.release_parts(gaps, seed=seed)
+        )
         domain = found.schema.domain if default_rows else settings.rows
         chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
         if default_rows and not isinstance(chosen.mechanism, NewtonSteps):
             chosen = with_default_rows(chosen)
-        spec = spec_of(chosen, rows.n_records, encoded.shape[1], budget=stage.rest or payment.budget)
-        result = fit_rows(encoded, spec, chosen, paid=paid, bounds=found.facts)
+        complete = (
+            _encoded_by(found.schema, tables[0], source.y, rows)
+            if gaps is None
+            else _described_by(found.schema, source, rows, chosen, gaps)
+        )
+        spec = spec_of(chosen, rows.n_records, complete.shape[1], budget=stage.rest or payment.budget)
+        result = fit_rows(complete, spec, chosen, paid=paid, bounds=found.facts)
         return result, remarks(record_of(result))
 
-    kind = Kind(choices=settings, resolve=resolve, release=release)
+    kind = Kind(choices=settings, resolve=resolve, release=release, parts=PartRules.of(settings))
     # The table has the targets that are not given.
-    return run(payment, kind, source._replace(y=() if source.y is None else source.y, prepare=prepare))
+    in_memory = source._replace(y=() if source.y is None else source.y, prepare=prepare)
+    return run(payment, kind, source if encoded is None else in_memory)
+
+
+def _encoded_by(schema: Schema, table: Any, y: Any, rows: Rows) -> Rows:  # noqa: ANN401  # of any library
+    """Return rows in memory by the schema that released gaps complete, in place of the blank one."""
+    values, targets = schema.features(table), rows.targets
+    if isinstance(schema.target, NumericTarget):  # whose bounds may be among them
+        targets = schema.targets(table) if y is None else schema.target.encode(taken_over("y", y))
+    core = _core.Records(values, targets, persons=rows.persons, weights=rows.weights)
+    names = _names_by(schema, rows)
+    return dataclasses.replace(rows, shape=values.shape, names=names, held=(values, targets), core=core)
+
+
+def _names_by(schema: Schema, rows: Rows) -> tuple[str, ...]:
+    # The intercept is last.
+    return (*schema.names, *rows.names[rows.shape[1] :])
+
+
+def _gaps_of(source: Source, partial: PartialSchema, rows: Rows, settings: Settings) -> DescribedParts:
+    """Read the gaps of rows in parts once, for releases of them."""
+    persons = source.beside.persons
+    gaps = GapParts(source.X.tables, partial, () if persons is None else (persons,))
+    found = describe(gaps, gap_rules(settings.unit, settings.n_threads, persons))
+    check_as_many(found, rows)
+    return found
+
+
+def _described_by(schema: Schema, source: Source, rows: Rows, settings: Settings, gaps: DescribedParts) -> Rows:
+    """Read rows in parts by the schema that released gaps complete; see :func:`_encoded_by`."""
+    rules = dataclasses.replace(PartRules.of(settings), beside=names_beside(source.beside))
+    encoded = SchemaParts(source.X.tables, schema, source.beside.names)
+    parts = describe_complete(encoded, rules, gaps)
+    check_as_many(parts, rows)
+    shape = parts.n_rows, parts.n_columns
+    return dataclasses.replace(rows, shape=shape, names=_names_by(schema, rows), parts=parts)
 
 
 def calibration_of(

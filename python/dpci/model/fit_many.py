@@ -5,7 +5,7 @@ table, cannot do that, so :func:`release_groups` takes the same steps for all of
 """
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
-from dpci.budgets import Budget, times
+from dpci.budgets import Budget, check_budget, times
 from dpci.data.arrays import Table
 from dpci.data.persons import checked_ids
 from dpci.data.rows import Rows, Source, read
@@ -25,7 +25,9 @@ from dpci.ledger.entries import Entry
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import check_as_released
+from dpci.model.fit import AnySpec, spec_of
 from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
+from dpci.model.newton import newton_release, with_newton
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
@@ -38,6 +40,8 @@ __all__ = ["fit_many"]
 
 _Key = TypeVar("_Key", bound=Hashable)
 
+# An odd number: seeds of different groups differ.
+_OF_GROUP = 0x9E3779B97F4A7C15
 _ALLOWED = tuple(name for name in MODEL_KEYWORDS if name != "budget")
 
 
@@ -87,7 +91,8 @@ def fit_many(
         is that of :func:`dpci.fit`.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted. ``classes`` must be given unless every ``y`` has a boolean
-        data type. ``n_public`` holds for every group.
+        data type. ``n_public`` holds for every group. Without ``l2_strength`` Newton steps are taken where
+        :func:`dpci.fit` takes them.
 
     Returns
     -------
@@ -125,10 +130,11 @@ def fit_many(
     if not isinstance(offered, Mapping) or not offered:
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(offered)}")
     check_different("the keys of groups must differ", groups)
-    check_keywords("fit_many", keywords, allowed=_ALLOWED, required=("l2_strength",))
+    fitted = with_newton(keywords, check_budget(budget))
+    check_keywords("fit_many", fitted, allowed=_ALLOWED, required=("l2_strength",))
     ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
     given = {key: _given(key, ids[key], weighed[key]) for key in groups}
-    common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **keywords)
+    common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **fitted)
     settings = {key: dataclasses.replace(common, unit=one.unit, weights=one.weights) for key, one in given.items()}
     together = check_flag("disjoint", disjoint)
     payment = Payment.of(
@@ -179,19 +185,30 @@ def release_groups(
         numbers = count({key: rows.n_records for key, (rows, _) in tables.items()})
         settings = {key: dataclasses.replace(settings[key], n_public=n) for key, n in numbers.items()}
         tables = {key: (rows, _specified(key, rows, settings[key], is_paid)) for key, (rows, _) in tables.items()}
-    common = next(iter(settings.values()))
-    released = _core.fit_many(
-        [spec for _, spec in tables.values()],
-        [rows.records for rows, _ in tables.values()],
-        clip=common.clip,
-        n_threads=common.n_threads,
-        seed=common.seed,
-    )
+    released = _released(tables, settings)
     fits = {
         key: PrivateFit(settings[key].record(spec, rows, {**release, **payer}))
         for release, (key, (rows, spec)) in zip(released, tables.items(), strict=True)
     }
     return fits, entry
+
+
+def _released(
+    tables: Mapping[_Key, tuple[Rows, AnySpec]], settings: Mapping[_Key, Settings]
+) -> Sequence[Mapping[str, Any]]:
+    """Release a fit of each group, which are paid for; each has noise of its own, also with a seed."""
+    common = next(iter(settings.values()))
+    specs = [spec for _, spec in tables.values() if isinstance(spec, _core.Spec)]
+    if len(specs) == len(tables):
+        records = [rows.records for rows, _ in tables.values()]
+        return _core.fit_many(specs, records, clip=common.clip, n_threads=common.n_threads, seed=common.seed)
+    released = []
+    for place, (key, (rows, spec)) in enumerate(tables.items()):
+        assert isinstance(spec, _core.NewtonSpec)  # noqa: S101  # for the type checker: one mechanism for all groups
+        seed = None if common.seed is None else (common.seed + place * _OF_GROUP) % 2**64
+        with _in_group(key):
+            released.append(newton_release(rows, spec, dataclasses.replace(settings[key], seed=seed)))
+    return released
 
 
 def _of_groups(name: str, given: object, groups: Mapping[_Key, object]) -> Mapping[_Key, Any]:
@@ -236,18 +253,18 @@ def _in_group(key: object) -> Iterator[None]:
         raise
 
 
-def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> _core.Spec:  # noqa: FBT001  # private
+def _specified(key: object, rows: Rows, settings: Settings, paid: bool) -> AnySpec:  # noqa: FBT001  # private
     """Return what is calibrated for the number of records that a fit of these rows is told."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as a ledger counts it
     with _in_group(key):
-        return settings.spec(rows.n_records, rows.shape[1], budget=budget)
+        return spec_of(settings, rows.n_records, rows.shape[1], budget=budget)
 
 
-def _read(key: object, group: Source, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, _core.Spec]:
+def _read(key: object, group: Source, settings: Settings, *, paid: bool, counted: bool) -> tuple[Rows, AnySpec]:
     """Return the rows of a group, checked as the release will, and what is calibrated for their number."""
     budget = rounded_down(settings.budget) if paid else settings.budget  # as above
     with _in_group(key):
-        rows, spec = read(group, settings, lambda n, k: settings.spec(n, k, budget=budget))
+        rows, spec = read(group, settings, lambda n, k: spec_of(settings, n, k, budget=budget))
         if rows.classes_inferred:
             raise InvalidInput(
                 "classes=(negative, positive) must be given for many groups unless every y has a boolean data type, "

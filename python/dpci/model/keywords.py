@@ -53,6 +53,9 @@ UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 
+_WITHOUT_RIDGE = " (Newton steps need none, but ZCDP or ApproxDP, and dpci.fit, fit_many, fit_strata or plan)"
+
+
 def check_keywords(
     function: str,
     keywords: Collection[str],
@@ -75,7 +78,8 @@ def check_keywords(
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     for name in required:
         if name not in keywords:
-            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}")
+            advice = _WITHOUT_RIDGE if name == "l2_strength" else ""
+            raise TypeError(f"{function}() missing required keyword-only argument: {name!r}{advice}")
 
 
 def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:

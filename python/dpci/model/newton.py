@@ -1,21 +1,25 @@
 """Newton steps in a fit: the specification for the core, the plan, and what the release gives to the record."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
 from dpci.budgets import ZCDP, Budget, core_budget
-from dpci.data.rows import Rows, is_dask, is_in_parts
+from dpci.data.rows import Rows
+from dpci.described.bounds import BoundsStage, check_persons, stage_within
+from dpci.described.plan import BoundsPlan
 from dpci.errors import InvalidInput
 from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
-from dpci.model.keywords import used_keywords
+from dpci.model.keywords import takes_newton, used_keywords
 from dpci.model.settings import Settings
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts
@@ -27,26 +31,28 @@ _INSTEAD = " (pass l2_strength for objective perturbation)"
 
 
 def check_newton(keywords: dict[str, Any]) -> None:
-    """Refuse a ridge, rows in parts, and keywords of :func:`dpci.fit` that only other mechanisms use.
+    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use.
 
     Raises
     ------
     InvalidInput
         For the first one that is given.
     """
-    strength = keywords["l2_strength"]
+    strength = keywords.get("l2_strength")
     if strength is not None and strength != 0.0:
         raise InvalidInput(
             f"l2_strength must be None with mechanism='newton', which has no ridge, got l2_strength={strength!r}"
         )
     advice = _INSTEAD if keywords.get("mechanism") is None else ""
     used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"), advice=advice)
-    X = keywords.get("X")
-    if is_in_parts(X) or is_dask(X):
-        # Before a ledger pays: a map of the rows is computed from all of them.
-        raise InvalidInput(
-            f"mechanism='newton' requires all rows in memory, got rows in parts of type {type(X).__name__}{advice}"
-        )
+
+
+def with_newton(keywords: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
+    """Return keywords of a fit, with the mechanism where these and the budget ask for Newton steps; errors as above."""
+    if not takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), budget):
+        return dict(keywords)
+    check_newton({**keywords})
+    return {**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()}
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:
@@ -79,7 +85,12 @@ def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: B
 
 def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> dict[str, Any]:
     """Release a fit by Newton steps of rows that are read and paid for; return what a record has of it."""
-    found = _core.fit_newton(spec, rows.records, clip=settings.clip, n_threads=settings.n_threads, seed=settings.seed)
+    clip, seed, parts = settings.clip, settings.seed, rows.parts
+    found = (
+        _core.fit_newton(spec, rows.records, clip=clip, n_threads=settings.n_threads, seed=seed)
+        if parts is None
+        else _core.fit_newton_parts(spec, parts.evaluate, first=parts.first, clip=clip, seed=seed)
+    )
     newton = Newton(
         map=found["map"],
         radii=found["radii"],
@@ -127,7 +138,9 @@ class NewtonPlan(Displayed):
     cost_unit : str
         "rho" or "mu_squared": the unit of the costs.
     n_params : int
-        Parameters, the intercept included.
+        Parameters, the intercept included. Of a schema with unknown categories only the public ones are counted.
+    bounds : BoundsPlan or None
+        The release of the bounds that the schema lacks; None without gaps.
     """
 
     length: tuple[float, float]
@@ -137,6 +150,7 @@ class NewtonPlan(Displayed):
     cost_unit: str
     n_params: int
     title: str = field(repr=False)
+    bounds: BoundsPlan | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cost by step and the expected lengths, as JSON can hold them."""
@@ -148,6 +162,7 @@ class NewtonPlan(Displayed):
             "cost_unit": self.cost_unit,
             "steps": [step.to_dict() for step in self.steps],
             "seal": seal_facts(self.seals),
+            "bounds": None if self.bounds is None else self.bounds.to_dict(),
         }
 
     def summary(self) -> str:
@@ -165,7 +180,8 @@ class NewtonPlan(Displayed):
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),
             ("parameters", f"{self.n_params}"),
-            ("budget", ""),
+            *([] if self.bounds is None else self.bounds.facts()),
+            ("budget" if self.bounds is None else "budget of the fit", ""),
             *steps,
             ("  rounding seal", describe_seals(self.seals)),
         ]
@@ -181,8 +197,18 @@ _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
 
-def plan_newton(n_samples: int, n_features: int, *, schema: Schema | None, **keywords: Any) -> NewtonPlan:  # noqa: ANN401  # of fit
+def plan_newton(
+    n_samples: int,
+    n_features: int,
+    *,
+    schema: Schema | None,
+    partial: PartialSchema | None = None,
+    bounds_share: float | None = None,
+    **keywords: Any,  # noqa: ANN401  # of fit
+) -> NewtonPlan:
     """Plan a fit by Newton steps; see :func:`dpci.plan`.
+
+    ``schema`` is the blank one of ``partial``, where that has gaps.
 
     Raises
     ------
@@ -191,24 +217,49 @@ def plan_newton(n_samples: int, n_features: int, *, schema: Schema | None, **key
     """
     check_newton({"l2_strength": None, **keywords})
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
-    spec = newton_spec(settings, n_samples, n_features, budget=settings.budget)
-    n_params = n_features + settings.fit_intercept
-    curvature = _CURVATURE * spec.curvature_bound
-    lengths, given, planned = [], [], []
-    root = math.sqrt(n_params)
-    for of_gradient, of_hessian in _NORMS:
-        bounds = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
-        steps, seals = spec.planned((root, root), *bounds)
-        moments, gradient = steps[-2:]
-        # The gradient's noise over its sampling error, of a likelihood.
-        lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))
-        edge = math.sqrt(2.0 * n_params) * (moments.hessian_scale or 0.0)
-        given.append(curvature >= SEEN_CURVATURE * edge)
-        planned.append((steps_from(steps), seals_from(seals)))
-    steps_shown, seals_shown = planned[0]
     unit = "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
     n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
     title = (
         f"Plan: {describe(declaration(settings.loss, settings.core_loss))} loss, Newton steps, {settings.budget}, {n}"
     )
-    return NewtonPlan((lengths[0], lengths[1]), (given[0], given[1]), steps_shown, seals_shown, unit, n_params, title)
+
+    def planned(budget: Budget, bounds: BoundsPlan | None = None) -> NewtonPlan:
+        spec = newton_spec(settings, n_samples, n_features, budget=budget)
+        n_params = n_features + settings.fit_intercept
+        curvature = _CURVATURE * spec.curvature_bound
+        lengths, given, found = [], [], []
+        root = math.sqrt(n_params)
+        for of_gradient, of_hessian in _NORMS:
+            norms = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
+            steps, seals = spec.planned((root, root), *norms)
+            moments, gradient = steps[-2:]
+            # The gradient's noise over its sampling error, of a likelihood.
+            lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))
+            edge = math.sqrt(2.0 * n_params) * (moments.hessian_scale or 0.0)
+            given.append(curvature >= SEEN_CURVATURE * edge)
+            found.append((steps_from(steps), seals_from(seals)))
+        steps_shown, seals_shown = found[0]
+        return NewtonPlan(
+            length=(lengths[0], lengths[1]),
+            gives_intervals=(given[0], given[1]),
+            steps=steps_shown,
+            seals=seals_shown,
+            cost_unit=unit,
+            n_params=n_params,
+            title=title,
+            bounds=bounds,
+        )
+
+    if partial is None:
+        return planned(settings.budget)
+    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    known, rest = planned(settings.budget), stage.rest or settings.budget
+    longer = planned(rest).length[0] / known.length[0]
+    return planned(rest, BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None))
+
+
+def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int, *, share: float | None) -> BoundsStage:
+    """Return the release of bounds that a fit of these settings begins with; errors as of the fit."""
+    check_persons(settings.unit)
+    n, unit, neighbors = settings.public_n(n_samples), settings.unit, settings.neighbors
+    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors, share=share)

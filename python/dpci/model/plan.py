@@ -8,12 +8,14 @@ from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
-from dpci.base.validation import check_choice, check_count
+from dpci.base.validation import broken, check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget
+from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.intervals import TARGETS, Target
 from dpci.losses import LossLike, Squared, check_loss, describe
+from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
     KEYWORDS,
     UNIT_KEYWORDS,
@@ -24,7 +26,7 @@ from dpci.model.keywords import (
     takes_moments,
     takes_newton,
 )
-from dpci.model.newton import NewtonPlan, plan_newton
+from dpci.model.newton import NewtonPlan, plan_newton, stage_of_plan
 from dpci.model.recommend import (
     are_rows_given,
     column_length,
@@ -34,10 +36,11 @@ from dpci.model.recommend import (
     with_default_rows,
 )
 from dpci.model.result import PrivateFit
-from dpci.model.settings import FitKeywords, OtherKeywords, Settings
+from dpci.model.settings import CommonKeywords, FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Table
@@ -113,6 +116,8 @@ class Plan(Displayed):
         How much the rows of a person count, as text by ``str``, where the samples are persons.
     weights : object or None
         Public bound and total of weights, as text by ``str``.
+    bounds : BoundsPlan or None
+        The release of the bounds that the schema lacks; None without gaps.
     """
 
     steps: tuple[Step, ...]
@@ -137,6 +142,7 @@ class Plan(Displayed):
     title: str
     persons: Persons | None = None
     weights: Weights | None = None
+    bounds: BoundsPlan | None = None
 
     def summary(self) -> str:
         """Table of the steps, and the numbers that decide whether the fit is worth its budget (docs/glossary.md)."""
@@ -159,6 +165,7 @@ class Plan(Displayed):
             *([] if isinstance(self.rows, Ball) else [("rows", f"{self.rows}")]),
             *([] if self.persons is None else [("persons", str(self.persons))]),
             *([] if self.weights is None else [("weights", str(self.weights))]),
+            *([] if self.bounds is None else self.bounds.facts()),
             (
                 "least lambda",
                 f"above {format_bound(self.least_l2_strength, 4)}" if self.least_l2_strength > 0 else "none",
@@ -191,6 +198,7 @@ class Plan(Displayed):
             "privacy_length": list(self.privacy_length) if len(self.steps) > 1 else None,
             "interval_length": self.interval_length,
             "tolerance": self.tolerance,
+            "bounds": None if self.bounds is None else self.bounds.to_dict(),
         }
 
     def __repr__(self) -> str:
@@ -249,7 +257,8 @@ def plan(
     *,
     n_samples: int,
     n_features: int | None = None,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
     budget: Budget,
     mechanism: Literal["newton"],
     loss: LossLike = "logistic",
@@ -262,18 +271,40 @@ def plan(
     *,
     n_samples: int,
     n_features: int | None = None,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
+    target: Target = "regularised",
+    like: PrivateFit | None = None,
+    budget: Budget,
+    l2_strength: float,
+    loss: LossLike = "logistic",
+    mechanism: MechanismLike | None = None,
+    radius: float | None = None,
+    persons: Persons | None = None,
+    weights: Weights | None = None,
+    **keywords: Unpack[CommonKeywords],
+) -> Plan: ...
+
+
+@overload
+def plan(
+    *,
+    n_samples: int,
+    n_features: int | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
-) -> Plan: ...
+) -> Plan | NewtonPlan: ...
 
 
 def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for those of both
     *,
     n_samples: int,
     n_features: int | None = None,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
+    bounds_share: float | None = None,
     target: Target = "regularised",
     like: "PrivateFit | LinearFit | MomentMatrix | None" = None,
     **keywords: Unpack[FitKeywords],
@@ -289,6 +320,9 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     schema : dpci.schema.Schema, optional
         See :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
         persons the samples are persons, as ``fit`` demands, and all their rows count unless ``persons`` says otherwise.
+        Of a :class:`dpci.schema.PartialSchema` the plan has the cost of the bounds, and the columns that are known.
+    bounds_share : float, optional
+        See :func:`dpci.fit`; None: the recommended share, which ``bounds.share`` of the plan has.
     target : {"regularised", "unregularised"}
         Use of :attr:`Plan.recommended_l2_strength`: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
@@ -298,9 +332,9 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         intervals, the noise in the new matrices included. Only its released values are used. A plan of a linear
         regression takes an earlier moment matrix.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` is required. Without ``l2_strength`` the plan is one of objective
-        perturbation with the recommended strength, also where a fit would take Newton steps: those need
-        ``mechanism="newton"``. With
+        Keywords of :func:`dpci.fit`; ``budget`` is required. As in a fit, a plan without ``l2_strength`` is one of
+        Newton steps under ZCDP and ApproxDP. With a pure budget, or ``mechanism="objective"``, it is one of objective
+        perturbation with the recommended strength. With
         ``persons=dpci.Persons()`` the samples are persons; ``weights=dpci.Weights(bound=...)`` plans a fit with
         weights. Both have no values, because a plan reads no data.
 
@@ -309,8 +343,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     Plan, NewtonPlan or MomentPlan
         Costs, noise scales, the smallest ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
         without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
-        precision of the coefficients under stated assumptions. With ``mechanism="newton"`` a :class:`NewtonPlan`:
-        costs, and the lengths of intervals over those without privacy.
+        precision of the coefficients under stated assumptions. For Newton steps a :class:`NewtonPlan`: costs, and the
+        lengths of intervals over those without privacy.
 
     Raises
     ------
@@ -329,12 +363,16 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     (7, 'noise_aware', True)
     """
     n_samples = check_count("n_samples", n_samples)
-    n_features = n_planned_columns(n_features, schema)
+    partial = schema if isinstance(schema, PartialSchema) else None
+    if partial is None and bounds_share is not None:
+        raise broken("bounds_share", "None for a schema without gaps", bounds_share)
+    described = schema.blank if isinstance(schema, PartialSchema) else schema
+    n_features = n_planned_columns(n_features, described)
     check_choice("target", target, TARGETS)
     if asks_add_remove(keywords):
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
-    keywords["persons"] = planned_unit(schema, keywords.get("persons"))
+    keywords["persons"] = planned_unit(described, keywords.get("persons"))
     if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
@@ -343,21 +381,60 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         return plan_moments(
             n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
         )
-    if takes_newton(keywords.get("mechanism"), 0.0, keywords["budget"]):
+    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), keywords["budget"]):
         if target != "regularised" or like is not None:
             given = f"target={target!r}" if like is None else "like"
-            raise InvalidInput(f"mechanism='newton' has no ridge to choose and takes no earlier fit, got {given}")
-        return plan_newton(n_samples, n_features, schema=schema, **keywords)
+            raise InvalidInput(
+                f"{given.partition('=')[0]} must not be given for Newton steps, which have no ridge to choose and take "
+                f"no earlier fit, got {given} (pass l2_strength, or mechanism='objective')"
+            )
+        return plan_newton(
+            n_samples, n_features, schema=described, partial=partial, bounds_share=bounds_share, **keywords
+        )
+    return _of_perturbation(
+        n_samples,
+        n_features,
+        schema=described,
+        partial=partial,
+        bounds_share=bounds_share,
+        target=target,
+        like=like,
+        **keywords,
+    )
+
+
+def _of_perturbation(
+    n_samples: int,
+    n_features: int,
+    *,
+    schema: Schema | None,
+    partial: PartialSchema | None,
+    bounds_share: float | None,
+    target: Target,
+    like: object,
+    **keywords: Unpack[FitKeywords],
+) -> Plan:
+    """Plan a fit that perturbs one minimisation; see :func:`plan`. ``schema`` is the blank one of ``partial``."""
     by_rule = keywords.get("l2_strength") is None
     if by_rule:
         keywords["l2_strength"] = 1.0  # until the rule has one
     settings = Settings.checked(schema=schema, **keywords)
     if not are_rows_given(keywords):
         settings = with_default_rows(settings)
-    recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
-    if by_rule and recommended is not None:
-        settings = replace(settings, l2_strength=recommended)
-    return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
+
+    def found(settings: Settings) -> Plan:
+        recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
+        if by_rule and recommended is not None:
+            settings = replace(settings, l2_strength=recommended)
+        return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
+
+    if partial is None:
+        return found(settings)
+    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    rest = found(replace(settings, budget=stage.rest or settings.budget))
+    longer = rest.privacy_length[0] / found(settings).privacy_length[0]
+    title = rest.title.replace(str(stage.rest), str(settings.budget), 1)
+    return replace(rest, bounds=BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None), title=title)
 
 
 def planned(

@@ -25,10 +25,11 @@ from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
 from dpci.mechanisms import Mechanism, MechanismLike, NewtonSteps, ObjectivePerturbation, check_mechanism
-from dpci.model.tables import check_counts, check_schema, schema_classes
+from dpci.model.tables import check_counts, check_schema
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, RowDomain, check_rows, core_rows, row_domain
 from dpci.schema.columns import CategoricalTarget
+from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
 
@@ -78,7 +79,7 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
 }
 
 
-class _CommonKeywords(TypedDict, total=False):
+class CommonKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` that all functions take that pass keywords on."""
 
     split: Sequence[float] | None
@@ -95,7 +96,7 @@ class _CommonKeywords(TypedDict, total=False):
     n_public: int | None
 
 
-class OtherKeywords(_CommonKeywords, total=False):
+class OtherKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
 
     l2_strength: float | Literal["private"]
@@ -105,12 +106,12 @@ class OtherKeywords(_CommonKeywords, total=False):
     seed: int | None
 
 
-class BudgetlessKeywords(_CommonKeywords, total=False):
+class BudgetlessKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
     l2_strength: float
     loss: LossLike
-    mechanism: MechanismLike | NewtonSteps
+    mechanism: MechanismLike | NewtonSteps | Literal["newton"]
     radius: float | None
 
 

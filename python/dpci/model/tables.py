@@ -1,35 +1,23 @@
 """Tables through a public schema: what ``fit(schema=)`` takes, as rows that are encoded where they may be read."""
 
 import json
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
-import numpy as np
-
-from dpci.base.validation import as_name, broken, check_count
-from dpci.data.arrays import NamedRows, as_numbers
-from dpci.data.dask import dask_partitions
-from dpci.data.frames import check_same_index, is_frame, named_columns, taken_over
-from dpci.data.labels import Classes, CodedLabels
-from dpci.data.parts import NOTHING, Mergeable, on_threads
+from dpci.base.validation import broken, check_count
+from dpci.data.arrays import NamedRows
+from dpci.data.frames import is_frame, named_columns
 from dpci.data.persons import check_columns_of_unit
-from dpci.data.rows import Source, check_index_beside, is_dask, is_in_parts
+from dpci.data.rows import Source, check_index_beside, is_in_parts
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS
-from dpci.schema.cells import absent, column_of, columns_beside
-from dpci.schema.columns import ClassTarget, NumericTarget, class_labels
-from dpci.schema.partial import PartialSchema
+from dpci.schema.cells import columns_beside
+from dpci.schema.columns import NumericTarget
+from dpci.schema.partial import PartialSchema, known_of
+from dpci.schema.parts import SchemaParts, coded, encode_table
 from dpci.schema.table import RawTable, Schema
 from dpci.sources.chunks import Chunks
-from dpci.sources.files import Columns, read_batches
-from dpci.unit import Beside
+from dpci.sources.tables import table_parts
 
-_Merged = TypeVar("_Merged", bound=Mergeable)
-
-_CODED: Classes = (-1, 1)
 _CELLS = {"persons": "ids", "weights": "numbers"}
 
 
@@ -52,11 +40,6 @@ def check_schema(schema: object) -> Schema:
     return schema
 
 
-def schema_classes(schema: Schema) -> Classes | None:
-    """Return (negative, positive) as the table has them; None for a target that is a number."""
-    return (class_labels(schema.target) or _CODED) if isinstance(schema.target, ClassTarget) else None
-
-
 def check_counts(loss: str, schema: Schema) -> None:
     """Refuse a loss of counts for a target that a schema encodes as anything but a share of its upper bound."""
     target = schema.target
@@ -67,14 +50,14 @@ def check_counts(loss: str, schema: Schema) -> None:
         )
 
 
-def source_of(source: Source, schema: Schema | None) -> Source:
+def source_of(source: Source, schema: Schema | PartialSchema | None) -> Source:
     """Return what a fit reads of a caller's source, which a schema may describe."""
     source = source if schema is None else described(source, schema)
-    check_unit_columns(schema, source)
+    check_unit_columns(None if schema is None else known_of(schema), source)
     return source
 
 
-def described(source: Source, schema: Schema) -> Source:
+def described(source: Source, schema: Schema | PartialSchema) -> Source:
     """Return what a fit reads of a table that a schema describes; nothing is read here.
 
     Parameters
@@ -83,38 +66,26 @@ def described(source: Source, schema: Schema) -> Source:
         Columns of the schema, encoded in the fit, of a table, path, chunks or Dask frame; the target too, unless ``y``
         has it. Chunks that were made with a schema are encoded already. Columns of ids and weights that are named parts
         keep beside their encoded rows, and files are cut between persons.
-    schema : Schema
-        Public description of the columns.
+    schema : Schema or PartialSchema
+        Public description of the columns; one with gaps encodes rows by what is known.
     """
     X, y, beside, _ = source
-    if isinstance(X, str | os.PathLike):
-        X = _file(X, schema, beside)
-    _check_no_targets(X, y)
-    if isinstance(X, Chunks) and X.schema is not None:
-        if X.schema.digest != schema.digest:
-            raise InvalidInput(
-                f"schema must be the one that the chunks were made with, {X.schema.digest}, got {schema.digest}"
-            )
-        return source._replace(X=SchemaParts(X, schema, beside.names, encoded=True))
+    known = known_of(schema)
     if isinstance(X, NamedRows):  # encoded already
-        if X.names != schema.names:
-            raise InvalidInput(f"the columns of X must be those of the schema, {schema.names}, got {X.names}")
-        return source._replace(y=None if y is None else _coded(y, schema))
-    if is_in_parts(X):
-        return source._replace(X=SchemaParts(X, schema, beside.names))
-    if is_dask(X):
-        X = X.rename(columns=as_name) if is_frame(X) else X
-        needed = [*dict.fromkeys([*(column.name for column in schema.columns), *beside.names])]
-        if missing := [name for name in [*needed, *([schema.target.column] if y is None else ())] if name not in X]:
-            raise InvalidInput(absent(missing[0], X))
-        parts = dask_partitions(X[needed], X[schema.target.column] if y is None else y)
-        return source._replace(X=SchemaParts(parts, schema, beside.names), y=None)
+        if X.names != known.names:
+            raise InvalidInput(f"the columns of X must be those of the schema, {known.names}, got {X.names}")
+        return source._replace(y=None if y is None else coded(y, known))
+    columns = tuple(column.name for column in known.columns)
+    parts = table_parts(X, y, schema, beside, columns=columns, target=known.target.column)
+    if parts is not None:
+        encoded = isinstance(parts, Chunks) and isinstance(parts.schema, Schema)
+        return source._replace(X=SchemaParts(parts, known, beside.names, encoded=encoded), y=None)
     if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
         raise InvalidInput(
             "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
             f"chunks of these), got {type(X).__name__}"
         )
-    return source._replace(X=RawTable(X, schema), prepare=_encoded)
+    return source._replace(X=RawTable(X, known), prepare=_encoded)
 
 
 def check_unit_columns(schema: Schema | None, source: Source) -> None:
@@ -133,60 +104,8 @@ def check_unit_columns(schema: Schema | None, source: Source) -> None:
             )
     # Chunks may know a schema that the fit was not given.
     known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
-    named = known.persons if isinstance(known, Schema) else None
+    named = None if known is None else known.persons
     check_columns_of_unit(named, source.beside)
-
-
-class SchemaParts:
-    """Parts of a table, each of which a schema encodes, or has encoded, where it lies."""
-
-    def __init__(self, parts: Any, schema: Schema, beside: tuple[str, ...] = (), *, encoded: bool = False) -> None:  # noqa: ANN401  # any partitions
-        self._parts = parts
-        self._schema = schema
-        self._beside = beside
-        self._encoded = encoded
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return self._schema.names
-
-    def on_threads(self, n_threads: int | None) -> tuple["SchemaParts", int | None]:
-        """Return the parts on so many threads, and the threads of each."""
-        parts, each = on_threads(self._parts, n_threads)
-        return SchemaParts(parts, self._schema, self._beside, encoded=self._encoded), each
-
-    def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
-        """Apply ``work`` to the encoded rows and targets of every part."""
-        merged: _Merged | None = self._parts.reduce(_Encoding(self._schema, work, self._beside, encoded=self._encoded))
-        return merged
-
-
-@dataclass(frozen=True)
-class _Encoding:
-    """Work on encoded rows, as work on those of the table."""
-
-    schema: Schema
-    work: Callable[..., Any]
-    beside: tuple[str, ...]
-    encoded: bool
-
-    def __call__(self, X: Any, y: Any, given: Mapping[str, Any] = NOTHING) -> Any:  # noqa: ANN401  # whatever a source gives
-        if self.encoded:
-            return self.work(X, _coded(y, self.schema), given)
-        # Once, also here: a stream can be read only once.
-        X = named_columns(X)
-        columns = {name: column_of(X, name) for name in self.beside if name not in given}
-        return self.work(*encode_table(X, y, self.schema), {**given, **columns})
-
-
-def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # noqa: ANN401  # tables of any library
-    """Return rows and targets of a table; ``y`` None: the table has the column of targets."""
-    check_same_index(X, y)
-    X = named_columns(X)  # once: a stream can be read only once
-    features = schema.features(X)
-    targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
-    return NamedRows(features, schema.names), _coded(targets, schema)
 
 
 def _encoded(source: Source) -> Source:
@@ -196,43 +115,6 @@ def _encoded(source: Source) -> Source:
     columns = named_columns(table)
     beside = columns_beside(columns, source.beside)
     return Source(*encode_table(columns, source.y, schema), beside)
-
-
-def _coded(targets: Any, schema: Schema) -> Any:  # noqa: ANN401  # encoded targets
-    """Return encoded targets with the classes that they stand for, if they stand for any."""
-    classes = schema_classes(schema)
-    return targets if classes is None else CodedLabels(as_numbers("y", targets).astype(np.float64), classes)
-
-
-def _check_no_targets(X: Any, y: Any) -> None:  # noqa: ANN401  # whatever the caller has
-    if isinstance(X, Chunks) and y is not None:
-        raise InvalidInput(
-            f"y must be None where X is a file or chunks, which hold the target, got y of type {type(y).__name__}"
-        )
-
-
-def _file(path: Any, schema: Schema, beside: Beside) -> Chunks:  # noqa: ANN401  # a path
-    read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
-    together = beside.persons if isinstance(beside.persons, str) else None
-    return read(path, schema=schema, beside=beside.names, together=together)
-
-
-def whole_file(path: str | os.PathLike[str], schema: Schema, beside: Beside, *, is_private: bool) -> Columns:
-    """Return the columns of a file that a schema describes, and those of ids and weights.
-
-    Raises
-    ------
-    InvalidInput
-        For a ledger with private errors, which no file may be read before; and what a file must not be.
-    """
-    if is_private:
-        raise InvalidInput(
-            "X must be a table in memory with a ledger that has errors='private', because a file is read before it is "
-            f"paid for, got the path {str(path)!r}"
-        )
-    needed = [*dict.fromkeys([*(c.name for c in schema.columns), schema.target.column, *beside.names])]
-    (table,) = read_batches(Path(path), n_rows=None, columns=needed)
-    return table
 
 
 def n_planned_columns(n_features: object, schema: Schema | None) -> int:

@@ -132,7 +132,7 @@ def fit(
     ('b:x0', 'b:intercept', 'c:x0', 'c:intercept')
     """
     if schema is None and isinstance(X, Chunks):
-        schema = X.schema
+        schema = None if X.schema is None else check_schema(X.schema)
     call = dict(locals())
     known = public_classes(classes, schema)
     check_norm(row_norm, schema)

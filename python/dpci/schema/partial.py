@@ -208,6 +208,11 @@ class PartialSchema(Displayed):
         return cls.from_dict(read_file(path))
 
 
+def known_of(schema: Schema | PartialSchema) -> Schema:
+    """Return the schema itself, or with gaps the blank one."""
+    return schema.blank if isinstance(schema, PartialSchema) else schema
+
+
 def schema_from(description: Any) -> Schema | PartialSchema:  # noqa: ANN401  # a file can hold anything
     """Return the schema of a dictionary as TOML or JSON gives it, which may have gaps."""
     columns = description.get("columns") if isinstance(description, Mapping) else None

@@ -19,6 +19,7 @@ from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema, numeric_names
 from dpci.sources.ahead import outcomes
 from dpci.sources.files import (
@@ -68,7 +69,8 @@ class Chunks:
         Names of the columns. None: those of the chunks, if they are frames.
     schema : dpci.schema.Schema, optional
         The schema by which the chunks were encoded. None for chunks that are not encoded; ``fit(schema=)`` encodes
-        those.
+        those. A :class:`dpci.schema.PartialSchema` describes chunks of tables, which are encoded once its bounds are
+        released.
 
     Raises
     ------
@@ -93,7 +95,7 @@ class Chunks:
         source: Callable[[], Iterable[Chunk]] | Iterable[Chunk],
         *,
         names: Sequence[str] | None = None,
-        schema: Schema | None = None,
+        schema: Schema | PartialSchema | None = None,
     ) -> None:
         if not callable(source):
             if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
@@ -126,8 +128,8 @@ class Chunks:
         return self._classes
 
     @property
-    def schema(self) -> Schema | None:
-        """The schema that has encoded the rows, where there is one."""
+    def schema(self) -> Schema | PartialSchema | None:
+        """The schema that has encoded the rows, or that has gaps, where there is one."""
         return self._schema
 
     def on_threads(self, n_threads: int | None) -> tuple["Chunks", int]:
@@ -181,7 +183,7 @@ class Chunks:
         cls,
         path: Paths,
         *,
-        schema: Schema,
+        schema: Schema | PartialSchema,
         delimiter: str = ",",
         decimal: str = ".",
         encoding: str = "utf-8",
@@ -197,8 +199,8 @@ class Chunks:
         path : path or paths
             ``.csv`` or ``.csv.gz`` files, each with one line of column names and then one line for each record; or a
             folder of them, or a pattern. No file may be named twice, because no record may count twice.
-        schema : Schema
-            Public description of the columns.
+        schema : Schema or PartialSchema
+            Public description of the columns. With gaps the chunks stay tables.
         delimiter, decimal, encoding, quote
             See :func:`dpci.read`.
         chunk_rows : int
@@ -223,7 +225,7 @@ class Chunks:
         cls,
         path: Paths,
         *,
-        schema: Schema | None = None,
+        schema: Schema | PartialSchema | None = None,
         target: str | None = None,
         columns: Sequence[str] | None = None,
         chunk_rows: int = 65_536,
@@ -236,8 +238,8 @@ class Chunks:
         ----------
         path : path or paths
             ``.parquet`` files, each named once; or a folder of them, or a pattern.
-        schema : Schema, optional
-            Public description of the columns.
+        schema : Schema or PartialSchema, optional
+            Public description of the columns. With gaps the chunks stay tables.
         target : str, optional
             The column of targets, without a schema.
         columns : sequence of str, optional
@@ -293,21 +295,22 @@ class Chunks:
     def _from_files(
         cls,
         path: Paths,
-        schema: Schema,
+        schema: Schema | PartialSchema,
         chunk_rows: int,
         form: Format,
         *,
         beside: Sequence[str],
         together: str | None,
     ) -> "Chunks":
-        if not isinstance(schema, Schema):
-            raise broken("schema", "a dpci.schema.Schema", schema)
+        if not isinstance(schema, Schema | PartialSchema):
+            raise broken("schema", "a dpci.schema.Schema or PartialSchema", schema)
         paths = find_tables(as_paths(path))
         beside = _check_beside(beside)
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
         def encode(batch: Columns) -> Chunk:
-            return *schema.transform(batch)[:2], {name: given_cells(batch[name]) for name in beside}
+            rows = schema.transform(batch)[:2] if isinstance(schema, Schema) else (batch, None)
+            return *rows, {name: given_cells(batch[name]) for name in beside}
 
         together = _checked_together(together, beside)
         if together is None and schema.persons in beside:
@@ -320,11 +323,15 @@ class Chunks:
             form=form,
             columns=needed,
             together=together,
-            numbers={*numeric_names(schema), *(name for name in beside if name not in (together, schema.persons))},
+            numbers={
+                *numeric_names(known_of(schema)),
+                *(name for name in beside if name not in (together, schema.persons)),
+            },
         )
-        chunks = cls(source, names=schema.names, schema=schema)
+        names = schema.names if isinstance(schema, Schema) else None
+        chunks = cls(source, names=names, schema=schema)
         chunks._held = True
-        if isinstance(schema.target, ClassTarget):
+        if isinstance(schema, Schema) and isinstance(schema.target, ClassTarget):
             chunks._classes = -1, 1  # as it codes them, whatever the files hold
         return chunks
 

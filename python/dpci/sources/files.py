@@ -400,4 +400,4 @@ def chunks_of_files(
                 error.add_note(f"rows are counted from row {start} of {path}")
                 raise
             yield chunk
-            start += len(chunk[1])
+            start += len(batch[columns[0]])

@@ -21,16 +21,19 @@ from dpci.ledger.composition import rounded_down
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import SEVERAL, LossLike
-from dpci.mechanisms import MechanismLike
+from dpci.mechanisms import MechanismLike, NewtonSteps
 from dpci.model.fit_many import announce, release_groups
+from dpci.model.keywords import check_keywords
+from dpci.model.newton import newton_spec, with_newton
 from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
-from dpci.model.tables import check_schema, check_unit_columns, described, encode_table
+from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowDomain
 from dpci.schema.cells import column_of, columns_beside
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
+from dpci.schema.parts import encode_table
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
 from dpci.strata.counts import CountNoise, count_noise, release_counts, split_off_counts, whole_of
@@ -53,7 +56,7 @@ class StrataKeywords(TypedDict, total=False):
 
     l2_strength: float
     loss: LossLike
-    mechanism: MechanismLike
+    mechanism: MechanismLike | Literal["newton"]
     split: Sequence[float] | None
     moments: Moments
     projection: Projection
@@ -124,7 +127,8 @@ def fit_strata(
     seed : int, optional
         For simulations and tests. Each stratum has its own stream of noise, by its position.
     **keywords
-        Keywords of :func:`dpci.fit` that specify the fit.
+        Keywords of :func:`dpci.fit` that specify the fit. Without ``l2_strength`` Newton steps are taken where
+        :func:`dpci.fit` takes them.
 
     Returns
     -------
@@ -165,6 +169,8 @@ def fit_strata(
     >>> list(fits), fits["B"].names, ledger.remaining
     (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
     """
+    fitted = with_newton(keywords, check_budget(budget))
+    check_keywords("fit_strata", fitted, allowed=StrataKeywords.__annotations__, required=("l2_strength",))
     by = as_name(by)
     column, model_schema = _strata(by, check_schema(schema), strata)
     _check_loss(schema, keywords.get("loss", "logistic"))
@@ -188,9 +194,9 @@ def fit_strata(
         n_threads=n_threads,
         seed=seed,
         schema=model_schema,
-        **keywords,
+        **fitted,
     )
-    if not are_rows_given(keywords):
+    if not are_rows_given(keywords) and not isinstance(common.mechanism, NewtonSteps):
         common = with_default_rows(common)
     if counted:
         _check_for_any_count(common, len(model_schema.names))
@@ -267,6 +273,9 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
         For a λ that is too small, with the smallest one in two digits.
     """
     many = dataclasses.replace(settings, n_public=_MANY)
+    if isinstance(many.mechanism, NewtonSteps):
+        newton_spec(many, _MANY, n_columns, budget=many.budget)
+        return
 
     def refusal(strength: float) -> RegularizationTooSmall | None:
         try:

@@ -14,6 +14,7 @@ from dpci.strata.counts import CountNoise, count_noise, is_rest, whole_of
 
 # What is a model's own: released values, the number of its stratum, and what that number decides.
 _OWN = {*("params", "hessian", "gradient_cov", "n_samples", "noise_scale", "noise_spectral_radius", "steps", "seals")}
+_OWN |= {"newton"}
 
 
 def _read_strata(name: str, values: object) -> dict[str, FitRecord]:

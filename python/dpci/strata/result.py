@@ -20,6 +20,7 @@ from dpci.budgets import Budget, Neighbors
 from dpci.inference.comparison import Comparison, compare
 from dpci.inference.intervals import ConfidenceIntervals
 from dpci.losses import describe, scale_of
+from dpci.mechanisms import NewtonSteps
 from dpci.model.result import PrivateFit
 from dpci.released.model import record_of
 from dpci.released.result import Shown, shown_of
@@ -285,6 +286,11 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
         return rows
 
     def _target(self) -> str:
+        if self._first.mechanism == NewtonSteps.name:
+            return (
+                "Target of each stratum: the coefficients that minimise its population's mean loss, without a ridge. "
+                "The few rows that are farthest out weigh less."
+            )
         return (
             "Target of each stratum: the minimiser of its population's regularised risk, at lambda times "
             f"{self._header[-1]} / (number of its {self._protected}s, which is private); it is not the unregularised "
@@ -301,6 +307,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
 
     def _facts(self) -> list[tuple[str, str]]:
         first, unit = self._first, self._protected
+        steps = first.mechanism == NewtonSteps.name
         moves = ", possibly by one of another stratum" * (self.neighbors == "replace_one")
         return [
             ("strata", f"{len(self)} {'category' if len(self) == 1 else 'categories'} of {self.by}"),
@@ -308,7 +315,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
             ("budget of each fit", str(first.budget)),
             ("all together", str(self.charged)),
             ("neighbours", change_text(self.neighbors, unit) + moves),
-            ("mechanism", f"{first.mechanism} perturbation"),
-            ("lambda", f"{first.l2_strength:g}"),
+            ("mechanism", "Newton steps with noisy gradients" if steps else f"{first.mechanism} perturbation"),
+            *([] if steps else [("lambda", f"{first.l2_strength:g}")]),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]

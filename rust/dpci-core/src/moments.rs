@@ -1,11 +1,9 @@
 //! Matrices that are sums over the data: Hessian and gradient covariance at a point, and second moments of the rows.
 
-use crate::design::Design;
-use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
-use crate::linalg::{CompensatedSum, GramAccumulator, PackedBlock, vector};
-use crate::loss::{Loss, pairs};
+use crate::Result;
+use crate::exec::Executor;
+use crate::loss::{Logistic, Loss, pairs};
 use crate::records::{Records, Request, assembled};
-use crate::{Error, Result};
 
 /// Data sums at `θ`, without the regulariser: `(1/n) Σ l'' x xᵀ` and `(1/n) Σ l'² x xᵀ`, row-major.
 #[derive(Debug, Clone)]
@@ -70,51 +68,13 @@ pub struct SecondMoments {
 /// Both sums in one pass.
 ///
 /// # Errors
-/// [`Error::Interrupted`].
-pub fn second_moments(design: &Design<'_>, exec: &Executor<'_>) -> Result<SecondMoments> {
-    let dim = design.n_params();
-    let chunks = matrix_chunks(design.n_rows(), dim);
-    let partials = exec.map(chunks.len(), |c| {
-        let mut gram = [GramAccumulator::new(dim)];
-        let mut packed = PackedBlock::new(dim, BLOCK);
-        let mut cross = CompensatedSum::default();
-        let mut block_cross = vec![0.0; dim];
-        let mut buffers = [[0.0; BLOCK]; 2];
-        for range in blocks(chunks[c].clone()) {
-            exec.check()?;
-            let [buffer, weighted] = &mut buffers;
-            let counts = if let Some(shares) = design.shares() {
-                &shares[range.clone()]
-            } else if let Some(multiplicities) = design.multiplicities() {
-                vector::load(&multiplicities[range.clone()], buffer)
-            } else {
-                buffer.fill(1.0);
-                &buffer[..range.len()]
-            };
-            let weighted = &mut weighted[..range.len()];
-            weighted.copy_from_slice(design.targets(range.clone()));
-            vector::multiply(weighted, counts);
-            design.add_grams(range.clone(), [counts], &mut gram, &mut packed);
-            block_cross.fill(0.0);
-            design.add_weighted_rows(range, weighted, &mut block_cross);
-            cross.add(&block_cross);
-        }
-        Ok((gram, cross))
-    })?;
-    let ([gram], cross) = partials
-        .into_iter()
-        .reduce(|mut total, (gram, cross)| {
-            total.0[0].merge(&gram[0]);
-            total.1.merge(&cross);
-            total
-        })
-        .ok_or(Error::Empty {
-            rows: 0,
-            params: dim,
-        })?;
+/// As [`Records::sums`].
+pub fn second_moments(records: &dyn Records, exec: &Executor<'_>) -> Result<SecondMoments> {
+    // No loss is looked at.
+    let mut sums = records.sums(&Request::SecondMoments, &Logistic, None, exec)?;
     Ok(SecondMoments {
-        gram: gram.finish(1.0),
-        cross: cross.values().collect(),
+        gram: assembled(std::mem::take(&mut sums.grams), 1, 1.0)?,
+        cross: sums.slopes.values().collect(),
     })
 }
 
@@ -124,8 +84,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::design::{Csr, OnViolation, RowBounds, Rows};
-    use crate::linalg::{Doubled, architectures, with_arch};
+    use crate::design::{Csr, Design, OnViolation, RowBounds, Rows};
+    use crate::linalg::{Doubled, architectures, vector, with_arch};
     use crate::loss::{
         Batch, Custom, Declaration, Evaluate, HuberHinge, Logistic, SmoothHinge, Targets,
         moment_rounding, second_moment_rounding,

@@ -1,6 +1,7 @@
 //! Released bounds of columns: public points, the counts of a table at them, and the choice.
 
 use dpci_core::design::Persons;
+use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
 use dpci_core::spec;
 use pyo3::prelude::*;
@@ -59,6 +60,16 @@ pub(crate) struct ReleasedBounds {
     private: bool,
 }
 
+impl ReleasedBounds {
+    fn of(spec: &spec::BoundsSpec, bounds: Vec<Option<[f64; 2]>>, seed: Option<u64>) -> Self {
+        Self {
+            bounds: bounds.into_iter().map(pair).collect(),
+            steps: spec.steps().map(Step::from).collect(),
+            private: seed.is_none(),
+        }
+    }
+}
+
 fn pair(bounds: Option<[f64; 2]>) -> Option<(f64, f64)> {
     bounds.map(Into::into)
 }
@@ -86,10 +97,73 @@ pub(crate) fn release_bounds(
             exec,
             g
         ))?;
-        Ok(ReleasedBounds {
-            bounds: bounds.into_iter().map(pair).collect(),
-            steps: spec.steps().map(Step::from).collect(),
-            private: seed.is_none(),
-        })
+        Ok(ReleasedBounds::of(spec, bounds, seed))
     })
+}
+
+/// A column, its range and whether 0 stands apart.
+type Counted = (usize, Option<(f64, f64)>, bool);
+
+/// Counts at the public points of a column, and between them.
+type Counts = (Vec<u64>, Vec<u64>);
+
+fn counted((column, range, zeros): Counted) -> (usize, spec::ColumnRange) {
+    let range = range.map(Into::into);
+    (column, spec::ColumnRange { range, zeros })
+}
+
+#[pyfunction]
+#[pyo3(signature = (columns, records, *, max_rows, n_threads))]
+pub(crate) fn count_cells(
+    py: Python<'_>,
+    columns: Vec<Counted>,
+    records: &Bound<'_, Records>,
+    max_rows: Option<u32>,
+    n_threads: Option<usize>,
+) -> PyResult<Vec<Counts>> {
+    let columns: Vec<_> = columns.into_iter().map(counted).collect();
+    let arrays = records.get().arrays(py)?;
+    let data = arrays.data()?;
+    let unit = unit_of(data.persons().is_some(), max_rows)?;
+    task::run_over(py, &data, n_threads, |exec| {
+        let ids = data.persons();
+        let persons = ids.map(|ids| Persons::new(ids, unit, exec)).transpose()?;
+        let counts = core::count_cells(&columns, &data.rows(), persons.as_ref(), exec)?;
+        Ok(counts.into_iter().map(|c| (c.at, c.between)).collect())
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, count, *, seed))]
+pub(crate) fn release_bounds_parts(
+    py: Python<'_>,
+    spec: &Bound<'_, BoundsSpec>,
+    count: Py<PyAny>,
+    seed: Option<u64>,
+) -> PyResult<ReleasedBounds> {
+    let spec = &spec.get().inner;
+    let answer = move |py: Python<'_>, columns: Vec<Counted>| -> PyResult<Vec<Counts>> {
+        count.bind(py).call1((columns,))?.extract()
+    };
+    task::run_asking(
+        py,
+        |cancel, ask| {
+            let exec = Executor::sequential(cancel);
+            let count = |columns: &core::CountedColumns| {
+                let asked = columns
+                    .iter()
+                    .map(|(j, known)| (*j, pair(known.range), known.zeros));
+                let counts: Vec<Counts> = ask(asked.collect())?;
+                let counts = counts.into_iter();
+                Ok(counts
+                    .map(|(at, between)| core::ColumnCounts { at, between })
+                    .collect())
+            };
+            let bounds = with_noise!(seed, 0, |g| core::release_counted_bounds(
+                spec, &count, &exec, g
+            ))?;
+            Ok(ReleasedBounds::of(spec, bounds, seed))
+        },
+        answer,
+    )
 }

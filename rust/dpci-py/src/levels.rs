@@ -1,6 +1,7 @@
 //! Released levels of columns: the choices, and the release.
 
 use dpci_core::design::Persons;
+use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
 use dpci_core::spec;
 use pyo3::prelude::*;
@@ -81,5 +82,23 @@ pub(crate) fn release_levels(
             levels,
             private: seed.is_none(),
         })
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (spec, counts, *, seed))]
+pub(crate) fn release_levels_parts(
+    py: Python<'_>,
+    spec: &Bound<'_, LevelsSpec>,
+    counts: Vec<Vec<u64>>,
+    seed: Option<u64>,
+) -> PyResult<Vec<Vec<bool>>> {
+    let spec = &spec.get().inner;
+    task::run(py, |cancel| {
+        let exec = Executor::sequential(cancel);
+        with_noise!(seed, 0, |g| counts
+            .iter()
+            .map(|each| core::release_kept(spec, each, &exec, g))
+            .collect())
     })
 }

@@ -43,7 +43,7 @@ mod _core {
         weighted_gram,
     };
     #[pymodule_export]
-    use super::bounds::{BoundsSpec, release_bounds};
+    use super::bounds::{BoundsSpec, count_cells, release_bounds, release_bounds_parts};
     #[pymodule_export]
     use super::cost::{Budget, Seal, Step};
     #[pymodule_export]
@@ -54,7 +54,7 @@ mod _core {
         monte_carlo_interval,
     };
     #[pymodule_export]
-    use super::levels::{LevelsSpec, release_levels};
+    use super::levels::{LevelsSpec, release_levels, release_levels_parts};
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]
@@ -79,8 +79,9 @@ mod _core {
     };
     #[pymodule_export]
     use super::release::{
-        fit, fit_newton, fit_parts, release_functional_mechanism, release_histogram,
-        release_moment_matrix, release_moment_matrix_parts, release_report, release_tuning,
+        fit, fit_newton, fit_newton_parts, fit_parts, release_functional_mechanism,
+        release_histogram, release_moment_matrix, release_moment_matrix_parts, release_report,
+        release_tuning,
     };
     #[pymodule_export]
     use super::rows::RowDomain;

@@ -6,14 +6,16 @@ use dpci_core::Result;
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
 use dpci_core::mechanism as core;
+use dpci_core::records::Records;
 use dpci_core::spec;
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
 use crate::loss::Loss;
+use crate::parts::{Facts, FirstPass};
 use crate::records::{Data, on_violation, with_noise};
-use crate::release::Kind;
+use crate::release::{Kind, OfSums};
 use crate::rows::Rows;
 use crate::spec::terms_of;
 use crate::values::{Matrix, Vector};
@@ -128,13 +130,8 @@ impl Kind for NewtonSpec {
 
     fn design<'a>(&self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
         let c = self.inner.choices();
-        let bounds = RowBounds {
-            rows: c.rows.clone(),
-            targets: c.loss.targets(),
-            on_violation: on_violation(clip),
-        };
         let counted = (c.terms.unit, c.terms.weighting);
-        data.design(&bounds, c.intercept, counted, exec)
+        data.design(&self.row_bounds(clip), c.intercept, counted, exec)
     }
 
     fn release(
@@ -143,10 +140,44 @@ impl Kind for NewtonSpec {
         seed: Option<u64>,
         exec: &Executor<'_>,
     ) -> Result<NewtonFit> {
+        self.release_sums(&design, seed, exec)
+    }
+}
+
+impl NewtonSpec {
+    fn row_bounds(&self, clip: bool) -> RowBounds {
+        let c = self.inner.choices();
+        RowBounds {
+            rows: c.rows.clone(),
+            targets: c.loss.targets(),
+            on_violation: on_violation(clip),
+        }
+    }
+}
+
+impl OfSums for NewtonSpec {
+    fn facts<'a>(&self, first: &'a FirstPass, clip: bool) -> Facts<'a> {
+        let c = self.inner.choices();
+        Facts {
+            first,
+            n_params: self.inner.n_params(),
+            intercept: c.intercept,
+            bounds: self.row_bounds(clip),
+            unit: c.terms.unit,
+            weight_bound: c.terms.weight_bound(),
+        }
+    }
+
+    fn release_sums(
+        &self,
+        records: &dyn Records,
+        seed: Option<u64>,
+        exec: &Executor<'_>,
+    ) -> Result<NewtonFit> {
         let spec = &self.inner;
         let found = with_noise!(seed, 0, |g| core::release_newton(
             spec,
-            &design,
+            records,
             exec,
             &mut core::Sealing(g)
         ))?;

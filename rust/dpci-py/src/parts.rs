@@ -40,8 +40,8 @@ impl Request {
     }
 
     #[getter]
-    fn name(&self) -> &'static str {
-        self.inner.request.name()
+    fn name(&self) -> String {
+        self.inner.request.name().into_owned()
     }
 
     #[getter]
@@ -54,7 +54,7 @@ impl Request {
         PyBytes::new(py, &self.key)
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (&'static str, Vector, Bound<'py, PyBytes>) {
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> (String, Vector, Bound<'py, PyBytes>) {
         (self.name(), self.point(), self.key(py))
     }
 }
@@ -99,6 +99,10 @@ impl Sums {
     #[getter]
     fn n_records(&self) -> usize {
         self.inner.n_records()
+    }
+
+    fn check_same_rows(&self, other: &Self) -> PyResult<()> {
+        other.inner.check_same_rows(&self.inner).map_err(to_python)
     }
 
     fn merge(&self, other: &Self) -> PyResult<Self> {

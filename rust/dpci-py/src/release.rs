@@ -134,5 +134,6 @@ macro_rules! releases_of_parts {
 
 releases_of_parts! {
     fit_parts: Spec,
+    fit_newton_parts: NewtonSpec,
     release_moment_matrix_parts: MomentMatrixSpec
 }

@@ -1,6 +1,5 @@
 """The commands that fit: ``fit``, ``coverage`` and ``demo``."""
 
-import dataclasses
 import math
 import warnings
 from pathlib import Path
@@ -15,7 +14,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, show_json, wants_progress
 from dpci.cli.commands.data import NAMES, SAMPLE, is_public, public_table
 from dpci.cli.delivery import Delivery, deliver, draw, show
-from dpci.cli.options import find_any_schema, find_schema, in_rows, with_options
+from dpci.cli.options import find_any_schema, find_schema, in_any_rows, in_rows, with_options
 from dpci.cli.rows import MOST_BYTES, TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.data.arrays import NamedRows
@@ -27,7 +26,6 @@ from dpci.model import fit as fitting
 from dpci.model.keywords import takes_newton
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
-from dpci.rows import Blocks, RowDomain
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.sources.files import STDIN, is_stream
@@ -113,7 +111,7 @@ def fit(
         description = several_schema(schema, target, formula, classes)
         keywords = several_keywords(model, {}, neighbors=neighbors, n_public=n_public)
     else:
-        description, domain = _in_rows(find_any_schema(schema, target, formula), model.rows)
+        description, domain = in_any_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
     _check_ridge(model, keywords, several=several)
@@ -264,15 +262,6 @@ def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several
             "got none (Newton steps need --rho, or --epsilon and --delta)"
         )
         raise InvalidInput(msg)
-
-
-def _in_rows(description: Schema | PartialSchema, rows: str | None) -> tuple[Schema | PartialSchema, RowDomain | None]:
-    """Return what :func:`in_rows` does, also of a schema with gaps, whose blocks follow from the bounds."""
-    if not isinstance(description, PartialSchema):
-        return in_rows(description, rows)
-    found, domain = in_rows(description.blank, rows)
-    encoded = dataclasses.replace(description, encoding=found.encoding)
-    return encoded, None if isinstance(domain, Blocks) else domain
 
 
 def _known(

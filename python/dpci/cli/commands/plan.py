@@ -7,7 +7,7 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
-from dpci.cli.options import find_schema, in_rows
+from dpci.cli.options import find_any_schema, in_any_rows
 from dpci.cli.rows import UnitOptions
 from dpci.cli.saved import read_saved_result
 from dpci.cli.several import asks_several, plan_several, several_keywords, several_schema
@@ -18,13 +18,15 @@ from dpci.model.plan import Plan
 from dpci.regression.plan import MomentPlan
 from dpci.released.result import shown_of
 from dpci.rows import Ball, RowDomain
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
 
 _EXAMPLES = """\
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci plan --n-samples 20000 --schema people.toml --epsilon 1 --l2-strength 0.01 --without-ridge
-dpci plan --n-samples 20000 --schema people.toml --rho 0.5 --mechanism newton
+dpci plan --n-samples 20000 --schema people.toml --rho 0.5
+dpci plan --n-samples 20000 --schema gaps.toml --rho 0.5
 dpci plan --n-samples 20000 --n-features 4 --epsilon 1 --l2-strength 0.01 --loss multinomial --classes walk,bus,car
 dpci plan --n-samples 20000 --n-features 4 --loss squared --mu 0.5 --r-squared 0.3
 """
@@ -75,6 +77,7 @@ def plan(
         ),
     ] = None,
     model: options.PlanOptions,
+    bounds_share: options.BoundsShare = None,
     classes: options.ClassesText = None,
     neighbors: options.Neighbors = None,
     persons: options.PlannedPersons = None,
@@ -94,7 +97,8 @@ def plan(
     """Print the cost and the precision of a fit in advance. Reads no data.
 
     With a schema that names a column of persons the plan is for persons, with or without --persons. With --loss squared
-    and no --radius it is a plan of dpci regress. With --mechanism newton it is for coefficients without a ridge.
+    and no --radius it is a plan of dpci regress. Without --l2-strength and with --rho, or --epsilon and --delta, it is
+    for coefficients without a ridge.
     """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"
@@ -127,19 +131,19 @@ def plan(
         _show_plan(several, json=json)
         return
     domain: RowDomain | None = Ball()
-    description: Schema | None = None
+    description: Schema | PartialSchema | None = None
     if schema is None:
         if model.rows == "blocks":
             msg = "--rows blocks requires --schema, which bounds each column, got --n-features"
             raise InvalidInput(msg)
         n_columns = cast("int", n_features)
     else:
-        description, domain = in_rows(find_schema(schema, None, formula), model.rows)
-        n_columns = len(description.names)
+        description, domain = in_any_rows(find_any_schema(schema, None, formula), model.rows)
+        n_columns = len(known_of(description).names)
     keywords: dict[str, Any] = {**model.keywords(domain, neighbors=neighbors)}
     if description is not None:
         keywords.pop("classes", None)
-    counted = unit.planned(description)
+    counted = unit.planned(None if description is None else known_of(description))
     if assumed and not (model.loss == "squared" and model.radius is None and like is None):
         name, value = next(iter(assumed.items()))
         option = "--" + name.replace("_", "-")
@@ -153,6 +157,7 @@ def plan(
         target=options.target_of(without_ridge),
         **keywords,
         **counted,
+        **options.given(bounds_share=bounds_share),
     )
     if assumed:
         found = cast("MomentPlan", found).assuming(**assumed)

@@ -68,12 +68,12 @@ impl Moved<'_> {
     /// Records with a norm between each of the radii, which increase, and the next one, those beyond the last at the end: a row by its share
     /// of its record. Not private.
     #[must_use]
-    pub fn counts(&self, radii: &[f64]) -> Vec<f64> {
+    pub fn counts(&self, radii: &[f64]) -> CompensatedSum {
         let mut counts = Counts::new(self.design, radii);
         for range in blocks(0..self.norms.len()) {
             counts.add(range.map(|i| (i, self.norms[i])));
         }
-        counts.values()
+        counts.total
     }
 
     /// The moved rows with weights: a row z beyond the radius R weighs `R²/‖z‖²`, so that neither `w‖z‖` is above R nor `w‖z‖²` above R².
@@ -125,7 +125,7 @@ impl Design<'_> {
         params: &[f64],
         [gradients, hessians]: [&[f64]; 2],
         exec: &Executor<'_>,
-    ) -> Result<[Vec<f64>; 2]> {
+    ) -> Result<[CompensatedSum; 2]> {
         let norms = self.norms().unwrap_or_default();
         let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, bounds));
         let mut buffers = [[0.0; BLOCK]; 3];
@@ -145,7 +145,7 @@ impl Design<'_> {
             let of_hessians = curvature.iter().zip(norm).map(|(c, norm)| c * norm * norm);
             counts[1].add(range.zip(of_hessians));
         }
-        Ok(counts.map(Counts::values))
+        Ok(counts.map(|counts| counts.total))
     }
 }
 
@@ -176,10 +176,6 @@ impl<'a> Counts<'a> {
             }
         }
         self.total.add(&self.block);
-    }
-
-    fn values(self) -> Vec<f64> {
-        self.total.values().collect()
     }
 }
 
@@ -239,6 +235,7 @@ mod tests {
                 .zip(bounds)
                 .zip([&gradients, &hessians])
             {
+                let found: Vec<f64> = found.values().collect();
                 for (j, bound) in bounds.iter().enumerate() {
                     let beyond = norms.iter().filter(|norm| *norm > bound).count() as f64;
                     assert!((found[j..].iter().sum::<f64>() - beyond).abs() < 0.5);
@@ -283,7 +280,7 @@ mod tests {
             let radii = [0.5, 1.9, 2.3, 2.5, 99.0];
             let moved = design.moved(&MAP, exec).unwrap();
             let beyond = radii.map(|r| norms.iter().filter(|n| **n > r).count() as f64);
-            let counts = moved.counts(&radii);
+            let counts: Vec<f64> = moved.counts(&radii).values().collect();
             assert!((0..5).all(|j| (counts[j..].iter().sum::<f64>() - beyond[j]).abs() < 0.5));
             assert!(beyond[2] > 0.0 && beyond[2] < 2000.0);
             let short = moved.within(2.3, 99.0);

@@ -35,6 +35,12 @@ impl CompensatedSum {
         }
     }
 
+    /// Adds the entries of another sum after its own.
+    pub fn append(&mut self, other: &Self) {
+        self.high.extend_from_slice(&other.high);
+        self.low.extend_from_slice(&other.low);
+    }
+
     /// Number of entries; 0 before the first vector.
     #[must_use]
     pub fn len(&self) -> usize {

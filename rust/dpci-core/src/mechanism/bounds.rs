@@ -4,20 +4,23 @@ use crate::design::{Persons, Rows};
 use crate::error::check_length;
 use crate::exec::{Executor, blocks, row_chunks};
 use crate::noise::{NoiseGenerator, joint_index};
-use crate::spec::{BoundsSpec, PublicPoints, Stage, points_of};
+use crate::spec::{BoundsSpec, ColumnRange, PublicPoints, Stage, points_of};
 use crate::unit::Unit;
 use crate::{Error, Result};
+
+/// Columns of the rows whose values are counted, and what is known of each, which decides its public points.
+pub type CountedColumns = [(usize, ColumnRange)];
 
 /// Columns of the rows, with their public points.
 type Columns<'a> = [(usize, &'a PublicPoints)];
 
 /// Values of one column at each point and in each cell, but for those that stand apart. Not private.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ColumnCounts {
+pub struct ColumnCounts {
     /// Values at each point.
-    at: Vec<u64>,
+    pub at: Vec<u64>,
     /// Values between a point and the next.
-    between: Vec<u64>,
+    pub between: Vec<u64>,
 }
 
 /// Releases bounds of each column; the range where they are degenerate, and `None` where none is known, as of a column of zeros.
@@ -37,19 +40,40 @@ pub fn release_bounds(
     exec: &Executor<'_>,
     generator: &mut impl NoiseGenerator,
 ) -> Result<Vec<Option<[f64; 2]>>> {
-    let kept = kept_rows(spec.unit(), spec.n_columns(), rows, persons)?;
+    let count = |columns: &CountedColumns| count_cells(columns, rows, persons, exec);
+    kept_rows(spec.unit(), spec.n_columns(), rows, persons)?;
+    release_counted_bounds(spec, &count, exec, generator)
+}
+
+/// The same, of rows that are counted elsewhere: `count` has the counts of [`count_cells`] over all records.
+///
+/// # Privacy
+/// As [`release_bounds`], if the counts are those of the same records each time, and of at most as many rows of each as the unit allows.
+///
+/// # Errors
+/// Those of `count`; [`Error::Length`] for counts of other points; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
+pub fn release_counted_bounds(
+    spec: &BoundsSpec,
+    count: &dyn Fn(&CountedColumns) -> Result<Vec<ColumnCounts>>,
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Vec<Option<[f64; 2]>>> {
     let mut known = spec.columns().to_vec();
     for stage in spec.stages() {
-        let points: Result<Vec<PublicPoints>> = stage
-            .columns()
-            .iter()
-            .map(|j| points_of(known[*j]))
-            .collect();
-        let points = points?;
-        let columns: Vec<_> = stage.columns().iter().copied().zip(&points).collect();
-        let counts = count(&columns, rows, kept.as_deref(), exec)?;
+        let columns: Vec<_> = stage.columns().iter().map(|j| (*j, known[*j])).collect();
+        let points = points(&columns)?;
+        let counts = count(&columns)?;
+        check_length("the counted columns", columns.len(), counts.len())?;
+        for (points, counts) in points.iter().zip(&counts) {
+            check_length("counts at points", points.n_cells() + 1, counts.at.len())?;
+            check_length(
+                "counts between points",
+                points.n_cells(),
+                counts.between.len(),
+            )?;
+        }
         let cells = release_cells(stage, &counts, exec, generator)?;
-        for ((j, points), cells) in columns.iter().zip(cells) {
+        for ((j, points), cells) in stage.columns().iter().zip(&points).zip(cells) {
             let known = &mut known[*j];
             known.range = stage.bounds(points, cells).or(known.range);
         }
@@ -60,6 +84,37 @@ pub fn release_bounds(
         range => range,
     });
     Ok(bounds.collect())
+}
+
+fn points(columns: &CountedColumns) -> Result<Vec<PublicPoints>> {
+    columns.iter().map(|(_, known)| points_of(*known)).collect()
+}
+
+/// Values of columns at their public points and between them, of the rows that count. Not private.
+///
+/// # Errors
+/// [`Error::Length`] for another number of rows than the persons have; [`Error::Unsupported`] for sparse rows and columns that the rows do
+/// not have; [`Error::Interrupted`].
+pub fn count_cells(
+    columns: &CountedColumns,
+    rows: &Rows<'_>,
+    persons: Option<&Persons>,
+    exec: &Executor<'_>,
+) -> Result<Vec<ColumnCounts>> {
+    let unit = persons.map_or(Unit::Row, Persons::unit);
+    let n_columns = match rows {
+        Rows::Dense(dense) => dense.n_columns(),
+        Rows::Csr(_) => 0,
+    };
+    let kept = kept_rows(unit, n_columns, rows, persons)?;
+    if let Some((j, _)) = columns.iter().find(|(j, _)| *j >= n_columns) {
+        return Err(Error::Unsupported(format!(
+            "counted columns must be among the {n_columns} of the rows, got number {j}"
+        )));
+    }
+    let points = points(columns)?;
+    let columns: Vec<_> = columns.iter().map(|(j, _)| *j).zip(&points).collect();
+    count(&columns, rows, kept.as_deref(), exec)
 }
 
 /// Rows that count, where not all do.

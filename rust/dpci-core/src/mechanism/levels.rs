@@ -27,17 +27,33 @@ pub fn release_levels(
 ) -> Result<Vec<Vec<u64>>> {
     let kept = kept_rows(spec.unit(), spec.n_columns(), rows, persons)?;
     let counts = count(spec.n_columns(), rows, kept.as_deref(), exec)?;
-    let (epsilon, delta) = spec.each();
-    let check = || exec.check();
     counts
         .iter()
         .map(|column| {
             let each: Vec<u64> = column.values().copied().collect();
-            let kept = kept_levels(&each, epsilon, delta, &check, generator)?;
+            let kept = release_kept(spec, &each, exec, generator)?;
             let levels = column.keys().zip(kept).filter(|(_, kept)| *kept);
             Ok(levels.map(|(level, _)| *level).collect())
         })
         .collect()
+}
+
+/// Releases which levels of one column are kept, of those that so many rows have.
+///
+/// # Privacy
+/// As [`release_levels`], whose whole budget the releases of all columns spend, if the counts are those of the same records, and of at most
+/// as many rows of each as the unit allows.
+///
+/// # Errors
+/// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
+pub fn release_kept(
+    spec: &LevelsSpec,
+    counts: &[u64],
+    exec: &Executor<'_>,
+    generator: &mut impl NoiseGenerator,
+) -> Result<Vec<bool>> {
+    let (epsilon, delta) = spec.each();
+    kept_levels(counts, epsilon, delta, &|| exec.check(), generator)
 }
 
 /// Rows of each level of each column, of those that count: all if none are named. Not private.

@@ -17,7 +17,9 @@ pub mod seal;
 mod selection;
 mod tuning;
 
-pub use bounds::release_bounds;
+pub use bounds::{
+    ColumnCounts, CountedColumns, count_cells, release_bounds, release_counted_bounds,
+};
 pub use coefficients::release_coefficients;
 pub(crate) use coefficients::{
     draw_coefficient_noise, linear_term, moment_point, release_minimum, solver_options,
@@ -27,7 +29,7 @@ pub use fit::{Fit, Release, project_release, release, release_fit};
 pub use functional::release_functional_mechanism;
 pub use gate::{Gate, Sealing, Simulated, Simulating};
 pub use histogram::{CellRegression, fit_histogram, release_histogram};
-pub use levels::release_levels;
+pub use levels::{release_kept, release_levels};
 pub use moment_matrix::{
     MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
     release_moment_matrix,

@@ -4,11 +4,10 @@ use super::gate::Gate;
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
-use crate::design::Design;
 use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
 use crate::moments::{DataMoments, data_moments, second_moments};
-use crate::records::{HessianRows, Records, Request, rows_in_memory};
+use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
     EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, ROUNDS, Seal, Step,
 };
@@ -63,7 +62,7 @@ impl<V> NewtonRelease<V> {
 /// (docs/proofs/newton.md).
 ///
 /// # Errors
-/// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows in parts, or checked against other bounds;
+/// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows checked against other bounds;
 /// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`]. Nothing is released then.
 pub fn release_newton<G: Gate>(
     spec: &NewtonSpec,
@@ -71,7 +70,7 @@ pub fn release_newton<G: Gate>(
     exec: &Executor<'_>,
     gate: &mut G,
 ) -> Result<NewtonRelease<G::Value>> {
-    let design = checked(spec, records)?;
+    check(spec, records)?;
     let mut stages = Stages {
         spec,
         exec,
@@ -79,7 +78,7 @@ pub fn release_newton<G: Gate>(
         steps: Vec::new(),
         seals: Vec::new(),
     };
-    let (rounding, mut round) = stages.release_round(design)?;
+    let (rounding, mut round) = stages.release_round(records)?;
     let at_0 = (vec![0.0; spec.n_params()], spec.gradient_at_0());
     round.limit(at_0.1, f64::INFINITY);
     let gradient = stages.release_gradient(&round, &at_0.0, at_0.1, Some(0))?;
@@ -113,8 +112,8 @@ pub fn release_newton<G: Gate>(
     })
 }
 
-/// The rows in memory, where they are those that the calibration assumes.
-fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design<'r>> {
+/// Refuses records other than those that the calibration assumes.
+fn check(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
     let c = spec.choices();
     check_rows(
         records,
@@ -125,8 +124,7 @@ fn checked<'r>(spec: &NewtonSpec, records: &'r dyn Records) -> Result<&'r Design
             targets: c.loss.targets(),
             intercept: c.intercept,
         },
-    )?;
-    rows_in_memory(records, "mechanism=\"newton\"")
+    )
 }
 
 /// Map and radii that make rows round: released values, and functions of them.
@@ -151,7 +149,7 @@ struct Stages<'a, G> {
 
 impl<G: Gate> Stages<'_, G> {
     /// Releases what makes the rows round: the map and the radii. Returns the round rows as well.
-    fn release_round(&mut self, design: &Design<'_>) -> Result<(Rounding, Design<'static>)> {
+    fn release_round<'r>(&mut self, records: &'r dyn Records) -> Result<(Rounding, Round<'r>)> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
         let mut radii = [0.0; ROUNDS];
@@ -162,7 +160,7 @@ impl<G: Gate> Stages<'_, G> {
             last
         });
         for (round, released) in radii.iter_mut().enumerate() {
-            let (moved, radius) = self.release_weighted(design, &map, round)?;
+            let (moved, radius) = self.release_weighted(records, &map, round)?;
             *released = radius;
             let planned = self.spec.shape(radius)?;
             let mut moments = second_moments(&moved, self.exec)?.gram;
@@ -183,7 +181,7 @@ impl<G: Gate> Stages<'_, G> {
             }
         }
         let longest = self.spec.row_norm() * vector::norm(&map);
-        let moved = design.moved(&map, self.exec)?;
+        let moved = Moved::new(records, &map, self.exec)?;
         let round = moved.within(self.spec.greatest_radius(), longest);
         let rounding = Rounding {
             map,
@@ -228,21 +226,23 @@ impl<G: Gate> Stages<'_, G> {
     }
 
     /// Releases the radius of moved rows, and weighs those beyond it.
-    fn release_weighted(
+    fn release_weighted<'r>(
         &mut self,
-        design: &Design<'_>,
+        records: &'r dyn Records,
         map: &[f64],
         round: usize,
-    ) -> Result<(Design<'static>, f64)> {
-        let moved = design.moved(map, self.exec)?;
+    ) -> Result<(Round<'r>, f64)> {
+        let loss = &*self.spec.choices().loss;
+        let moved = Moved::new(records, map, self.exec)?;
         let longest = self.spec.row_norm() * if round == 0 { 1.0 } else { vector::norm(map) };
         let planned = self.spec.radius(round, longest)?;
-        let radius = self.release_quantile(&planned, moved.counts(&planned.norms))?;
+        let counts = moved.counts(&planned.norms, loss, self.exec)?;
+        let radius = self.release_quantile(&planned, counts)?;
         Ok((moved.within(radius, longest), radius))
     }
 
     /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point.
-    fn release_bounds(&mut self, round: &Design<'_>, point: &[f64]) -> Result<NormBounds> {
+    fn release_bounds(&mut self, round: &Round<'_>, point: &[f64]) -> Result<NormBounds> {
         let planned = self.spec.norms()?;
         let norms = planned.each_ref().map(|each| each.norms.as_slice());
         let loss = &*self.spec.choices().loss;
@@ -268,7 +268,7 @@ impl<G: Gate> Stages<'_, G> {
     /// Releases the mean gradient at the point of an earlier step, or the last one; no record's is longer than the greatest.
     fn release_gradient(
         &mut self,
-        round: &Design<'_>,
+        round: &Round<'_>,
         point: &[f64],
         greatest: f64,
         step: Option<usize>,
@@ -292,7 +292,7 @@ impl<G: Gate> Stages<'_, G> {
     /// Releases the Hessian at an earlier point; its eigenvalues are raised to the edge of its noise.
     fn release_hessian(
         &mut self,
-        round: &Design<'_>,
+        round: &Round<'_>,
         point: &[f64],
         greatest: f64,
         step: usize,
@@ -307,7 +307,7 @@ impl<G: Gate> Stages<'_, G> {
     /// Releases Hessian and gradient covariance at the last point; and the edge of the noise of the first.
     fn release_moments(
         &mut self,
-        round: &Design<'_>,
+        round: &Round<'_>,
         point: &[f64],
         bounds: NormBounds,
     ) -> Result<([G::Value; 2], f64)> {
@@ -320,7 +320,7 @@ impl<G: Gate> Stages<'_, G> {
         Ok(([hessian, cov], self.spec.edge(planned.hessian)))
     }
 
-    fn data_moments(&self, round: &Design<'_>, point: &[f64]) -> Result<DataMoments> {
+    fn data_moments(&self, round: &Round<'_>, point: &[f64]) -> Result<DataMoments> {
         let loss = &*self.spec.choices().loss;
         data_moments(round, loss, point, self.spec.divisor(), self.exec)
     }

@@ -35,6 +35,34 @@ pub(super) fn sums(
             ..Sums::default()
         });
     }
+    match request {
+        Request::Moved { rounding, of } => {
+            return sums(&rounding.of(design, exec)?, of, loss, weights, exec);
+        }
+        Request::MovedCounts { map, radii } => {
+            return Ok(Sums {
+                n_rows: design.n_rows(),
+                slopes: design.moved(map, exec)?.counts(radii),
+                ..Sums::default()
+            });
+        }
+        Request::DerivativeCounts {
+            params,
+            gradients,
+            hessians,
+        } => {
+            let bounds = [gradients.as_slice(), hessians];
+            let [mut slopes, of_hessians] =
+                design.counts_of_derivatives(loss, params, bounds, exec)?;
+            slopes.append(&of_hessians);
+            return Ok(Sums {
+                n_rows: design.n_rows(),
+                slopes,
+                ..Sums::default()
+            });
+        }
+        _ => {}
+    }
     let pass = Pass {
         design,
         loss,
@@ -42,7 +70,7 @@ pub(super) fn sums(
         exec,
     };
     let chunks = match request {
-        Request::Moments { .. } | Request::CappedSlopes { .. } => {
+        Request::Moments { .. } | Request::CappedSlopes { .. } | Request::SecondMoments => {
             matrix_chunks(design.n_rows(), dim)
         }
         Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
@@ -74,44 +102,9 @@ pub(super) fn sums(
         _ => {}
     }
     let partials = exec.map(chunks.len(), |c| {
-        let chunk = chunks[c].clone();
-        let n_rows = chunk.len();
-        let sums = match request {
-            Request::Lengths => pass.lengths(chunk),
-            Request::Risk { params, hessian } if n_predictors > 1 => {
-                let matrices = match hessian {
-                    HessianRows::None => Matrices::None,
-                    HessianRows::All | HessianRows::Sample => Matrices::Hessian,
-                };
-                pass.several(chunk, params, matrices)
-            }
-            Request::Moments { params } if n_predictors > 1 => {
-                pass.several(chunk, params, Matrices::Moments)
-            }
-            _ if n_predictors > 1 => Err(Error::Unsupported(format!(
-                "these sums require a loss with one linear predictor, got the {} loss",
-                loss.name()
-            ))),
-            Request::Risk { params, hessian } => pass.risk(chunk, params, *hessian),
-            Request::Moments { params } => pass.moments(chunk, params, limits),
-            Request::CappedSlopes {
-                params,
-                cap,
-                targets,
-            } => pass.capped_slopes(chunk, params, (*cap, *targets)),
-            Request::CappedGradient {
-                params,
-                cap,
-                targets,
-            } => pass.capped_gradient(chunk, params, (*cap, *targets)),
-            Request::SlopeLevels {
-                params,
-                greatest,
-                targets,
-            } => pass.slope_levels(chunk, params, (*greatest, *targets)),
-            Request::DoubledGradient { point } => pass.doubled_gradient(chunk, point),
-        };
-        sums.map(|sums| Sums { n_rows, ..sums })
+        let n_rows = chunks[c].len();
+        let sums = pass.answer(request, chunks[c].clone(), limits)?;
+        Ok(Sums { n_rows, ..sums })
     })?;
     let mut partials = partials.into_iter();
     let mut total = partials.next().ok_or(Error::Empty {
@@ -125,6 +118,52 @@ pub(super) fn sums(
 }
 
 impl Pass<'_> {
+    /// The sums over a chunk that are asked for; `limits` are the suprema of slope and curvature where they count.
+    fn answer(&self, request: &Request, chunk: Range<usize>, limits: [f64; 2]) -> Result<Sums> {
+        let n_predictors = self.loss.n_predictors();
+        match request {
+            Request::Lengths => self.lengths(chunk),
+            Request::SecondMoments => self.second_moments(chunk),
+            Request::Risk { params, hessian } if n_predictors > 1 => {
+                let matrices = match hessian {
+                    HessianRows::None => Matrices::None,
+                    HessianRows::All | HessianRows::Sample => Matrices::Hessian,
+                };
+                self.several(chunk, params, matrices)
+            }
+            Request::Moments { params } if n_predictors > 1 => {
+                self.several(chunk, params, Matrices::Moments)
+            }
+            _ if n_predictors > 1 => Err(Error::Unsupported(format!(
+                "these sums require a loss with one linear predictor, got the {} loss",
+                self.loss.name()
+            ))),
+            Request::Risk { params, hessian } => self.risk(chunk, params, *hessian),
+            Request::Moments { params } => self.moments(chunk, params, limits),
+            Request::CappedSlopes {
+                params,
+                cap,
+                targets,
+            } => self.capped_slopes(chunk, params, (*cap, *targets)),
+            Request::CappedGradient {
+                params,
+                cap,
+                targets,
+            } => self.capped_gradient(chunk, params, (*cap, *targets)),
+            Request::SlopeLevels {
+                params,
+                greatest,
+                targets,
+            } => self.slope_levels(chunk, params, (*greatest, *targets)),
+            Request::DoubledGradient { point } => self.doubled_gradient(chunk, point),
+            Request::Moved { .. }
+            | Request::MovedCounts { .. }
+            | Request::DerivativeCounts { .. } => Err(Error::Unsupported(
+                "moved rows must be counted before they are summed".into(),
+            )),
+        }
+    }
+
     /// Value, gradient and Hessian over a chunk.
     fn risk(&self, chunk: Range<usize>, params: &[f64], hessian: HessianRows) -> Result<Sums> {
         let dim = params.len();
@@ -268,6 +307,33 @@ impl Pass<'_> {
             doubled: sum,
             ..Sums::default()
         })
+    }
+
+    /// Second moments of the rows of a chunk, each row by its share of its record, and their products with the targets.
+    fn second_moments(&self, chunk: Range<usize>) -> Result<Sums> {
+        let dim = self.design.n_params();
+        let mut gram = [GramAccumulator::new(dim)];
+        let mut packed = PackedBlock::new(dim, BLOCK);
+        let mut sums = Sums::default();
+        let mut block_sums = vec![0.0; dim];
+        let (mut buffer, mut weighted) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let once = [1.0; BLOCK];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let counts = self.weights.of(&range, &mut buffer);
+            let counts = counts.unwrap_or(&once[..range.len()]);
+            let weighted = &mut weighted[..range.len()];
+            weighted.copy_from_slice(self.design.targets(range.clone()));
+            vector::multiply(weighted, counts);
+            self.design
+                .add_grams(range.clone(), [counts], &mut gram, &mut packed);
+            block_sums.fill(0.0);
+            self.design
+                .add_weighted_rows(range, weighted, &mut block_sums);
+            sums.slopes.add(&block_sums);
+        }
+        sums.grams = gram.into();
+        Ok(sums)
     }
 
     /// The squared lengths of the shortest and of the longest row of a chunk, rounded up.

@@ -5,6 +5,7 @@
 
 mod fingerprint;
 mod kernels;
+mod moved;
 mod parts;
 mod pass;
 mod person_moments;
@@ -13,6 +14,7 @@ mod residuals;
 mod several;
 mod sums;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use crate::design::{Design, RowBounds};
@@ -24,6 +26,7 @@ use crate::unit::Unit;
 use crate::{Error, Result};
 
 pub use fingerprint::FingerprintKey;
+pub use moved::{Moved, Round, Rounding};
 pub use parts::{Part, PartPersons, Parts, part_sums};
 pub(crate) use several::assembled;
 pub use sums::Sums;
@@ -88,13 +91,58 @@ pub enum Request {
     },
     /// The squared lengths of the shortest and of the longest row, and their number.
     Lengths,
+    /// `Σ x xᵀ`, and `Σ y x`.
+    SecondMoments,
+    /// Records whose moved rows have norms between each radius and the next one.
+    MovedCounts {
+        /// M, square and row-major: rows become `Mᵀx`.
+        map: Vec<f64>,
+        /// The radii, which increase.
+        radii: Vec<f64>,
+    },
+    /// Records whose gradients, and whose Hessians, have norms between each bound and the next one. For moved rows.
+    DerivativeCounts {
+        /// `θ`.
+        params: Vec<f64>,
+        /// Bounds on the norms of gradients, which increase.
+        gradients: Vec<f64>,
+        /// Bounds on the norms of Hessians, which increase.
+        hessians: Vec<f64>,
+    },
+    /// The sums of a request over moved rows with weights.
+    Moved {
+        /// How rows are moved.
+        rounding: Rounding,
+        /// The request.
+        of: Box<Request>,
+    },
 }
+
+/// Numbers whose count stands first, and the rest.
+fn counted(numbers: &[f64]) -> Result<(&[f64], &[f64])> {
+    let (count, rest) = numbers.split_at_checked(1).ok_or(short(numbers, 1))?;
+    let count = sums::count(count)?;
+    rest.split_at_checked(count).ok_or(short(rest, count))
+}
+
+/// The error for fewer numbers than expected.
+fn short(numbers: &[f64], expected: usize) -> Error {
+    Error::Length {
+        name: "point",
+        expected,
+        got: numbers.len(),
+    }
+}
+
+/// The beginning of the names of requests over moved rows.
+const MOVED: &str = "moved_";
 
 impl Request {
     /// A name, by which a request travels with the numbers of its [`Request::point`].
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
+    pub fn name(&self) -> Cow<'static, str> {
+        let name = match self {
+            Self::Moved { of, .. } => return format!("{MOVED}{}", of.name()).into(),
             Self::Risk {
                 hessian: HessianRows::None,
                 ..
@@ -109,10 +157,16 @@ impl Request {
             Self::SlopeLevels { targets: false, .. } => "slope_levels_at_0",
             Self::DoubledGradient { .. } => "doubled_gradient",
             Self::Lengths => "lengths",
-        }
+            Self::SecondMoments => "second_moments",
+            Self::MovedCounts { .. } => "moved_counts",
+            Self::DerivativeCounts { .. } => "derivative_counts",
+        };
+        name.into()
     }
 
     /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes, or the greatest.
+    /// For moved rows the number of entries of the map, the map, and the radii, or the radius, the greatest length, both limits
+    /// and the point. For counts of derivatives the number of the bounds before each.
     #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
@@ -129,15 +183,48 @@ impl Request {
                 ..
             } => params.iter().chain([last]).copied().collect(),
             Self::DoubledGradient { point } => point.iter().flat_map(|p| p.halves()).collect(),
-            Self::Lengths => Vec::new(),
+            Self::Lengths | Self::SecondMoments => Vec::new(),
+            Self::MovedCounts { map, radii } => {
+                [&[map.len() as f64], map.as_slice(), radii.as_slice()].concat()
+            }
+            Self::DerivativeCounts {
+                params,
+                gradients,
+                hessians,
+            } => [
+                &[gradients.len() as f64],
+                gradients.as_slice(),
+                &[hessians.len() as f64],
+                hessians,
+                params,
+            ]
+            .concat(),
+            Self::Moved { rounding, of } => {
+                let Rounding {
+                    map,
+                    radius,
+                    longest,
+                    limits: [gradient, hessian],
+                } = rounding;
+                [
+                    &[map.len() as f64],
+                    map.as_slice(),
+                    &[*radius, *longest, *gradient, *hessian],
+                    of.point().as_slice(),
+                ]
+                .concat()
+            }
         }
     }
 
     /// The request of a name at a point.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for another name, [`Error::Length`] for half a doubled number.
+    /// [`Error::Unsupported`] for another name, [`Error::Length`] for half a doubled number and for a point without its map.
     pub fn new(name: &str, mut point: Vec<f64>) -> Result<Self> {
+        if let Some(of) = name.strip_prefix(MOVED) {
+            return Self::moved(of, &point);
+        }
         let risk = |params, hessian| Ok(Self::Risk { params, hessian });
         match name {
             "risk" => risk(point, HessianRows::None),
@@ -179,10 +266,42 @@ impl Request {
                 })
             }
             "lengths" => Ok(Self::Lengths),
+            "second_moments" => Ok(Self::SecondMoments),
+            "derivative_counts" => {
+                let (gradients, rest) = counted(&point)?;
+                let (hessians, params) = counted(rest)?;
+                Ok(Self::DerivativeCounts {
+                    params: params.to_vec(),
+                    gradients: gradients.to_vec(),
+                    hessians: hessians.to_vec(),
+                })
+            }
             _ => Err(Error::Unsupported(format!(
                 "a request for sums must be one of the documented names, got {name:?}"
             ))),
         }
+    }
+
+    /// The request over moved rows that has the name `of` among them.
+    fn moved(of: &str, point: &[f64]) -> Result<Self> {
+        let (map, rest) = counted(point)?;
+        let map = map.to_vec();
+        if of == "counts" {
+            let radii = rest.to_vec();
+            return Ok(Self::MovedCounts { map, radii });
+        }
+        let Some((&[radius, longest, gradient, hessian], point)) = rest.split_first_chunk() else {
+            return Err(short(rest, 4));
+        };
+        Ok(Self::Moved {
+            rounding: Rounding {
+                map,
+                radius,
+                longest,
+                limits: [gradient, hessian],
+            },
+            of: Box::new(Self::new(of, point.to_vec())?),
+        })
     }
 
     /// Number of parameters that its point implies.
@@ -192,9 +311,11 @@ impl Request {
             | Self::Moments { params }
             | Self::CappedSlopes { params, .. }
             | Self::CappedGradient { params, .. }
-            | Self::SlopeLevels { params, .. } => Some(params.len()),
+            | Self::SlopeLevels { params, .. }
+            | Self::DerivativeCounts { params, .. } => Some(params.len()),
             Self::DoubledGradient { point } => Some(point.len()),
-            Self::Lengths => None,
+            Self::Moved { of, .. } => of.n_params(),
+            Self::Lengths | Self::SecondMoments | Self::MovedCounts { .. } => None,
         }
     }
 }

@@ -13,15 +13,13 @@ use crate::{Error, Result};
 /// Records whose sums come from elsewhere.
 pub struct Parts<'a> {
     n_params: usize,
-    n_rows: usize,
-    n_records: usize,
     unit: Unit,
     weight_bound: Option<f64>,
     bounds: RowBounds,
     intercept: Option<f64>,
     evaluate: &'a (dyn Fn(&Request) -> Result<Sums> + Sync),
-    /// Fingerprint of the rows of the first pass.
-    fingerprint: u128,
+    /// The sums of the first pass, which say how many rows and records there are.
+    first: Sums,
 }
 
 impl<'a> Parts<'a> {
@@ -48,14 +46,12 @@ impl<'a> Parts<'a> {
         }
         Ok(Self {
             n_params,
-            n_rows,
-            n_records,
             unit: Unit::Row,
             weight_bound: None,
             bounds,
             intercept,
             evaluate,
-            fingerprint: first.fingerprint,
+            first: first.clone(),
         })
     }
 
@@ -67,35 +63,13 @@ impl<'a> Parts<'a> {
         self.weight_bound = weight_bound;
         self
     }
-
-    /// Refuses sums over other rows than those of the first pass: their sensitivity is that of one set of records.
-    fn check_rows(&self, sums: &Sums) -> Result<()> {
-        if sums.n_rows != self.n_rows {
-            return Err(Error::RowsChanged(format!(
-                "{} rows in this pass and {} in the first",
-                sums.n_rows, self.n_rows
-            )));
-        }
-        // The fingerprint has whose each row is: of the same rows there are as many persons in the parts only if each is in one of them.
-        if sums.n_records != self.n_records {
-            return Err(Error::RowsChanged(
-                "different persons, or a person with rows in several parts".into(),
-            ));
-        }
-        if sums.fingerprint != self.fingerprint {
-            return Err(Error::RowsChanged(
-                "the same number of rows with different values".into(),
-            ));
-        }
-        Ok(())
-    }
 }
 
 impl Debug for Parts<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts")
             .field("n_params", &self.n_params)
-            .field("n_records", &self.n_records)
+            .field("n_records", &self.first.n_records)
             .finish_non_exhaustive()
     }
 }
@@ -106,11 +80,11 @@ impl Records for Parts<'_> {
     }
 
     fn n_records(&self) -> usize {
-        self.n_records
+        self.first.n_records
     }
 
     fn n_rows(&self) -> usize {
-        self.n_rows
+        self.first.n_rows
     }
 
     fn bounds(&self) -> &RowBounds {
@@ -157,7 +131,7 @@ impl Records for Parts<'_> {
             request => request,
         };
         let sums = (self.evaluate)(request)?;
-        self.check_rows(&sums)?;
+        sums.check_same_rows(&self.first)?;
         let expected = request.shape(self.n_params, loss.n_predictors(), self.unit);
         if sums.shape() != expected {
             return Err(Error::Unsupported(format!(
@@ -185,6 +159,14 @@ impl Request {
             Self::SlopeLevels { .. } => (LEVELS, vec![], 0),
             Self::DoubledGradient { .. } => (0, vec![], dim),
             Self::Lengths => (0, vec![], 0),
+            Self::SecondMoments => (width, vec![width], 0),
+            Self::MovedCounts { radii, .. } => (radii.len(), vec![], 0),
+            Self::DerivativeCounts {
+                gradients,
+                hessians,
+                ..
+            } => (gradients.len() + hessians.len(), vec![], 0),
+            Self::Moved { of, .. } => of.shape(width, n_predictors, unit),
         }
     }
 }

@@ -59,6 +59,31 @@ impl Sums {
         self.fingerprint
     }
 
+    /// Refuses sums over other rows than those of a first pass: their sensitivity is that of one set of records.
+    ///
+    /// # Errors
+    /// [`Error::RowsChanged`].
+    pub fn check_same_rows(&self, first: &Self) -> Result<()> {
+        if self.n_rows != first.n_rows {
+            return Err(Error::RowsChanged(format!(
+                "{} rows in this pass and {} in the first",
+                self.n_rows, first.n_rows
+            )));
+        }
+        // The fingerprint has whose each row is: of the same rows there are as many persons in the parts only if each is in one of them.
+        if self.n_records != first.n_records {
+            return Err(Error::RowsChanged(
+                "different persons, or a person with rows in several parts".into(),
+            ));
+        }
+        if self.fingerprint != first.fingerprint {
+            return Err(Error::RowsChanged(
+                "the same number of rows with different values".into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// Adds the sums over other records. Nothing is lost: docs/certificates.md, "Rows in parts".
     ///
     /// # Errors
@@ -200,7 +225,7 @@ impl<'a> Sections<'a> {
     clippy::cast_sign_loss,
     reason = "checked to be a whole number below 2⁵³"
 )]
-fn count(section: &[f64]) -> Result<usize> {
+pub(super) fn count(section: &[f64]) -> Result<usize> {
     match section {
         [n] if n.fract() == 0.0 && (0.0..9e15).contains(n) => Ok(*n as usize),
         _ => Err(malformed()),

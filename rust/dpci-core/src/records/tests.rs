@@ -31,11 +31,21 @@ fn sparse(x: &[f64]) -> Rows<'static> {
     Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
 }
 
-fn requests() -> [Request; 9] {
+fn requests() -> [Request; 14] {
     let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
     let risk = |hessian| Request::Risk {
         params: params.clone(),
         hessian,
+    };
+    let map: Vec<f64> = (0..DIM * DIM).map(|i| (i * i % 7) as f64 - 3.0).collect();
+    let moved = |of| Request::Moved {
+        rounding: Rounding {
+            map: map.clone(),
+            radius: 4.0,
+            longest: 20.0,
+            limits: [1.5, 4.0],
+        },
+        of: Box::new(of),
     };
     [
         risk(HessianRows::None),
@@ -67,6 +77,20 @@ fn requests() -> [Request; 9] {
             point: params.iter().map(|p| Doubled::sum(*p, 1e-20)).collect(),
         },
         Request::Lengths,
+        Request::SecondMoments,
+        Request::MovedCounts {
+            map: map.clone(),
+            radii: vec![1.0, 2.0, 4.0],
+        },
+        moved(Request::DerivativeCounts {
+            params: params.clone(),
+            gradients: vec![0.5, 1.0, 2.0],
+            hessians: vec![0.1, 1.0],
+        }),
+        moved(Request::SecondMoments),
+        moved(Request::Moments {
+            params: params.clone(),
+        }),
     ]
 }
 
@@ -180,6 +204,70 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
         let [value] = values(total)[..] else { panic!() };
         assert!((value - exact).abs() <= 8.0 * f64::EPSILON * exact);
     }
+}
+
+#[test]
+fn moved_rows_in_parts_are_those_in_memory() {
+    let (x, y) = rows(600);
+    let [.., of_rows, counts, derivatives, moments, curvatures] = requests();
+    let Request::Moved { rounding, .. } = &moments else {
+        panic!()
+    };
+    let evaluate = |request: &Request| Ok(in_parts(request, &x, &y, &[0, 1, 130, 400, 600], false));
+    let first = evaluate(&Request::Lengths).unwrap();
+    let parts = Parts::new(&first, DIM, INTERCEPT, BOUNDS, &evaluate).unwrap();
+    with_exec(|exec| {
+        let design = Design::new(Rows::dense(&x, WIDTH), &y, INTERCEPT, &BOUNDS, exec).unwrap();
+        let of = |records| {
+            let moved = Moved::new(records, &rounding.map, exec).unwrap();
+            let beyond = moved.counts(&[1.0, 2.0, 4.0], &Logistic, exec).unwrap();
+            let mut round = moved.within(rounding.radius, rounding.longest);
+            round.limit(rounding.limits[0], rounding.limits[1]);
+            assert_eq!((round.n_params(), round.n_rows()), (DIM, 600));
+            assert_eq!((round.n_records(), round.intercept()), (600, None));
+            assert!((round.bounds().rows.norm() - rounding.longest).abs() < 1e-12);
+            let Request::Moved { of, .. } = &curvatures else {
+                panic!()
+            };
+            let sums = |request| values(&round.sums(request, &Logistic, None, exec).unwrap());
+            let found = [sums(&Request::SecondMoments), sums(of)];
+            let Request::Moved { of, .. } = &derivatives else {
+                panic!()
+            };
+            let Request::DerivativeCounts {
+                params,
+                gradients,
+                hessians,
+            } = &**of
+            else {
+                panic!()
+            };
+            let bounds = [gradients.as_slice(), hessians];
+            let norms = round
+                .counts_of_derivatives(&Logistic, params, bounds, exec)
+                .unwrap();
+            (beyond, found, round.design().is_some(), norms)
+        };
+        let (here, elsewhere) = (of(&design), of(&parts));
+        assert_eq!((here.2, elsewhere.2), (true, false));
+        // Whole rows are counted exactly.
+        assert_eq!(here.0, elsewhere.0);
+        assert_eq!(here.0, values(&evaluate(&counts).unwrap()));
+        assert!(here.0.iter().all(|n| *n > 10.0));
+        for (a, b) in here.3.iter().flatten().zip(elsewhere.3.iter().flatten()) {
+            assert!(*a > 1.0 && (a - b).abs() < 1e-10);
+        }
+        for (a, b) in here.1.iter().flatten().zip(elsewhere.1.iter().flatten()) {
+            assert!((a - b).abs() < 1e-10);
+        }
+        let plain = values(&evaluate(&of_rows).unwrap());
+        assert!(
+            here.1[0]
+                .iter()
+                .zip(&plain)
+                .any(|(a, b)| (a - b).abs() > 1.0)
+        );
+    });
 }
 
 /// Change of a row.
@@ -357,7 +445,7 @@ fn malformed_numbers_are_refused() {
     let (x, y) = rows(50);
     for request in requests() {
         assert_eq!(
-            Request::new(request.name(), request.point()).unwrap(),
+            Request::new(&request.name(), request.point()).unwrap(),
             request
         );
         let sums = sums_of(&request, Rows::dense(&x, WIDTH), &y);
@@ -376,6 +464,16 @@ fn malformed_numbers_are_refused() {
     }
     assert!(Request::new("risks", vec![]).is_err());
     assert!(Request::new("doubled_gradient", vec![0.0; 3]).is_err());
+    for (name, point) in [
+        ("moved_risks", vec![1.0, 2.0, 3.0, 4.0]),
+        ("moved_risk", vec![1.0, 2.0, 3.0]),
+        ("moved_counts", vec![2.0, 1.0]),
+        ("moved_counts", vec![0.5, 1.0]),
+        ("moved_counts", vec![]),
+        ("derivative_counts", vec![1.0, 0.5]),
+    ] {
+        assert!(Request::new(name, point).is_err(), "{name}");
+    }
 }
 
 #[test]

@@ -1,0 +1,91 @@
+"""``BoundsPlan``: costs and precision of bounds and lists that a fit releases within its budget, before any data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpci.accounting.costs import Step
+from dpci.budgets import Budget
+from dpci.described.bounds import BoundsStage
+from dpci.released.bounds import ReleasedBounds
+
+__all__ = ["BoundsPlan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundsPlan:
+    """The release of the bounds and lists that a schema lacks, within the budget of a fit. Computed without data.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns whose bounds will be released.
+    listed : tuple of str
+        Columns whose categories will be released.
+    share : float
+        Share of the budget for bounds and lists: the caller's, or the recommended one.
+    is_recommended : bool
+        Whether it is the recommended one.
+    budget : PureDP, ZCDP or ApproxDP
+        Budget of bounds and lists.
+    left_out : float or None
+        Share of the values that a bound leaves out at most, on either side, up to its rank error; None without bounds.
+    half_count : float or None
+        Number of rows at which a category is listed in half of the releases; None without lists.
+    longer : float
+        Length of an interval over that of a fit with the same bounds, if they were known and cost nothing.
+    steps : tuple of Step
+        Steps of the release, each with its cost.
+    """
+
+    columns: tuple[str, ...]
+    listed: tuple[str, ...]
+    share: float
+    is_recommended: bool
+    budget: Budget
+    left_out: float | None
+    half_count: float | None
+    longer: float
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, stage: BoundsStage, *, longer: float, is_recommended: bool) -> "BoundsPlan":
+        """Return the plan of a calibrated release."""
+        found = ReleasedBounds.of(stage.schema, stage.budget, stage.specs)
+        levels = stage.specs.levels
+        return cls(
+            columns=tuple(found.ranges),
+            listed=found.listed,
+            share=stage.share,
+            is_recommended=is_recommended,
+            budget=stage.budget,
+            left_out=found.share,
+            half_count=None if levels is None else levels.half_count,
+            longer=longer,
+            steps=found.steps,
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the lines of a plan's summary."""
+        used = "bounds_share" if not self.is_recommended else "recommended bounds_share"
+        lines = [("released first", f"{', '.join((*self.columns, *self.listed))}"),
+                 (used, f"{self.share:.4g}, which is {self.budget}")]  # fmt: skip
+        if self.left_out is not None:
+            lines.append(("left out", f"up to about {self.left_out:.1%} of the values on either side"))
+        if self.half_count is not None:
+            rare = f"categories with fewer than about {self.half_count:,.0f} rows, in half of the releases"
+            lines.append(("not listed", rare))
+        return [*lines, ("cost in length", f"{self.longer:.3f} times the intervals with known bounds")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, as JSON can hold them."""
+        return {
+            "columns": list(self.columns),
+            "listed": list(self.listed),
+            "share": self.share,
+            "is_recommended": self.is_recommended,
+            "budget": self.budget.parameters(),
+            "left_out": self.left_out,
+            "half_count": self.half_count,
+            "longer": self.longer,
+            "steps": [step.to_dict() for step in self.steps],
+        }

@@ -1,0 +1,105 @@
+"""Plans of fits that release bounds first, and of fits without a ridge: what the fits then do."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn, UnlistedColumn
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+
+N = 4000
+RNG = np.random.default_rng(9)
+TABLE = {
+    "age": RNG.uniform(18, 90, N),
+    "income": RNG.lognormal(10, 1, N),
+    "ward": RNG.choice(["A", "B"], N),
+    "ill": RNG.choice(["no", "yes"], N),
+}
+AGE = UnboundedColumn(name="age", lower=0, upper=150)
+WARD = CategoricalColumn(name="ward", categories=("A", "B"), reference="A")
+ILL = ClassTarget(column="ill", negative=("no",), positive=("yes",))
+PARTIAL = PartialSchema(columns=(AGE, UnboundedColumn(name="income"), WARD), target=ILL)
+BUDGETS = {"pure": dpci.PureDP(2.0), "zcdp": dpci.ZCDP(0.5), "approx": dpci.ApproxDP(2.0, 1e-6)}
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("share", [None, 0.2])
+def test_a_plan_is_of_what_the_fit_does(notion, share):
+    keywords = {"schema": PARTIAL, "budget": BUDGETS[notion], "bounds_share": share}
+    if notion == "pure":
+        keywords["l2_strength"] = 0.01
+    plan, fit = dpci.plan(n_samples=N, **keywords), dpci.fit(TABLE, seed=1, **keywords)
+    released = fit.privacy["released_bounds"]
+    bounds = plan.bounds.to_dict()
+    assert bounds["budget"] == released["budget"]
+    assert bounds["steps"] == released["steps"]
+    assert (bounds["columns"], bounds["left_out"]) == (["age", "income"], released["share"])
+    assert plan.bounds.is_recommended == (share is None)
+    costs = [step["cost"] for step in fit.privacy["steps"]]
+    assert [step.cost for step in plan.steps] == pytest.approx(costs, rel=1e-9)
+    assert [step.step for step in plan.steps] == [step["step"] for step in fit.privacy["steps"]]
+
+
+def test_the_recommended_share_and_what_bounds_cost():
+    few = dpci.plan(n_samples=1000, schema=PARTIAL, budget=dpci.ZCDP(0.5))
+    many = dpci.plan(n_samples=100_000, schema=PARTIAL, budget=dpci.ZCDP(0.5))
+    assert (few.bounds.share, many.bounds.share) == (0.25, 0.05)
+    assert many.bounds.left_out == pytest.approx(0.02)
+    known = dpci.plan(n_samples=1000, n_features=3, budget=dpci.ZCDP(0.5))
+    assert few.length[0] / known.length[0] == pytest.approx(few.bounds.longer, rel=1e-12)
+    assert 1.0 < many.bounds.longer < few.bounds.longer < 1.06
+    text = few.summary()
+    assert "released first                age, income" in text
+    assert "recommended bounds_share      0.25, which is rho=0.125 (zCDP)" in text
+    assert f"up to about {few.bounds.left_out:.1%} of the values on either side" in text
+    assert json.loads(json.dumps(few.to_dict()))["bounds"]["share"] == 0.25
+    assert known.to_dict()["bounds"] is None
+    fixed = dpci.plan(n_samples=1000, schema=PARTIAL, budget=dpci.ZCDP(0.5), bounds_share=0.3)
+    assert "\nbounds_share " in fixed.summary()
+
+
+def test_lists_are_planned_with_the_public_categories():
+    town = UnlistedColumn(name="town", categories=("north",), reference="north")
+    schema = PartialSchema(columns=(AGE, town), target=ILL)
+    plan = dpci.plan(n_samples=20_000, schema=schema, budget=BUDGETS["approx"])
+    assert plan.n_params == 3
+    assert plan.bounds.listed == ("town",)
+    assert "categories with fewer than about" in plan.summary()
+    with pytest.raises(dpci.InvalidInput, match="budget must be ApproxDP for an UnlistedColumn"):
+        dpci.plan(n_samples=20_000, schema=schema, budget=BUDGETS["zcdp"])
+
+
+def test_objective_perturbation_has_a_plan_with_gaps_too():
+    plan = dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["pure"])
+    assert plan.recommended_l2_strength is not None
+    assert "epsilon=2 (pure DP)" in plan.title
+    assert plan.bounds.longer > 1.0
+    assert "cost in length" in plan.summary()
+    assert plan.to_dict()["bounds"]["columns"] == ["age", "income"]
+
+
+def test_a_plan_without_a_ridge_is_of_newton_steps_where_a_fit_takes_them():
+    sizes = {"n_samples": 4000, "n_features": 3}
+    for notion in ("zcdp", "approx"):
+        plan = dpci.plan(budget=BUDGETS[notion], **sizes)
+        assert isinstance(plan, dpci.NewtonPlan)
+        assert plan == dpci.plan(budget=BUDGETS[notion], mechanism="newton", **sizes)
+        by_name = dpci.plan(budget=BUDGETS[notion], mechanism="objective", **sizes)
+        assert by_name.recommended_l2_strength is not None
+    assert isinstance(dpci.plan(budget=BUDGETS["pure"], **sizes), dpci.Plan)
+    with pytest.raises(dpci.InvalidInput, match=r"target must not be given for Newton steps.*mechanism='objective'"):
+        dpci.plan(budget=BUDGETS["zcdp"], target="unregularised", **sizes)
+
+
+def test_what_has_no_plan_is_refused():
+    for keywords, message in (
+        ({"n_features": 3, "bounds_share": 0.1}, "bounds_share must be None for a schema without gaps"),
+        ({"schema": PARTIAL, "bounds_share": 1.0}, "bounds_share must be > 0 and < 1"),
+        ({"schema": PARTIAL, "persons": dpci.Persons()}, "persons must have max_rows"),
+        ({"schema": PARTIAL, "n_samples": 60}, "bounds_share=0.25 of the budget"),
+    ):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.plan(**{"n_samples": N, "budget": BUDGETS["zcdp"], **keywords})
