@@ -4,8 +4,8 @@ Prints Markdown. Each replicate draws the records of a table with replacement, r
 compares with the coefficients of the whole table at these bounds.
 """
 
+import argparse
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,10 @@ from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
 
 _F64 = NDArray[np.float64]
-BUDGETS: dict[str, dpci.ZCDP | dpci.ApproxDP] = {
+BUDGETS: dict[str, dpci.PureDP | dpci.ZCDP | dpci.ApproxDP] = {
+    "ε=.5": dpci.PureDP(0.5),
+    "ε=1": dpci.PureDP(1.0),
+    "ε=3": dpci.PureDP(3.0),
     "ρ=.1": dpci.ZCDP(0.1),
     "ρ=.5": dpci.ZCDP(0.5),
     "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6),
@@ -60,6 +63,11 @@ class Table:
         """Return how many columns the rows have."""
         return len(self.columns) + sum(len(each) - 2 for each in self.categories.values())
 
+    def sizes(self) -> tuple[int, ...]:
+        """Return how many records are drawn: as many as there are, and a tenth."""
+        n = len(self.target)
+        return (n,) if n < 10_000 else (n, n // 10)
+
     def sample(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return a table of these rows, with its target."""
         return {**{name: values[rows] for name, values in self.columns.items()}, "y": self.target[rows]}
@@ -83,8 +91,14 @@ def tables() -> Iterator[Table]:
     yield table("Adult, 3 categories", "adult", numbers, rich, zeros=frozenset(zeros), categories=three)
     yes = lambda data: np.asarray(data["y"], dtype=str) == "yes"  # noqa: E731
     yield table("Bank", "bank", "age balance day duration campaign previous", yes, zeros=frozenset({"previous"}))
+    two = {name: levels(load_table("bank")[name]) for name in ("marital", "education")}
+    yield table("Bank, 2 categories", "bank", "age balance day duration campaign", yes, categories=two)
     late = lambda data: np.asarray(data["Y"], dtype=np.float64) > 0  # noqa: E731
     yield table("Credit default", "credit_default", "X1 X5 X6 X7 X12 X13 X14 X18 X19 X20", late)
+    sample = dpci.datasets.load_sample_table()
+    people = {each: np.asarray(sample[each], dtype=np.float64) for each in ("age", "education-num", "hours-per-week")}
+    people["sex"] = np.asarray(sample["sex"], dtype=str)
+    yield Table("Adult, sample", people, rich(sample), categories={"sex": ("Female", "Male")})
     rng, n = np.random.default_rng(11), 20_000
     heavy = np.column_stack([rng.standard_t(3, (n, 3)), rng.lognormal(0.0, 1.2, (n, 3)), rng.exponential(1.0, (n, 2))])
     scaled = (heavy - np.median(heavy, axis=0)) / heavy.std(axis=0)
@@ -159,7 +173,7 @@ class Tally:
         ]
 
 
-def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int, tally: Tally) -> None:
+def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, seed: int, tally: Tally) -> None:
     """Release bounds and a fit of records that are drawn with replacement, and compare with the whole table."""
     rng = np.random.default_rng(seed)
     people = data.sample(rng.integers(0, len(data.target), n))
@@ -182,7 +196,7 @@ def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int,
     moved = rows @ newton.map
     weights = np.minimum(1.0, newton.radius / np.linalg.norm(moved, axis=1)) ** 2
     # The shift hardly varies: some replicates show it.
-    weighted = ordinary(rows, y, truth, weights)[0] if seed < SHIFTS else np.full(len(truth), np.nan)
+    weighted = ordinary(rows, y, truth, weights)[0] if len(tally.runs) < SHIFTS else np.full(len(truth), np.nan)
     units, shift, _, _ = unit_map(record_of(fit))
     errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
     if fit.interval_refusal is not None:
@@ -197,11 +211,18 @@ def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int,
 
 
 def main() -> None:
-    replicates = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    names = sys.argv[2].split(",") if len(sys.argv) > 2 else None
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("replicates", nargs="?", type=int, default=400)
+    parser.add_argument("--tables", help="names, separated by semicolons")
+    parser.add_argument("--budgets", help="such as 'ε=1;ρ=.5'")
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
+    given = parser.parse_args()
+    names = None if given.tables is None else given.tables.split(";")
+    budgets = BUDGETS if given.budgets is None else {name: BUDGETS[name] for name in given.budgets.split(";")}
+    replicates, seeds = given.replicates, range(given.seed, given.seed + given.replicates)
     warnings.simplefilter("ignore", dpci.DpciWarning)
     print("# Newton steps: length and coverage\n")
-    print(f"`benches/newton.py {replicates}` at {commit()}, {now()}.\n")
+    print(f"`benches/newton.py {replicates} --seed {given.seed}` at {commit()}, {now()}.\n")
     print(
         "No bound of a number is known: the fit releases bounds first, within its budget. *Length*: half length of the "
         "95% interval over that without privacy, geometric mean and worst coefficient. *Coverage* of the ordinary "
@@ -214,10 +235,10 @@ def main() -> None:
     for data in tables():
         if names is not None and data.name not in names:
             continue
-        for n in (len(data.target), len(data.target) // 10):
-            for label, budget in BUDGETS.items():
+        for n in data.sizes():
+            for label, budget in budgets.items():
                 tally = Tally()
-                for seed in range(replicates):
+                for seed in seeds:
                     replicate(data, n, budget, seed, tally)
                 cells = [data.name, f"{n:,}", str(data.n_columns()), label, *tally.row()]
                 print(f"| {' | '.join(cells)} |", flush=True)

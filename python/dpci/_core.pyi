@@ -305,13 +305,16 @@ class NewtonSpec:
         weight_bound: float | None = None,
         weight_total: float | None = None,
     ) -> NewtonSpec:
-        """Pure budgets, persons, weights and losses without bounded slope and curvature are refused."""
+        """Losses without bounded slope and curvature are refused."""
 
     l2_strength: float
     """0: there is no ridge."""
     slope_bound: float
     curvature_bound: float
     divisor: float
+    def ridge(self, radius: float) -> float:
+        """The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions."""
+
     def planned(self, radii: tuple[float, ...]) -> tuple[list[Step], list[Seal]]:
         """Steps and seals, where the radii before each round and at last are these."""
 
@@ -321,6 +324,9 @@ class NewtonDict(TypedDict):
     radii: _F64
     start: _F64
     gradient: _F64
+    centre: _F64
+    """Centre of the ridge under pure DP."""
+    ridge: float
     hessian: _F64
     gradient_cov: _F64
     moved_params: _F64

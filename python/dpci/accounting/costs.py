@@ -27,6 +27,7 @@ Name = Literal[
     "levels",
     "radius",
     "shape",
+    "null_slope",
     "newton_gradient",
     "newton_hessian",
 ]

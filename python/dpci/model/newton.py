@@ -6,14 +6,16 @@ from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
-from dpci.budgets import ZCDP, Budget, core_budget
+from dpci.budgets import ZCDP, Budget, PureDP, core_budget
 from dpci.data.rows import Rows, is_dask, is_in_parts
 from dpci.errors import InvalidInput
+from dpci.inference.error_law import noise_of
 from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import used_keywords
 from dpci.model.settings import Settings
+from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.schema.table import Schema
@@ -84,6 +86,8 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         radii=found["radii"],
         start=found["start"],
         gradient=found["gradient"],
+        centre=found["centre"],
+        ridge=found["ridge"],
         params=found["moved_params"],
         edge=found["edge"],
     )
@@ -92,9 +96,8 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         "hessian": found["hessian"],
         "gradient_cov": found["gradient_cov"],
         "newton": newton,
-        "noise_law": "gaussian",
-        # The gradient is a mean, and the noise of a fit is that of a sum.
-        "noise_scale": spec.divisor * found["steps"][-1].scale,
+        "noise_law": "gaussian" if newton.ridge == 0.0 else "spherical_laplace",
+        "noise_scale": noise_of_sum(found["steps"], spec.divisor),
         "noise_spectral_radius": 0.0,
         "projection": "noise_aware",
         "steps": found["steps"],
@@ -121,7 +124,7 @@ class NewtonPlan:
     seals : tuple of Seal
         How the released numbers will be sealed, and what that costs.
     cost_unit : str
-        "rho" or "mu_squared": the unit of the costs.
+        "epsilon", "rho" or "mu_squared": the unit of the costs.
     n_params : int
         Parameters, the intercept included.
     """
@@ -186,18 +189,19 @@ def plan_newton(n_samples: int, n_features: int, *, schema: Schema | None, **key
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
     spec = newton_spec(settings, n_samples, n_features, budget=settings.budget)
     n_params = n_features + settings.fit_intercept
-    curvature = _CURVATURE * spec.curvature_bound
+    curvature, pure = _CURVATURE * spec.curvature_bound, isinstance(settings.budget, PureDP)
     lengths, given, planned = [], [], []
     for times in _RADII:
         steps, seals = spec.planned(3 * (times * math.sqrt(n_params),))
-        moments, gradient = steps[-2:]
         # The gradient's noise over its sampling error, of a likelihood.
-        lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))
-        edge = math.sqrt(2.0 * n_params) * (moments.hessian_scale or 0.0)
+        noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
+        lengths.append(math.sqrt(1.0 + noise / curvature))
+        law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
+        edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
         given.append(curvature >= SEEN_CURVATURE * edge)
         planned.append((steps_from(steps), seals_from(seals)))
     steps_shown, seals_shown = planned[0]
-    unit = "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
+    unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
     n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
     title = (
         f"Plan: {describe(declaration(settings.loss, settings.core_loss))} loss, Newton steps, {settings.budget}, {n}"

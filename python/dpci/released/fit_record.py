@@ -44,11 +44,11 @@ class FitRecord(ModelRecord):
     STEPS: ClassVar[frozenset[str]] = frozenset(
         (
             *("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-            *("radius", "shape", "newton_gradient", "newton_hessian"),
+            *("radius", "shape", "null_slope", "newton_gradient", "newton_hessian"),
         )
     )
     NOISES: ClassVar[frozenset[str]] = frozenset(
-        ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none")
+        ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "none")
     )
 
     SELECTED: ClassVar[bool] = False
@@ -211,7 +211,7 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
-    gaussian = mechanism == "newton" or record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism in ("output", "newton"))
     law = "gaussian" if gaussian else "spherical_laplace"
     in_shape = "shaped_gaussian" if gaussian and not record.SELECTED else "shaped_laplace"
     shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
@@ -279,6 +279,11 @@ def _newton_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]
         by_steps and (record.l2_strength != 0.0 or record.radius is not None or record.moments != "joint"),
         "a fit by Newton steps must have no ridge and no radius, and joint moments",
         f"l2_strength={record.l2_strength}, radius={record.radius}, moments={record.moments!r}",
+    )
+    yield (
+        newton is not None and (newton.ridge > 0.0) != (record.notion == "pure"),
+        "the ridge of the start must be above 0 under pure DP alone",
+        f"{None if newton is None else newton.ridge}",
     )
     yield (
         newton is not None and len(newton.params) != len(record.names),
@@ -350,6 +355,9 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if record.newton is not None:
         rounds, earlier = (*("radius", "shape") * 2, "radius"), ("gradient", *("hessian", "gradient") * 3)
         expected, what = (*rounds, *earlier, "hessian", "gradient_cov", "gradient"), "Newton steps"
+        if record.notion == "pure":
+            null = ("gradient",) if any(step.step == "null_slope" for step in record.steps) else ()
+            expected = (*rounds, *null, "params", "hessian", "gradient_cov")
     elif any(step.step == "report_gradient" for step in record.steps):
         expected, what = ("params", "gradient", "hessian"), "a report"
     elif record.moments == "none":

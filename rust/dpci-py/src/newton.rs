@@ -77,7 +77,15 @@ impl NewtonSpec {
         Ok((steps(&spent), seals(&sealed)))
     }
 
-    /// There is no ridge.
+    /// The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions.
+    fn ridge(&self, radius: f64) -> PyResult<f64> {
+        if !self.inner.is_pure() {
+            return Ok(0.0);
+        }
+        self.inner.ridge(radius).map_err(to_python)
+    }
+
+    /// The target has no ridge.
     #[getter]
     #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]
     fn l2_strength(&self) -> f64 {
@@ -97,6 +105,8 @@ pub(crate) struct NewtonFit {
     radii: Vector,
     start: Vector,
     gradient: Vector,
+    centre: Vector,
+    ridge: f64,
     hessian: Matrix,
     gradient_cov: Matrix,
     moved_params: Vector,
@@ -139,12 +149,15 @@ impl Kind for NewtonSpec {
             exec,
             &mut core::Sealing(g)
         ))?;
+        let (perturbed, dim) = (found.perturbed.as_ref(), spec.n_params());
         Ok(NewtonFit {
             params: Vector(found.mapped_params()),
-            map: Matrix::square(found.map),
             radii: Vector(found.radii.to_vec()),
+            gradient: Vector(found.gradient),
+            centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
+            ridge: perturbed.map_or(0.0, |found| found.l2_strength),
+            map: Matrix::square(found.map),
             start: Vector(found.start),
-            gradient: Vector::of(found.gradient),
             hessian: Matrix::square(core::Values::into_values(found.hessian)),
             gradient_cov: Matrix::square(core::Values::into_values(found.gradient_cov)),
             moved_params: Vector(found.params),

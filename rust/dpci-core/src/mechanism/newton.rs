@@ -1,12 +1,16 @@
 //! A fit by Newton steps with noisy gradients, on rows that released second moments make round (docs/proofs/newton.md).
 
+use super::coefficients::release_around;
 use super::gate::Gate;
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::design::Design;
-use crate::exec::Executor;
-use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
+use crate::exec::{Executor, blocks};
+use crate::linalg::{
+    Cholesky, CompensatedSum, add_diagonal, product_transposed, project_eigenvalues, vector,
+};
+use crate::loss::{Batch, Loss};
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Records, Request, rows_in_memory};
 use crate::spec::{EARLIER_STEPS, MatrixNoise, NewtonSpec, ROUNDS, Seal, Step};
@@ -26,8 +30,10 @@ pub struct NewtonRelease<V = Sealed> {
     pub radii: [f64; ROUNDS + 1],
     /// Start of the last step.
     pub start: Vec<f64>,
-    /// The mean gradient there.
-    pub gradient: V,
+    /// The noisy mean gradient there: released, or what the ridge of a perturbed minimiser balances.
+    pub gradient: Vec<f64>,
+    /// The minimiser at which the steps start under pure DP, and its ridge; `None` for other notions.
+    pub perturbed: Option<Perturbed<V>>,
     /// Mean Hessian there.
     pub hessian: V,
     /// Mean of the squared gradients there.
@@ -42,6 +48,17 @@ pub struct NewtonRelease<V = Sealed> {
     pub seals: Vec<Seal>,
 }
 
+/// A minimiser of the perturbed risk of round rows, with a ridge around the best constant predictor.
+#[derive(Debug, Clone)]
+pub struct Perturbed<V = Sealed> {
+    /// The minimiser.
+    pub params: V,
+    /// λ.
+    pub l2_strength: f64,
+    /// Centre of the ridge, computed from released values.
+    pub centre: Vec<f64>,
+}
+
 impl<V> NewtonRelease<V> {
     /// Parameters of the rows before they are moved: `T·params`.
     #[must_use]
@@ -54,7 +71,7 @@ impl<V> NewtonRelease<V> {
 ///
 /// # Privacy
 /// Through [`Sealing`](super::Sealing) it spends the whole budget of `spec`: given the values that earlier stages released, each stage is
-/// a Gaussian query of public sensitivity, or an exact exponential mechanism. The map and the radius are functions of released values, and
+/// a query of public sensitivity with noise, or under pure DP objective perturbation. The map and the radius are functions of released values, and
 /// the weight of a moved row z is one of its record alone, such that `w‖z‖` and `w‖z‖²` are at most the radius and its square. So every
 /// record's gradient and Hessian are bounded, whatever the record (docs/proofs/newton.md).
 ///
@@ -81,26 +98,25 @@ pub fn release_newton<G: Gate>(
         design: &design,
         radius: radii[ROUNDS],
     };
-    let gradient = stages.release_gradient(&round, &vec![0.0; spec.n_params()], Some(0))?;
-    let mut point = stages.first_point(&rounding, gradient.values())?;
-    for step in 1..EARLIER_STEPS {
-        let hessian = stages.release_hessian(&round, &point, step)?;
-        let gradient = stages.release_gradient(&round, &point, Some(step))?;
-        let change = shortened(solve(&hessian, gradient.values())?);
-        point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
-    }
+    let (point, perturbed) = if spec.is_pure() {
+        let perturbed = stages.release_perturbed(&rounding, &round)?;
+        (perturbed.params.values().to_vec(), Some(perturbed))
+    } else {
+        (stages.release_earlier(&rounding, &round)?, None)
+    };
     let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point)?;
-    let gradient = stages.release_gradient(&round, &point, None)?;
-    let change = solve(
-        &raised(hessian.values(), point.len(), edge)?,
-        gradient.values(),
-    )?;
+    let gradient = match &perturbed {
+        Some(perturbed) => perturbed.gradient(),
+        None => stages.release_gradient(&round, &point, None)?.into_values(),
+    };
+    let change = solve(&raised(hessian.values(), point.len(), edge)?, &gradient)?;
     Ok(NewtonRelease {
         map: map.clone(),
         radii: *radii,
         params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
         start: point,
         gradient,
+        perturbed,
         hessian,
         gradient_cov,
         edge,
@@ -193,6 +209,61 @@ impl<G: Gate> Stages<'_, G> {
             edge,
         };
         Ok((rounding, round))
+    }
+
+    /// Takes the earlier steps.
+    fn release_earlier(&mut self, rounding: &Rounding, round: &Round<'_>) -> Result<Vec<f64>> {
+        let zero = vec![0.0; self.spec.n_params()];
+        let gradient = self.release_gradient(round, &zero, Some(0))?;
+        let mut point = self.first_point(rounding, gradient.values())?;
+        for step in 1..EARLIER_STEPS {
+            let hessian = self.release_hessian(round, &point, step)?;
+            let gradient = self.release_gradient(round, &point, Some(step))?;
+            let change = shortened(solve(&hessian, gradient.values())?);
+            point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
+        }
+        Ok(point)
+    }
+
+    /// Releases the minimiser of the perturbed risk, whose ridge is around the best constant predictor where that is known.
+    fn release_perturbed(
+        &mut self,
+        rounding: &Rounding,
+        round: &Round<'_>,
+    ) -> Result<Perturbed<G::Value>> {
+        let centre = match &rounding.constant {
+            Some(v) if self.spec.has_null_slope() => {
+                let predictor = self.release_null(round)?;
+                v.iter().map(|v| predictor * v).collect()
+            }
+            _ => vec![0.0; self.spec.n_params()],
+        };
+        let spec = self.spec.perturbed(round.radius)?;
+        let params = release_around(&spec, &centre, round.design, self.exec, self.gate)?;
+        self.steps.push(spec.coefficients().clone());
+        self.seals.push(*spec.seal());
+        Ok(Perturbed {
+            params,
+            l2_strength: spec.l2_strength(),
+            centre,
+        })
+    }
+
+    /// Releases the mean slope at 0; the best constant predictor by it.
+    fn release_null(&mut self, round: &Round<'_>) -> Result<f64> {
+        let planned = self.spec.null_slope()?;
+        let loss = &*self.spec.choices().loss;
+        let noise = self.gate.draw(&planned.law)?[0];
+        let slope = sum_at_zero(round.design, loss)? / self.spec.divisor() + noise;
+        let slope = self.gate.release(&planned.seal, vec![slope], None)?;
+        // As far from a single class as the noise lets be told.
+        let least = (2.0 * planned.step.scale).min(0.5);
+        let slope = slope.values()[0].clamp(least - 0.5, 0.5 - least);
+        self.steps.push(planned.step);
+        self.seals.push(planned.seal);
+        Ok(loss
+            .null_predictor(slope)
+            .map_or(0.0, |(predictor, _)| predictor))
     }
 
     /// The end of the first step, by the gradient at 0. Post-processing.
@@ -326,6 +397,34 @@ impl<G: Gate> Stages<'_, G> {
         self.seals.push(seal);
         self.gate.release_symmetric(&seal, matrix)
     }
+}
+
+impl<V: Values> Perturbed<V> {
+    /// The mean gradient at the minimiser with its noise, `-λ(θ - c)`: all that the perturbed risk balances there.
+    fn gradient(&self) -> Vec<f64> {
+        let pairs = self.params.values().iter().zip(&self.centre);
+        pairs.map(|(p, c)| self.l2_strength * (c - p)).collect()
+    }
+}
+
+/// The sum of the slopes at the predictor 0, each row by its share of its record.
+pub(super) fn sum_at_zero(design: &Design<'_>, loss: &dyn Loss) -> Result<f64> {
+    let shares = design.shares();
+    let mut sum = CompensatedSum::default();
+    for range in blocks(0..design.n_rows()) {
+        let mut slope = vec![0.0; range.len()];
+        let out = Batch {
+            slope: Some(&mut slope),
+            ..Batch::default()
+        };
+        loss.evaluate(&vec![0.0; range.len()], design.targets(range.clone()), out)?;
+        let weighted = slope.iter().zip(range);
+        let total = weighted
+            .map(|(s, i)| shares.map_or(*s, |shares| shares[i] * s))
+            .sum();
+        sum.add(&[total]);
+    }
+    Ok(sum.values().sum())
 }
 
 fn identity(dim: usize) -> Vec<f64> {

@@ -4,17 +4,19 @@
 
 use std::sync::Arc;
 
+mod pure;
+
 use super::fit::{
     check_size, gaussian_moments, joint_alpha, matrix_seal, share_seal, sum_rounding,
 };
-use super::functional::independent;
+use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
     Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
-use crate::noise::{AnyLaw, Family, Law, NoiseLaw, symmetric};
+use crate::noise::{AnyLaw, Law, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -24,8 +26,8 @@ pub(crate) const ROUNDS: usize = 2;
 /// Steps before the last one.
 pub(crate) const EARLIER_STEPS: usize = 4;
 
-/// Shares of the budget, after the seals': of the radii, each shape, earlier gradients and Hessians, and of both matrices at the last
-/// point. The last gradient has the rest.
+/// Shares of the budget, after the seals', of Gaussian noise: of the radii, each shape, earlier gradients and Hessians, and of both matrices
+/// at the last point. The last gradient has the rest. Those under pure DP are in `pure.rs`.
 const RADII: [f64; ROUNDS + 1] = [0.005, 0.005, 0.02];
 const SHAPE: f64 = 0.04;
 const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.02, 0.05, 0.12];
@@ -48,8 +50,8 @@ fn gradient_share(step: Option<usize>) -> f64 {
 const SEALS: u32 = 15;
 const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 2 * EARLIER_STEPS - 1 + 3);
 
-/// Share of the records whose rows weigh less, before each round and at last. With more than .2% the coefficients of tables with
-/// heavy tails differ from the ordinary ones (docs/evidence/newton.md).
+/// Share of the records whose rows weigh less, before each round and at last, under Gaussian noise. With more than .2% the coefficients of
+/// tables with heavy tails differ from the ordinary ones (docs/evidence/newton.md).
 const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.002];
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
@@ -123,6 +125,14 @@ pub(crate) struct RadiusCounts {
 }
 
 impl RadiusCounts {
+    /// Standard deviation of the noise of a share.
+    fn std_dev(&self) -> f64 {
+        match self.noise.step.cost {
+            Cost::Epsilon(_) => std::f64::consts::SQRT_2 * self.noise.step.scale,
+            _ => self.noise.step.scale,
+        }
+    }
+
     /// The radius beyond which the wanted share of the records is, by the released shares of which that beyond all radii is the last, or the
     /// least share that the noise does not hide: between two radii by the logarithm. Post-processing.
     pub(crate) fn radius(&self, shares: &[f64]) -> f64 {
@@ -130,7 +140,7 @@ impl RadiusCounts {
         for (counted, (radius, share)) in self.radii.iter().zip(shares).rev().enumerate() {
             let few = self
                 .beyond
-                .max(SEEN * self.noise.step.scale * ((counted + 1) as f64).sqrt());
+                .max(SEEN * self.std_dev() * ((counted + 1) as f64).sqrt());
             let next = beyond + share;
             if next > few {
                 return match above {
@@ -152,8 +162,7 @@ impl NewtonSpec {
     /// Divides the budget among the stages.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for pure DP, and losses without bounded slope and curvature; [`Error::OutOfRange`],
-    /// [`Error::Empty`].
+    /// [`Error::Unsupported`] for losses without bounded slope and curvature; [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: NewtonChoices) -> Result<Self> {
         let c = &choices;
         if c.terms.n_samples == 0 || c.n_columns == 0 {
@@ -172,33 +181,26 @@ impl NewtonSpec {
             });
         }
         check_size("row_norm", length)?;
-        let unsupported = if matches!(c.budget, Budget::Pure { .. }) {
-            Some("a budget of ZCDP or ApproxDP, whose noise is Gaussian, got PureDP".to_owned())
-        } else if c.loss.n_predictors() > 1
-            || c.loss.kinked()
-            || c.loss.predictor_bound().is_some()
-            || !(c.loss.slope_bound().is_finite() && c.loss.curvature_bound().is_finite())
+        let loss = &c.loss;
+        let bounded = loss.slope_bound().is_finite() && loss.curvature_bound().is_finite();
+        if loss.n_predictors() > 1 || loss.kinked() || loss.predictor_bound().is_some() || !bounded
         {
-            Some(format!(
-                "a loss of one predictor with bounded slope and curvature, got {}",
-                c.loss.name()
-            ))
-        } else {
-            None
-        };
-        if let Some(rule) = unsupported {
             return Err(Error::Unsupported(format!(
-                "mechanism=\"newton\" requires {rule}"
+                "mechanism=\"newton\" requires a loss of one predictor with bounded slope and curvature, got {}",
+                loss.name()
             )));
         }
         let row_norm = row_norm_bound(length, c.intercept);
         let (rest, seal) = c.budget.split_off_seal();
-        let spec = Self {
+        let mut spec = Self {
             row_norm,
             cost: cost_of(rest)?,
             seal_cost: share_seal(seal, SEALS),
             choices,
         };
+        if spec.is_pure() {
+            spec.seal_cost = share_seal(seal, spec.pure_seals());
+        }
         check_matrix_dim(spec.n_params())?;
         // What public values rule out is refused before anything is paid.
         spec.radius(0, spec.row_norm)?;
@@ -207,7 +209,11 @@ impl NewtonSpec {
             spec.row_norm,
             GREATEST_RADIUS * (spec.n_params() as f64).sqrt(),
         ] {
-            spec.gradient(radius, None)?;
+            if spec.is_pure() {
+                spec.perturbed(radius)?;
+            } else {
+                spec.gradient(radius, None)?;
+            }
             spec.moments(radius)?;
         }
         Ok(spec)
@@ -237,6 +243,12 @@ impl NewtonSpec {
         self.choices.terms.divisor()
     }
 
+    /// Whether the noise is that of pure DP: then one perturbed minimiser takes the place of the earlier steps (docs/proofs/newton.md).
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        matches!(self.cost, Cost::Epsilon(_))
+    }
+
     /// Steps and seals of a release, where the radii before each round and at last are these.
     ///
     /// # Errors
@@ -254,6 +266,10 @@ impl NewtonSpec {
             }
         }
         let radius = radii[ROUNDS];
+        if self.is_pure() {
+            self.plan_pure(radius, &mut steps, &mut seals)?;
+            return Ok((steps, seals));
+        }
         for step in 0..EARLIER_STEPS {
             if step > 0 {
                 let hessian = self.hessian(radius, step)?;
@@ -285,7 +301,7 @@ impl NewtonSpec {
     ///
     /// # Privacy
     /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
-    /// norm.
+    /// norm, and by at most 2 in the sum of their sizes, which counts under pure DP.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
@@ -300,23 +316,27 @@ impl NewtonSpec {
             .take(N_RADII)
             .collect();
         radii.reverse();
-        let (bounds, cost) = (
-            self.choices.terms.bounds(1.0, N_RADII)?,
-            self.share(RADII[round]),
-        );
-        let sensitivity = bounds.argmin(bounds.objective_shift(1.0).sqrt(), 1.0);
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        let law = independent(cost, N_RADII, std_dev)?;
+        let (share, beyond) = if self.is_pure() {
+            (pure::RADII[round], pure::BEYOND[round])
+        } else {
+            (RADII[round], BEYOND[round])
+        };
+        let (bounds, cost) = (self.choices.terms.bounds(1.0, N_RADII)?, self.share(share));
+        let moved = bounds.objective_shift(1.0);
+        let moved = if self.is_pure() { moved } else { moved.sqrt() };
+        let sensitivity = bounds.argmin(moved, 1.0);
+        let (family, scale) = noise_of(cost, sensitivity)?;
+        let law = independent(cost, N_RADII, scale)?;
         let distance = 2.0 * sum_rounding(&bounds, gradient_rounding) + 2.0 * law.error_bound();
         Ok(RadiusCounts {
             radii,
-            beyond: BEYOND[round],
+            beyond,
             noise: Planned {
                 step: Step {
                     query: Query::Radius,
-                    noise: Family::Gaussian,
+                    noise: family,
                     cost,
-                    scale: std_dev,
+                    scale,
                     hessian_scale: None,
                     sensitivity,
                 },
@@ -331,7 +351,8 @@ impl NewtonSpec {
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn shape(&self, radius: f64) -> Result<Planned<MatrixNoise>> {
-        let (bounds, cost) = (self.bounds(radius)?, self.share(SHAPE));
+        let share = if self.is_pure() { pure::SHAPE } else { SHAPE };
+        let (bounds, cost) = (self.bounds(radius)?, self.share(share));
         let noise = matrix_noise(&bounds, 1.0, cost)?;
         let data = 2.0 * sum_rounding(&bounds, second_moment_rounding) * radius.powi(2);
         Ok(Planned {
@@ -401,10 +422,19 @@ impl NewtonSpec {
     /// # Errors
     /// As [`Self::gradient`].
     pub(crate) fn moments(&self, radius: f64) -> Result<PlannedMoments> {
-        let (bounds, cost) = (self.bounds(radius)?, self.share(MOMENTS));
+        let share = if self.is_pure() {
+            pure::MOMENTS
+        } else {
+            MOMENTS
+        };
+        let (bounds, cost) = (self.bounds(radius)?, self.share(share));
         let loss = &*self.choices.loss;
-        let alpha = joint_alpha(|alpha| loss.sup_joint_norm(alpha, f64::INFINITY));
-        let [hessian, gradient_cov] = gaussian_moments(&bounds, loss, f64::INFINITY, alpha, cost)?;
+        let [hessian, gradient_cov] = if self.is_pure() {
+            pure::moments(&bounds, loss, cost)?
+        } else {
+            let alpha = joint_alpha(|alpha| loss.sup_joint_norm(alpha, f64::INFINITY));
+            gaussian_moments(&bounds, loss, f64::INFINITY, alpha, cost)?
+        };
         Ok(PlannedMoments {
             step: Step {
                 query: Query::Moments,
