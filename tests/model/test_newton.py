@@ -239,7 +239,8 @@ def test_directions_that_noise_hides_count_the_way_that_is_left():
         newton = record.newton
         hidden = values <= newton.edge
         # The noise of an isometric coordinate: the edge over the root of 2d; the seal adds next to none.
-        seen = np.clip(values, 2.0 * newton.edge / np.sqrt(2.0 * len(values)), newton.edge)
+        noise = newton.edge / np.sqrt(2.0 * len(values))
+        seen = np.clip(values - noise, 0.5 * noise, newton.edge)
         left = (newton.map @ vectors) * ((vectors.T @ newton.step) * newton.edge / seen)
         found += hidden.any() and fit.interval_refusal is None
         if fit.interval_refusal is None:

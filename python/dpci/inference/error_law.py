@@ -324,8 +324,8 @@ and for other losses, of which only the size of the covariance is known beforeha
 _EXPECTED = 1.2
 """Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
 tables (docs/evidence/newton.md)."""
-_SEEN = 2.0
-"""Standard deviations of noise below which an eigenvalue of the Hessian is not told from none."""
+_LEAST_SEEN = 0.5
+"""Least eigenvalue of the Hessian that is counted on along a hidden direction, in standard deviations of its noise."""
 _LEAST_SHARE = 0.6
 """Least variance of a contrast, as a share of that where the covariance is the Hessian."""
 
@@ -347,20 +347,21 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
     step = vectors.T @ newton.step
     next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
-    # The step went a part of the way, which the released eigenvalue over the edge tells, or the noise hides.
+    # The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
     hidden = values <= newton.edge
-    seen = np.clip(values, min(_SEEN * hessian_noise, newton.edge), newton.edge)
+    seen = np.clip(values - hessian_noise, _LEAST_SEEN * hessian_noise, newton.edge)
     unseen = np.where(hidden, step * newton.edge / seen, 0.0)
-    # Divisor of sampling and of the gradient's noise, and the square of how far the start is from the target.
-    divided, start = raised, np.outer(step, step)
+    # The error of the gradient stands there as if divided by what is seen: a step that noise made short says little of
+    # the way that is left, and a perturbed minimiser has the whole error in it.
+    divided = np.where(hidden, seen + newton.ridge, raised)
+    # The square of how far the start is from the target.
+    start = np.outer(step, step)
     if newton.ridge > 0.0:
-        # A perturbed minimiser has their whole error in it, where the step hardly moves, too.
-        divided = np.where(hidden, seen + newton.ridge, raised)
         omega = (record.noise_scale / record.divisor) ** 2 * (len(step) + 1.0)
         start = start + sampling / np.outer(divided, divided) / record.divisor + np.diag(omega / divided**2)
         added = last_seal(record, "params").std_dev ** 2 * np.eye(len(step))
     else:
-        added = np.diag((last_seal(record, "gradient").std_dev / raised) ** 2)
+        added = np.diag((last_seal(record, "gradient").std_dev / divided) ** 2)
     added += 0.5 * hessian_noise**2 * (np.trace(start) * np.diag(raised**-2.0) + start / np.outer(raised, raised))
     added += next_step * np.outer(step, step) + np.diag(unseen**2)
     least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
