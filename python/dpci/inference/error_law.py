@@ -351,17 +351,16 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     hidden = values <= newton.edge
     seen = np.clip(values - hessian_noise, _LEAST_SEEN * hessian_noise, newton.edge)
     unseen = np.where(hidden, step * newton.edge / seen, 0.0)
-    # The error of the gradient stands there as if divided by what is seen: a step that noise made short says little of
-    # the way that is left, and a perturbed minimiser has the whole error in it.
-    divided = np.where(hidden, seen + newton.ridge, raised)
-    # The square of how far the start is from the target.
-    start = np.outer(step, step)
+    # Divisor of sampling and of the gradient's noise, and the square of how far the start is from the target.
+    divided, start = raised, np.outer(step, step)
     if newton.ridge > 0.0:
+        # A perturbed minimiser has their whole error in it, where the step hardly moves, too.
+        divided = np.where(hidden, seen + newton.ridge, raised)
         omega = (record.noise_scale / record.divisor) ** 2 * (len(step) + 1.0)
         start = start + sampling / np.outer(divided, divided) / record.divisor + np.diag(omega / divided**2)
         added = last_seal(record, "params").std_dev ** 2 * np.eye(len(step))
     else:
-        added = np.diag((last_seal(record, "gradient").std_dev / divided) ** 2)
+        added = np.diag((last_seal(record, "gradient").std_dev / raised) ** 2)
     added += 0.5 * hessian_noise**2 * (np.trace(start) * np.diag(raised**-2.0) + start / np.outer(raised, raised))
     added += next_step * np.outer(step, step) + np.diag(unseen**2)
     least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
