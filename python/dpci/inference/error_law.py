@@ -324,8 +324,9 @@ and for other losses, of which only the size of the covariance is known beforeha
 _EXPECTED = 1.2
 """Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
 tables (docs/evidence/newton.md)."""
-_LEAST_SEEN = 0.5
-"""Least eigenvalue of the Hessian that is counted on along a hidden direction, in standard deviations of its noise."""
+_SEEN = {False: (1.0, 0.5), True: (0.0, 1.0)}
+"""Standard deviations of noise by which a hidden eigenvalue of the Hessian may be less than released, and which it is
+at least: of Newton steps, which may be far from their end there, and of a perturbed minimiser."""
 _LEAST_SHARE = 0.6
 """Least variance of a contrast, as a share of that where the covariance is the Hessian."""
 
@@ -349,7 +350,8 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
     # The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
     hidden = values <= newton.edge
-    seen = np.clip(values - hessian_noise, _LEAST_SEEN * hessian_noise, newton.edge)
+    lower, least = _SEEN[newton.ridge > 0.0]
+    seen = np.clip(values - lower * hessian_noise, least * hessian_noise, newton.edge)
     unseen = np.where(hidden, step * newton.edge / seen, 0.0)
     # Divisor of sampling and of the gradient's noise, and the square of how far the start is from the target.
     divided, start = raised, np.outer(step, step)
