@@ -23,7 +23,10 @@ from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
 
 _F64 = NDArray[np.float64]
-BUDGETS: dict[str, dpci.ZCDP | dpci.ApproxDP] = {
+BUDGETS: dict[str, dpci.PureDP | dpci.ZCDP | dpci.ApproxDP] = {
+    "ε=.5": dpci.PureDP(0.5),
+    "ε=1": dpci.PureDP(1.0),
+    "ε=3": dpci.PureDP(3.0),
     "ρ=.1": dpci.ZCDP(0.1),
     "ρ=.5": dpci.ZCDP(0.5),
     "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6),
@@ -62,6 +65,11 @@ class Table:
         """Return how many columns the rows have."""
         return len(self.columns) + sum(len(each) - 2 for each in self.categories.values())
 
+    def sizes(self) -> tuple[int, ...]:
+        """Return how many records are drawn: as many as there are, and a tenth."""
+        n = len(self.target)
+        return (n,) if n < 10_000 else (n, n // 10)
+
     def sample(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return a table of these rows, with its target."""
         return {**{name: values[rows] for name, values in self.columns.items()}, "y": self.target[rows]}
@@ -85,8 +93,14 @@ def tables() -> Iterator[Table]:
     yield table("Adult, 3 categories", "adult", numbers, rich, zeros=frozenset(zeros), categories=three)
     yes = lambda data: np.asarray(data["y"], dtype=str) == "yes"  # noqa: E731
     yield table("Bank", "bank", "age balance day duration campaign previous", yes, zeros=frozenset({"previous"}))
+    two = {name: levels(load_table("bank")[name]) for name in ("marital", "education")}
+    yield table("Bank, 2 categories", "bank", "age balance day duration campaign", yes, categories=two)
     late = lambda data: np.asarray(data["Y"], dtype=np.float64) > 0  # noqa: E731
     yield table("Credit default", "credit_default", "X1 X5 X6 X7 X12 X13 X14 X18 X19 X20", late)
+    sample = dpci.datasets.load_sample_table()
+    people = {each: np.asarray(sample[each], dtype=np.float64) for each in ("age", "education-num", "hours-per-week")}
+    people["sex"] = np.asarray(sample["sex"], dtype=str)
+    yield Table("Adult, sample", people, rich(sample), categories={"sex": ("Female", "Male")})
     rng, n = np.random.default_rng(11), 20_000
     heavy = np.column_stack([rng.standard_t(3, (n, 3)), rng.lognormal(0.0, 1.2, (n, 3)), rng.exponential(1.0, (n, 2))])
     scaled = (heavy - np.median(heavy, axis=0)) / heavy.std(axis=0)
@@ -184,7 +198,7 @@ class Tally:
         ]
 
 
-def replicate(data: Table, n: int, budget: dpci.ZCDP | dpci.ApproxDP, seed: int, tally: Tally) -> None:
+def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, seed: int, tally: Tally) -> None:
     """Release bounds and a fit of records that are drawn with replacement, and compare with the whole table."""
     rng = np.random.default_rng(seed)
     people = data.sample(rng.integers(0, len(data.target), n))
@@ -245,7 +259,7 @@ def main() -> None:
     for data in tables():
         if names is not None and data.name not in names:
             continue
-        for n in (len(data.target), len(data.target) // 10):
+        for n in data.sizes():
             for label in chosen.budgets.split(";"):
                 tally = Tally()
                 for seed in range(chosen.seed, chosen.seed + chosen.replicates):

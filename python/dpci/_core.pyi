@@ -305,13 +305,16 @@ class NewtonSpec:
         weight_bound: float | None = None,
         weight_total: float | None = None,
     ) -> NewtonSpec:
-        """Pure budgets, persons, weights and losses without bounded slope and curvature are refused."""
+        """Losses without bounded slope and curvature are refused."""
 
     l2_strength: float
     """0: there is no ridge."""
     slope_bound: float
     curvature_bound: float
     divisor: float
+    def ridge(self, gradient_bound: float, hessian_bound: float) -> float:
+        """The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions."""
+
     def planned(
         self, radii: tuple[float, ...], gradient_bound: float, hessian_bound: float
     ) -> tuple[list[Step], list[Seal]]:
@@ -325,6 +328,9 @@ class NewtonDict(TypedDict):
     hessian_bound: float
     start: _F64
     gradient: _F64
+    centre: _F64
+    """Centre of the ridge under pure DP."""
+    ridge: float
     hessian: _F64
     gradient_cov: _F64
     moved_params: _F64

@@ -329,13 +329,14 @@ assert _pylab_helpers.Gcf.get_all_fig_managers() == []
     assert (tmp_path / "demo" / "adult_intervals.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.parametrize(("option", "budget"), [("--rho", dpci.ZCDP(rho=0.5)), ("--epsilon", dpci.PureDP(epsilon=0.5))])
 def test_newton_steps_are_planned_and_taken_without_a_ridge(
-    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, budget: dpci.ZCDP | dpci.PureDP
 ) -> None:
-    public = ["--schema", "adult_demo", "--rho", "0.5"]
+    public = ["--schema", "adult_demo", option, "0.5"]
     assert main(["plan", "--n-samples", "4000", *public, "--mechanism", "newton", "--json"]) == 0
     schema = datasets.load_schema("adult_demo")
-    plan = dpci.plan(n_samples=4000, schema=schema, budget=dpci.ZCDP(rho=0.5), mechanism="newton")
+    plan = dpci.plan(n_samples=4000, schema=schema, budget=budget, mechanism="newton")
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(plan.to_dict()))
     model = tmp_path / "model.json"
     assert main(["fit", str(sample), *public, "--output", str(model), "--quiet"]) == 0

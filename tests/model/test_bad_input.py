@@ -112,7 +112,7 @@ KEYWORDS = {
     "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
     "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
     "l2_strength None": (
-        {"l2_strength": None, "budget": dpci.PureDP(1.0)},
+        {"l2_strength": None, "mechanism": "objective"},
         TypeError,
         "missing required keyword-only argument: 'l2_strength'",
     ),
@@ -379,4 +379,4 @@ def test_positional_settings_are_refused():
     with pytest.raises(TypeError):
         dpci.fit(X, Y, BUDGET, 0.5)
     with pytest.raises(TypeError):
-        dpci.fit(X, Y, budget=dpci.PureDP(1.0))
+        dpci.fit(X, Y, budget=dpci.PureDP(1.0), mechanism="output")

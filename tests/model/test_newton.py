@@ -15,6 +15,7 @@ from dpci.released.model import record_of
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, Schema, UnboundedColumn
 
 EXACT = dpci.ZCDP(rho=1e9)
+EXACT_PURE = dpci.PureDP(epsilon=1e6)
 TRUTH = np.array([1.0, -0.5, 0.25, -0.3])
 
 
@@ -52,12 +53,14 @@ KNOWN = Schema(
 GAPS = PartialSchema(columns=(UnboundedColumn(name="age"), UnboundedColumn(name="income"), GROUP), target=TARGET)
 
 
-def test_without_noise_it_is_the_maximum_likelihood_estimate():
+@pytest.mark.parametrize(("budget", "off"), [(EXACT, 2e-4), (EXACT_PURE, 0.1)])
+def test_without_noise_it_is_the_maximum_likelihood_estimate(budget, off):
+    """Within a part of a standard error: two in a hundred rows weigh less under pure DP."""
     X, y = population(1, 4000)
     expected = sm.Logit(y.astype(float), np.column_stack([X, np.ones(4000)])).fit(disp=0)
-    fit = dpci.fit(X, y, budget=EXACT, seed=1)
+    fit = dpci.fit(X, y, budget=budget, seed=1)
     assert fit.mechanism == "newton"
-    np.testing.assert_allclose(fit.params, expected.params, atol=2e-5)
+    np.testing.assert_array_less(np.abs(fit.params - expected.params), off * expected.bse)
     # The model holds, and the covariance is that of the sandwich.
     np.testing.assert_allclose(fit.std_errors, expected.bse, rtol=0.05)
     interval = fit.conf_int(level=0.9)
@@ -76,17 +79,18 @@ def test_rare_classes_have_intervals():
         assert ((interval.lower < expected.params) & (expected.params < interval.upper)).all()
 
 
-def test_other_losses_end_at_their_minimisers():
+@pytest.mark.parametrize(("budget", "off"), [(EXACT, 2e-3), (EXACT_PURE, 2e-2)])
+def test_other_losses_end_at_their_minimisers(budget, off):
     X, y = population(2, 4000)
     for loss, target in (
         (dpci.losses.Huber(k=0.5, target_bound=2.0), y - 0.5 + X[:, 0]),
         (dpci.losses.SmoothHinge(s=1.0), y),
     ):
-        fit = dpci.fit(X, target, budget=EXACT, loss=loss, mechanism="newton", seed=1)
+        fit = dpci.fit(X, target, budget=budget, loss=loss, mechanism="newton", seed=1)
         reference = dpci.lowlevel.minimize_erm(
             X, target if loss.name == "huber" else 2.0 * target - 1.0, loss=loss, l2_strength=1e-9, intercept_scale=1.0
         )
-        np.testing.assert_allclose(fit.params, reference.params, atol=2e-3)
+        np.testing.assert_allclose(fit.params, reference.params, atol=off)
 
 
 def test_coefficients_of_a_table_are_in_its_units():
@@ -122,14 +126,16 @@ def test_bounds_that_nobody_knows_are_released_within_the_same_budget(tmp_path):
     assert "FAILED" not in fit.officer_report(ledger=ledger, schema=GAPS)
 
 
-@pytest.mark.parametrize("budget", [dpci.ZCDP(rho=0.4), dpci.ApproxDP(epsilon=2.0, delta=1e-6)])
+@pytest.mark.parametrize(
+    "budget", [dpci.PureDP(epsilon=2.0), dpci.ZCDP(rho=0.4), dpci.ApproxDP(epsilon=2.0, delta=1e-6)]
+)
 def test_files_pages_and_guarantees(budget, tmp_path):
     X, y = population(5, 6000)
     fit = dpci.fit(X, y, budget=budget)
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert again.to_json() == fit.to_json()
     np.testing.assert_array_equal(again.cov, fit.cov)
-    assert "Newton steps" in fit.summary(full=True)
+    assert "on rows made round" in fit.summary(full=True)
     assert "lambda" not in fit.summary(full=True)
     assert "projection" not in fit.summary(full=True)
     assert "Newton steps" in repr(fit)
@@ -141,17 +147,23 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     if isinstance(budget, dpci.ApproxDP):
         assert float(fit.guarantee.delta(budget.epsilon)) == pytest.approx(budget.delta, rel=1e-6)
     else:
-        assert fit.spent.rho == pytest.approx(budget.rho)
+        assert fit.spent.parameters() == pytest.approx(budget.parameters())
     steps = [step.step for step in record_of(fit).steps]
-    first = [*["radius", "shape"] * 2, "newton_gradient", "gradient_norms", "hessian_norms"]
-    assert steps == [*first, *["newton_hessian", "newton_gradient"] * 2, "moments", "newton_gradient"]
+    rounds = ["radius", "shape"] * 2
+    if isinstance(budget, dpci.PureDP):
+        assert steps == [*rounds, "radius", "null_slope", "coefficients", "moments"]
+    else:
+        first = [*rounds, "newton_gradient", "gradient_norms", "hessian_norms"]
+        assert steps == [*first, *["newton_hessian", "newton_gradient"] * 2, "moments", "newton_gradient"]
 
 
-def test_an_edited_file_is_found():
+@pytest.mark.parametrize("budget", [dpci.PureDP(epsilon=2.0), dpci.ZCDP(rho=0.4)])
+def test_an_edited_file_is_found(budget):
     X, y = population(6, 6000)
-    fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.4))
+    fit = dpci.fit(X, y, budget=budget)
     assert "FAILED" not in fit.officer_report()
     for edit in (
+        *([] if isinstance(budget, dpci.ZCDP) else _EDITS_OF_PURE),
         lambda saved: saved["newton"]["gradient"].__setitem__(0, saved["newton"]["gradient"][0] + 1e-9),
         lambda saved: saved["params"].__setitem__(0, saved["params"][0] + 0.1),
         lambda saved: saved["newton"]["radii"].__setitem__(1, 0.5 * saved["newton"]["radii"][1]),
@@ -166,7 +178,15 @@ def test_an_edited_file_is_found():
         assert "FAILED" in edited.officer_report()
 
 
-def test_intervals_cover():
+_EDITS_OF_PURE = (
+    lambda saved: saved["newton"].__setitem__("ridge", 0.9 * saved["newton"]["ridge"]),
+    lambda saved: saved["newton"]["centre"].__setitem__(0, saved["newton"]["centre"][0] + 0.1),
+    lambda saved: saved["newton"]["start"].__setitem__(0, saved["newton"]["start"][0] + 1e-9),
+)
+
+
+@pytest.mark.parametrize(("budget", "most"), [(dpci.PureDP(epsilon=2.0), 0.99), (dpci.ZCDP(rho=0.3), 0.98)])
+def test_intervals_cover(budget, most):
     """One in a million false alarms by the binomial law, over 600 fits of three directions each."""
     X, y = population(7, 400_000)
     target = dpci.fit(X, y, budget=EXACT, seed=0).params
@@ -174,7 +194,7 @@ def test_intervals_cover():
     hits = []
     for seed in range(600):
         rows = rng.integers(0, len(y), 3000)
-        fit = dpci.fit(X[rows], y[rows], budget=dpci.ZCDP(rho=0.3), seed=seed)
+        fit = dpci.fit(X[rows], y[rows], budget=budget, seed=seed)
         if fit.interval_refusal is None:
             interval = fit.conf_int()
             hits.append((interval.lower <= target) & (target <= interval.upper))
@@ -182,7 +202,7 @@ def test_intervals_cover():
     # Where noise alone shows long rows, the radius is too great and the noise hides the Hessian: one fit in 200.
     assert n >= 580
     least = stats.binom.ppf(2.5e-7, n, 0.94)
-    most = stats.binom.isf(2.5e-7, n, 0.98)
+    most = stats.binom.isf(2.5e-7, n, most)
     assert (counts >= least).all(), counts
     assert (counts <= most).all(), counts
 
@@ -219,7 +239,8 @@ def test_directions_that_noise_hides_count_the_way_that_is_left():
         newton = record.newton
         hidden = values <= newton.edge
         # The noise of an isometric coordinate: the edge over the root of 2d; the seal adds next to none.
-        seen = np.clip(values, 2.0 * newton.edge / np.sqrt(2.0 * len(values)), newton.edge)
+        noise = newton.edge / np.sqrt(2.0 * len(values))
+        seen = np.clip(values - noise, 0.5 * noise, newton.edge)
         left = (newton.map @ vectors) * ((vectors.T @ newton.step) * newton.edge / seen)
         found += hidden.any() and fit.interval_refusal is None
         if fit.interval_refusal is None:
@@ -274,7 +295,6 @@ def test_few_records_have_no_intervals():
 @pytest.mark.parametrize(
     ("keywords", "rule"),
     [
-        ({"budget": dpci.PureDP(1.0), "mechanism": "newton"}, "ZCDP or ApproxDP"),
         ({"l2_strength": 0.1, "mechanism": "newton"}, "no ridge"),
         ({"loss": "hinge", "mechanism": "newton"}, "bounded slope"),
         ({"radius": 1.0, "mechanism": "newton"}, "does not use"),
@@ -290,7 +310,7 @@ def test_what_is_not_offered_is_refused(keywords, rule):
 def test_a_fit_needs_a_ridge_where_newton_steps_are_not_offered():
     X, y = population(13, 500)
     with pytest.raises(TypeError, match="l2_strength"):
-        dpci.fit(X, y, budget=dpci.PureDP(1.0))
+        dpci.fit(X, y, budget=dpci.PureDP(1.0), mechanism="objective")
     with pytest.raises(dpci.InvalidInput, match=r"got budget=GDP"):
         dpci.fit(X, y, budget=dpci.GDP(mu=1.0))
 

@@ -29,6 +29,7 @@ Name = Literal[
     "shape",
     "gradient_norms",
     "hessian_norms",
+    "null_slope",
     "newton_gradient",
     "newton_hessian",
 ]
@@ -53,7 +54,7 @@ class Step:
     ----------
     step : str
         "coefficients", "hessian", "gradient_cov" or "moments"; "report_gradient" and "report_hessian" of a per-instance
-        report.
+        report; "radius", "shape", "null_slope", "newton_gradient" and "newton_hessian" of Newton steps.
     noise : str
         "spherical_laplace", "gaussian" or "matrix_laplace"; "gumbel" is the law of the exponential mechanism,
         "bernoulli" that of a choice whether a level is listed.

@@ -69,7 +69,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
             ("parameters", names(record.names)),
         ),
         made_by=made_by,
-        adds_noise=f"{made_by}: {_ADDS[record.mechanism]}",
+        adds_noise=f"{made_by}: {_adds(record)}",
         noise=f"{record.noise_law.replace('_', ' ')} noise",
         proofs=(*_proofs(record), *count_proofs(record.persons, record.weights), PROGRAM_PROOF),
         audits=_audits(record),
@@ -114,9 +114,16 @@ def _exact(record: FitRecord) -> tuple[str, ...]:
     )
 
 
+def _adds(record: FitRecord) -> str:
+    """Return where the noise enters."""
+    if record.newton is not None and record.newton.ridge > 0.0:
+        return "noise is added to the function that the start of the step minimises, and to the sums of the step"
+    return _ADDS[record.mechanism]
+
+
 def _made_by(record: FitRecord) -> str:
     """Return the mechanism in words."""
-    return "Newton steps with noisy gradients" if record.newton is not None else f"{record.mechanism} perturbation"
+    return f"{record.mechanism} perturbation" if record.newton is None else record.newton.made_by
 
 
 def _of_part(found: Statement, whole: Whole) -> Statement:
@@ -288,6 +295,8 @@ def _proofs(record: FitRecord) -> Iterator[str]:
     """Yield the pages with the proofs of the mechanism and of the matrices, each with its section."""
     if record.newton is not None:
         yield "docs/proofs/newton.md (Privacy)"
+        if record.newton.ridge > 0.0:
+            yield "docs/proofs/newton.md (Pure DP)"
         return
     in_ball, has_moments = record.radius is not None, record.moments != "none"
     if record.loss["name"] == SEVERAL:

@@ -312,8 +312,9 @@ and for other losses, of which only the size of the covariance is known beforeha
 _EXPECTED = 1.2
 """Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
 tables (docs/evidence/newton.md)."""
-_SEEN = 2.0
-"""Standard deviations of noise below which an eigenvalue of the Hessian is not told from none."""
+_SEEN = {False: (1.0, 0.5), True: (0.0, 1.0)}
+"""Standard deviations of noise by which a hidden eigenvalue of the Hessian may be less than released, and which it is
+at least: of Newton steps, which may be far from their end there, and of a perturbed minimiser."""
 _LEAST_SHARE = 0.6
 """Least variance of a contrast, as a share of that where the covariance is the Hessian."""
 
@@ -323,7 +324,7 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
 
     Added to the errors of sampling and of the gradient's noise are those of the step: the noise of the Hessian by which
     it divides, what a further step would change, and directions that the Hessian does not show (docs/proofs/newton.md,
-    "Intervals").
+    "Intervals" and "Pure DP").
     """
     released, gradient_cov = _released_matrices(record)
     values, vectors = np.linalg.eigh(released)
@@ -334,21 +335,31 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     size = _EXPECTED if of_odds else max(float(np.trace(gradient_cov)), 0.0) / float(raised.sum())
     sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
     step = vectors.T @ newton.step
-    moved = step / raised
     next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
-    # The step went a part of the way, which the released eigenvalue over the edge tells, or the noise hides.
-    part = np.clip(values, min(_SEEN * hessian_noise, newton.edge), newton.edge) / newton.edge
-    unseen = np.where(values <= newton.edge, step / part, 0.0)
-    added = np.diag((0.5 * hessian_noise**2 * (step @ step) + last_seal(record, "gradient").std_dev ** 2) / raised**2)
-    added += 0.5 * hessian_noise**2 * np.outer(moved, moved) + next_step * np.outer(step, step)
-    added += np.diag(unseen**2)
+    # The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
+    hidden = values <= newton.edge
+    lower, floor = _SEEN[newton.ridge > 0.0]
+    seen = np.clip(values - lower * hessian_noise, floor * hessian_noise, newton.edge)
+    unseen = np.where(hidden, step * newton.edge / seen, 0.0)
+    # Divisor of sampling and of the gradient's noise, and the square of how far the start is from the target.
+    divided, start = raised, np.outer(step, step)
+    if newton.ridge > 0.0:
+        # A perturbed minimiser has their whole error in it, where the step hardly moves, too.
+        divided = np.where(hidden, seen + newton.ridge, raised)
+        omega = (record.noise_scale / record.divisor) ** 2 * (len(step) + 1.0)
+        start = start + sampling / np.outer(divided, divided) / record.divisor + np.diag(omega / divided**2)
+        added = last_seal(record, "params").std_dev ** 2 * np.eye(len(step))
+    else:
+        added = np.diag((last_seal(record, "gradient").std_dev / raised) ** 2)
+    added += 0.5 * hessian_noise**2 * (np.trace(start) * np.diag(raised**-2.0) + start / np.outer(raised, raised))
+    added += next_step * np.outer(step, step) + np.diag(unseen**2)
     least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
     back = newton.map @ vectors
     return ErrorLaw(
-        back @ (sampling / np.outer(raised, raised) / record.divisor + added) @ back.T,
-        back / raised / record.divisor,
+        back @ (sampling / np.outer(divided, divided) / record.divisor + added) @ back.T,
+        back / divided / record.divisor,
         0.0,
-        "gaussian",
+        record.noise_law,
         record.noise_scale,
         back @ (least + added) @ back.T,
     )
@@ -389,10 +400,10 @@ def last_seal(record: FitRecord, release: str) -> Seal:
 
 
 def sealed_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> float:
-    """Return the standard deviation of an isometric coordinate of Gaussian noise in a matrix, the seal's included."""
-    _, scale = matrix_noise(record, matrix) or ("gaussian", 0.0)
+    """Return the standard deviation of an isometric coordinate of the noise in a matrix, the seal's included."""
+    law, scale = matrix_noise(record, matrix) or ("gaussian", 0.0)
     seal = last_seal(record, matrix).std_dev
-    return _core.sealed_std_dev("gaussian", scale=scale, dim=len(record.params), seal_std_dev=seal)
+    return _core.sealed_std_dev(law, scale=scale, dim=len(record.params), seal_std_dev=seal)
 
 
 def noise_blocks(record: FitRecord) -> _core.RowDomain | None:

@@ -112,9 +112,11 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
 def _errors(record: FitRecord) -> float | None:
     """Return the squared residuals over their predicted variance, both weighted by the squared lengths of round rows.
 
-    None where the two need not agree: for other losses than those of odds, and persons and weights.
+    None where the two need not agree: for other losses than those of odds, and persons and weights; and under pure DP,
+    whose noise hides them.
     """
-    if record.loss["name"] not in LOG_ODDS or not gradients_of_likelihood(record):
+    is_shown = record.notion != "pure" and gradients_of_likelihood(record)
+    if record.loss["name"] not in LOG_ODDS or not is_shown:
         return None
     return float(np.trace(np.asarray(record.gradient_cov)) / np.trace(np.asarray(record.hessian)))
 

@@ -149,12 +149,11 @@ def fit(
         "hinge", or an object.
     mechanism : str or object, optional
         "newton": Newton steps with noisy gradients, which estimate the ordinary coefficients without a ridge
-        (docs/newton.md), under ZCDP and ApproxDP, for losses with bounded slope and curvature.
+        (docs/newton.md), for losses with bounded slope and curvature.
         "objective" or "output" perturbation, or an object that also names the noise. "moments", for the squared loss:
         linear regression from one noisy moment matrix, without a radius (docs/linear_regression.md); it takes none of
         ``split``, ``moments``, ``projection``, ``calibration``, ``radius``, ``classes`` and ``intercept_scale``. None:
-        "moments" for the squared loss without a radius; "newton" without ``l2_strength`` under ZCDP and ApproxDP;
-        otherwise "objective".
+        "moments" for the squared loss without a radius; "newton" without ``l2_strength``; otherwise "objective".
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
@@ -285,8 +284,8 @@ def fit(
         check_budget(budget)
         check_mechanism("objective" if mechanism is None else mechanism)
         raise TypeError(
-            "fit() missing required keyword-only argument: 'l2_strength' (a fit without it needs ZCDP or ApproxDP, and "
-            "no other mechanism than 'newton')"
+            "fit() missing required keyword-only argument: 'l2_strength' (a fit without it needs PureDP, ZCDP or "
+            "ApproxDP, and no other mechanism than 'newton')"
         )
     unit, weighing, beside = given_unit(persons, weights)
     decided: FitKeywords = {

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from dpci.base.validation import check_count
-from dpci.budgets import ZCDP, ApproxDP
+from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Loss, Squared
 from dpci.model.settings import Settings
@@ -92,7 +92,7 @@ def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:
 def takes_newton(mechanism: object, l2_strength: object, budget: object) -> bool:
     """Whether keywords of a fit ask for Newton steps: by name, or without a ridge at a budget that they can take."""
     if mechanism is None:
-        return l2_strength is None and isinstance(budget, ZCDP | ApproxDP)
+        return l2_strength is None and isinstance(budget, PureDP | ZCDP | ApproxDP)
     return isinstance(mechanism, str) and mechanism == "newton"
 
 

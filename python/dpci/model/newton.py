@@ -7,16 +7,18 @@ from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
-from dpci.budgets import ZCDP, Budget, core_budget
+from dpci.budgets import ZCDP, Budget, PureDP, core_budget
 from dpci.data.rows import Rows
 from dpci.described.bounds import BoundsStage, check_persons, stage_within
 from dpci.described.plan import BoundsPlan
 from dpci.errors import InvalidInput
+from dpci.inference.error_law import noise_of
 from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import takes_newton, used_keywords
 from dpci.model.settings import Settings
+from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.schema.partial import PartialSchema
@@ -98,6 +100,8 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         hessian_bound=found["hessian_bound"],
         start=found["start"],
         gradient=found["gradient"],
+        centre=found["centre"],
+        ridge=found["ridge"],
         params=found["moved_params"],
         edge=found["edge"],
     )
@@ -106,9 +110,8 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         "hessian": found["hessian"],
         "gradient_cov": found["gradient_cov"],
         "newton": newton,
-        "noise_law": "gaussian",
-        # The gradient is a mean, and the noise of a fit is that of a sum.
-        "noise_scale": spec.divisor * found["steps"][-1].scale,
+        "noise_law": "gaussian" if newton.ridge == 0.0 else "spherical_laplace",
+        "noise_scale": noise_of_sum(found["steps"], spec.divisor),
         "noise_spectral_radius": 0.0,
         "projection": "noise_aware",
         "steps": found["steps"],
@@ -136,7 +139,7 @@ class NewtonPlan(Displayed):
     seals : tuple of Seal
         How the released numbers will be sealed, and what that costs.
     cost_unit : str
-        "rho" or "mu_squared": the unit of the costs.
+        "epsilon", "rho" or "mu_squared": the unit of the costs.
     n_params : int
         Parameters, the intercept included. Of a schema with unknown categories only the public ones are counted.
     bounds : BoundsPlan or None
@@ -217,7 +220,8 @@ def plan_newton(
     """
     check_newton({"l2_strength": None, **keywords})
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
-    unit = "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
+    pure = isinstance(settings.budget, PureDP)
+    unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
     n = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
     title = (
         f"Plan: {describe(declaration(settings.loss, settings.core_loss))} loss, Newton steps, {settings.budget}, {n}"
@@ -232,10 +236,11 @@ def plan_newton(
         for of_gradient, of_hessian in _NORMS:
             norms = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
             steps, seals = spec.planned((root, root), *norms)
-            moments, gradient = steps[-2:]
             # The gradient's noise over its sampling error, of a likelihood.
-            lengths.append(math.sqrt(1.0 + spec.divisor * gradient.scale**2 / curvature))
-            edge = math.sqrt(2.0 * n_params) * (moments.hessian_scale or 0.0)
+            noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
+            lengths.append(math.sqrt(1.0 + noise / curvature))
+            law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
+            edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
             given.append(curvature >= SEEN_CURVATURE * edge)
             found.append((steps_from(steps), seals_from(seals)))
         steps_shown, seals_shown = found[0]

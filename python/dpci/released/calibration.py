@@ -58,8 +58,10 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
             {
                 "slope_bound": (record.slope_bound, spec.slope_bound),
                 "curvature_bound": (record.curvature_bound, spec.curvature_bound),
-                "noise_scale": (record.noise_scale, spec.divisor * expected[-1].scale),
+                "noise_scale": (record.noise_scale, noise_of_sum(expected, spec.divisor)),
                 "edge": (newton.edge, _edge(expected, len(newton.params))),
+                "ridge": (newton.ridge, spec.ridge(newton.gradient_bound, newton.hessian_bound)),
+                **_bounds_of_radius(record, newton),
             }
         ),
         *differences_of_steps(record.steps, expected),
@@ -69,17 +71,38 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
         values, vectors = np.linalg.eigh(np.asarray(record.hessian))
         ended = newton.start - vectors @ ((vectors.T @ newton.gradient) / np.maximum(values, newton.edge))
         size = np.abs(newton.start).max() + np.abs(newton.params).max()
+        # At a perturbed minimiser the ridge balances the gradient.
+        pulled = newton.ridge * (newton.centre - newton.start)
+        balanced = newton.ridge == 0.0 or np.allclose(newton.gradient, pulled, rtol=TOLERANCE, atol=0.0)
         ends = np.abs(ended - newton.params).max() <= TOLERANCE * size
         maps = np.allclose(newton.map @ newton.params, record.params, rtol=TOLERANCE, atol=TOLERANCE * size)
-    if not (ends and maps):
+    if not (ends and maps and balanced):
         differ.append("parameters at which the last step ends, got others")
     return next(iter(differ), None)
 
 
+def _bounds_of_radius(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
+    """Return what the bound on Hessians must be where one radius makes both bounds."""
+    if newton.ridge == 0.0 or record.curvature_bound is None:
+        return {}
+    radius = newton.gradient_bound / record.slope_bound
+    return {"hessian_bound": (newton.hessian_bound, record.curvature_bound * radius**2)}
+
+
+def noise_of_sum(steps: Iterable[_core.Step | Step], divisor: float) -> float:
+    """Return the scale of the noise in the sum of the gradients at the start of the last step."""
+    step = next(step for step in reversed(list(steps)) if step.step in ("newton_gradient", "coefficients"))
+    # The released gradient is a mean, and the noise of objective perturbation is that of a sum.
+    return step.scale * (divisor if step.step == "newton_gradient" else 1.0)
+
+
 def _edge(steps: Iterable[Step], dim: int) -> float | None:
     """Return where the spectrum of the Hessian's noise ends (docs/proofs/newton.md, "Round rows")."""
-    scale = _hessian_scale(steps)
-    return None if scale is None else math.sqrt(2.0 * dim) * scale
+    moments = next(step for step in steps if step.step == "moments")
+    if moments.hessian_scale is None:
+        return None
+    of_entries = _core.sealed_std_dev(moments.noise, scale=moments.hessian_scale, dim=dim, seal_std_dev=0.0)
+    return math.sqrt(2.0 * dim) * of_entries
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:
@@ -287,7 +310,10 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     """Yield the sealed numbers of a fit by itself: those that no projection moved."""
     seals = {seal.release: seal for seal in record.seals}
     if record.newton is not None:
-        yield Sealed(seals["gradient"], record.newton.gradient)
+        if record.newton.ridge > 0.0:
+            yield Sealed(seals["params"], record.newton.start)
+        else:
+            yield Sealed(seals["gradient"], record.newton.gradient)
         yield Sealed(seals["hessian"], np.asarray(record.hessian))
         yield Sealed(seals["gradient_cov"], np.asarray(record.gradient_cov))
         return

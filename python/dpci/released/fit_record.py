@@ -44,11 +44,12 @@ class FitRecord(ModelRecord):
     STEPS: ClassVar[frozenset[str]] = frozenset(
         (
             *("coefficients", "hessian", "gradient_cov", "moments", "report_gradient", "report_hessian"),
-            *("radius", "shape", "gradient_norms", "hessian_norms", "newton_gradient", "newton_hessian"),
+            *("radius", "shape", "null_slope"),
+            *("gradient_norms", "hessian_norms", "newton_gradient", "newton_hessian"),
         )
     )
     NOISES: ClassVar[frozenset[str]] = frozenset(
-        ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "none")
+        ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian", "matrix_laplace", "laplace", "none")
     )
 
     SELECTED: ClassVar[bool] = False
@@ -220,7 +221,7 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     """Yield, for each rule, whether it is broken, the rule and the value."""
     loss, mechanism = record.loss["name"], record.mechanism
     hinge = loss == "hinge"
-    gaussian = mechanism == "newton" or record.notion == "approx" or (record.notion == "zcdp" and mechanism == "output")
+    gaussian = record.notion == "approx" or (record.notion == "zcdp" and mechanism in ("output", "newton"))
     law = "gaussian" if gaussian else "spherical_laplace"
     in_shape = "shaped_gaussian" if gaussian and not record.SELECTED else "shaped_laplace"
     shaped = record.noise_law == in_shape and record.blocks is not None and mechanism == "objective"
@@ -288,6 +289,11 @@ def _newton_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]
         by_steps and (record.l2_strength != 0.0 or record.radius is not None or record.moments != "joint"),
         "a fit by Newton steps must have no ridge and no radius, and joint moments",
         f"l2_strength={record.l2_strength}, radius={record.radius}, moments={record.moments!r}",
+    )
+    yield (
+        newton is not None and (newton.ridge > 0.0) != (record.notion == "pure"),
+        "the ridge of the start must be above 0 under pure DP alone",
+        f"{None if newton is None else newton.ridge}",
     )
     yield (
         newton is not None and len(newton.params) != len(record.names),
@@ -359,6 +365,9 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if record.newton is not None:
         rounds, norms, earlier = ("radius", "shape") * 2, ("gradient_norms", "hessian_norms"), ("hessian", "gradient")
         expected = (*rounds, "gradient", *norms, *earlier * 2, "hessian", "gradient_cov", "gradient")
+        if record.notion == "pure":
+            null = ("gradient",) if any(step.step == "null_slope" for step in record.steps) else ()
+            expected = (*rounds, "radius", *null, "params", "hessian", "gradient_cov")
         what = "Newton steps"
     elif any(step.step == "report_gradient" for step in record.steps):
         expected, what = ("params", "gradient", "hessian"), "a report"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.codec import Positive, read_only
+from dpci.base.codec import NotNegative, Positive, read_only
 from dpci.errors import InvalidInput
 
 
@@ -28,7 +28,11 @@ class Newton:
     start: NDArray[np.float64]
     """Parameters of z where the last step starts, shape (k,)."""
     gradient: NDArray[np.float64]
-    """Mean gradient there, shape (k,)."""
+    """Mean gradient there with its noise, shape (k,): released, or under pure DP what the ridge balances."""
+    centre: NDArray[np.float64]
+    """Centre of the ridge under pure DP, the best constant predictor, shape (k,); 0 for other notions."""
+    ridge: NotNegative
+    """Strength of the ridge whose perturbed minimiser is the start, under pure DP; 0 for other notions."""
     params: NDArray[np.float64]
     """Parameters of z where the last step ends, shape (k,)."""
     edge: Positive
@@ -36,15 +40,20 @@ class Newton:
 
     def __post_init__(self) -> None:
         for part in fields(self):
-            if part.name not in {"gradient_bound", "hessian_bound", "edge"}:
+            if part.name not in {"gradient_bound", "hessian_bound", "edge", "ridge"}:
                 object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
         k = len(self.params)
-        shapes = {"map": (k, k), "radii": (2,), "start": (k,), "gradient": (k,), "params": (k,)}
+        shapes = {"map": (k, k), "radii": (2,), "start": (k,), "gradient": (k,), "centre": (k,), "params": (k,)}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")
         if not (self.radii > 0.0).all():
             raise InvalidInput(f"radii must be > 0, got {self.radii.tolist()}")
+
+    @property
+    def made_by(self) -> str:
+        """Mechanism in words."""
+        return "Newton steps with noisy gradients" if self.ridge == 0.0 else "objective perturbation and a Newton step"
 
     @property
     def step(self) -> NDArray[np.float64]:

@@ -332,7 +332,7 @@ def _moments(record: FitRecord) -> str:
 
 def _mechanism(record: FitRecord) -> str:
     if record.newton is not None:
-        return "Newton steps with noisy gradients, on rows made round"
+        return f"{record.newton.made_by}, on rows made round"
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
     project = ", params projected onto the ball" if record.project else ""
     calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"

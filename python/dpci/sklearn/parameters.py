@@ -131,7 +131,7 @@ class PerturbedParameters(FitParameters):
     Parameters
     ----------
     mechanism : {"newton", "objective", "output"} or object of dpci.mechanisms
-        "newton": Newton steps with noisy gradients, without a ridge, under (ε, δ) and ρ (docs/newton.md). "objective":
+        "newton": Newton steps with noisy gradients, without a ridge (docs/newton.md). "objective":
         noise is added to the objective before it is minimised. "output": to the minimiser.
     """
 

@@ -88,7 +88,19 @@ impl NewtonSpec {
         Ok((steps(&spent), seals(&sealed)))
     }
 
-    /// There is no ridge.
+    /// The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions.
+    fn ridge(&self, gradient_bound: f64, hessian_bound: f64) -> PyResult<f64> {
+        if !self.inner.is_pure() {
+            return Ok(0.0);
+        }
+        let bounds = spec::NormBounds {
+            gradient: gradient_bound,
+            hessian: hessian_bound,
+        };
+        self.inner.ridge(bounds).map_err(to_python)
+    }
+
+    /// The target has no ridge.
     #[getter]
     #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]
     fn l2_strength(&self) -> f64 {
@@ -110,6 +122,8 @@ pub(crate) struct NewtonFit {
     hessian_bound: f64,
     start: Vector,
     gradient: Vector,
+    centre: Vector,
+    ridge: f64,
     hessian: Matrix,
     gradient_cov: Matrix,
     moved_params: Vector,
@@ -181,14 +195,17 @@ impl OfSums for NewtonSpec {
             exec,
             &mut core::Sealing(g)
         ))?;
+        let (perturbed, dim) = (found.perturbed.as_ref(), spec.n_params());
         Ok(NewtonFit {
             params: Vector(found.mapped_params()),
-            map: Matrix::square(found.map),
             radii: Vector(found.radii.to_vec()),
             gradient_bound: found.bounds.gradient,
             hessian_bound: found.bounds.hessian,
+            gradient: Vector(found.gradient),
+            centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
+            ridge: perturbed.map_or(0.0, |found| found.l2_strength),
+            map: Matrix::square(found.map),
             start: Vector(found.start),
-            gradient: Vector::of(found.gradient),
             hessian: Matrix::square(core::Values::into_values(found.hessian)),
             gradient_cov: Matrix::square(core::Values::into_values(found.gradient_cov)),
             moved_params: Vector(found.params),

@@ -257,10 +257,7 @@ def demo(
 def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several: bool) -> None:
     """Refuse a fit without a ridge where Newton steps are not offered."""
     if model.l2_strength is None and (several or not takes_newton(model.mechanism, None, keywords["budget"])):
-        msg = (
-            "--l2-strength must be given with a pure budget, --mechanism objective or output, and --loss multinomial, "
-            "got none (Newton steps need --rho, or --epsilon and --delta)"
-        )
+        msg = "--l2-strength must be given with --mechanism objective or output, and with --loss multinomial, got none"
         raise InvalidInput(msg)
 
 

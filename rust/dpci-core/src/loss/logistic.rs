@@ -66,6 +66,10 @@ impl Loss for Logistic {
         1.0
     }
 
+    fn curvature_slack(&self) -> f64 {
+        1.0
+    }
+
     fn one_signed(&self) -> bool {
         true
     }

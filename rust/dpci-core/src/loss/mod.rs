@@ -266,6 +266,12 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         f64::INFINITY
     }
 
+    /// A `c` with `l'' ≤ c·(L - |l'|)` everywhere, L the slope bound: a record that pulls with all its might does not curve the risk.
+    /// Infinite where none is known.
+    fn curvature_slack(&self) -> f64 {
+        f64::INFINITY
+    }
+
     /// Whether, for a given target, l' never changes sign.
     fn one_signed(&self) -> bool;
 

@@ -92,6 +92,10 @@ impl Loss for SmoothHinge {
         1.0 / self.s
     }
 
+    fn curvature_slack(&self) -> f64 {
+        1.0 / self.s
+    }
+
     fn one_signed(&self) -> bool {
         true
     }

@@ -96,6 +96,10 @@ impl Loss for SoftLogistic {
         Logistic.self_concordance()
     }
 
+    fn curvature_slack(&self) -> f64 {
+        Logistic.curvature_slack()
+    }
+
     fn one_signed(&self) -> bool {
         false
     }

@@ -383,6 +383,33 @@ fn doubled_slopes_have_thirty_digits() {
 }
 
 #[test]
+fn curvatures_vanish_where_slopes_are_greatest() {
+    let mut with_slack = 0;
+    for loss in curved() {
+        let slack = loss.curvature_slack();
+        if slack.is_infinite() {
+            continue;
+        }
+        with_slack += 1;
+        let mut greatest = 0.0_f64;
+        for y in targets(&*loss) {
+            for i in -3000..3000 {
+                let [_, slope, curvature] = evaluate(&*loss, f64::from(i) * 1e-2, y);
+                greatest = greatest.max(curvature - slack * (loss.slope_bound() - slope.abs()));
+            }
+        }
+        assert!(greatest <= 1e-14, "{loss:?} {greatest}");
+    }
+    assert!(with_slack >= 3);
+    assert!(
+        HuberHinge::new(1.0)
+            .unwrap()
+            .curvature_slack()
+            .is_infinite()
+    );
+}
+
+#[test]
 fn curvatures_change_no_faster_than_their_concordance() {
     for loss in curved() {
         let concordance = loss.self_concordance();

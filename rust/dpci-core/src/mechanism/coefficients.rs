@@ -2,14 +2,15 @@
 
 use super::gate::Gate;
 use super::seal::Values;
-use crate::Result;
 use crate::erm::{Unrounded, minimize_risk, minimize_unrounded};
 use crate::exec::Executor;
+use crate::linalg::vector;
 use crate::objective::Objective;
 use crate::privacy::Perturbation;
 use crate::records::Records;
 use crate::solver::{Method, Minimum, Options};
 use crate::spec::Spec;
+use crate::{Error, Result};
 
 /// Iterations after which a solver gives up.
 const MAX_ITERATIONS: usize = 2000;
@@ -33,7 +34,52 @@ pub fn release_coefficients<G: Gate>(
     gate: &mut G,
 ) -> Result<G::Value> {
     let noise = draw_coefficient_noise(spec, gate)?;
-    let linear_term = linear_term(spec, &noise);
+    let linear = linear_term(spec, &noise);
+    release_minimiser(spec, records, exec, gate, &noise, linear, 0.0)
+}
+
+/// Releases the minimiser of a risk whose ridge has its centre at a public or released point, by objective perturbation.
+///
+/// # Privacy
+/// As [`release_coefficients`]: a centre that is no function of the data adds a known constant to the linear term.
+///
+/// # Errors
+/// As [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre so far out that its rounding is not sealed.
+pub(super) fn release_around<G: Gate>(
+    spec: &Spec,
+    centre: &[f64],
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    gate: &mut G,
+) -> Result<G::Value> {
+    let noise = draw_coefficient_noise(spec, gate)?;
+    let linear = linear_term(spec, &noise).map(|linear| {
+        let pairs = linear.iter().zip(centre);
+        let around = pairs.map(|(b, c)| b - spec.l2_strength() * c);
+        around.collect()
+    });
+    // The centre is what the rounded product is a multiple of; the difference is rounded once more.
+    let rounding = 2.0 * f64::EPSILON * vector::norm_bound(centre);
+    if !(rounding < 0.5 * spec.tolerance()) {
+        return Err(Error::OutOfRange {
+            name: "the centre of the ridge",
+            rule: "such that its rounding is a small part of the seal",
+            value: vector::norm(centre),
+        });
+    }
+    release_minimiser(spec, records, exec, gate, &noise, linear, rounding)
+}
+
+/// Releases the minimiser with this linear term, which is within this distance times λ of the ideal one.
+fn release_minimiser<G: Gate>(
+    spec: &Spec,
+    records: &dyn Records,
+    exec: &Executor<'_>,
+    gate: &mut G,
+    noise: &[f64],
+    linear_term: Option<Vec<f64>>,
+    rounding: f64,
+) -> Result<G::Value> {
     let objective = Objective {
         records,
         weights: None,
@@ -45,13 +91,13 @@ pub fn release_coefficients<G: Gate>(
         exec,
     };
     if G::SEALS {
-        let options = solver_options(spec, spec.tolerance());
+        let options = solver_options(spec, spec.tolerance() - rounding);
         let Unrounded { minimum, rest } = minimize_unrounded(&objective, &options)?;
-        release_minimum(spec, minimum, Some(&rest), &noise, gate)
+        release_minimum(spec, minimum, Some(&rest), noise, gate)
     } else {
         let options = solver_options(spec, spec.study_tolerance());
         let minimum = minimize_risk(&objective, None, &options)?;
-        release_minimum(spec, minimum, None, &noise, gate)
+        release_minimum(spec, minimum, None, noise, gate)
     }
 }
 

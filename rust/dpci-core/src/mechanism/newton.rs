@@ -1,11 +1,13 @@
 //! A fit by Newton steps with noisy gradients, on rows that released second moments make round (docs/proofs/newton.md).
 
+use super::coefficients::release_around;
 use super::gate::Gate;
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
 use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
+use crate::loss::Loss;
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
@@ -29,8 +31,10 @@ pub struct NewtonRelease<V = Sealed> {
     pub bounds: NormBounds,
     /// Start of the last step.
     pub start: Vec<f64>,
-    /// The mean gradient there.
-    pub gradient: V,
+    /// The noisy mean gradient there: released, or what the ridge of a perturbed minimiser balances.
+    pub gradient: Vec<f64>,
+    /// The minimiser at which the steps start under pure DP, and its ridge; `None` for other notions.
+    pub perturbed: Option<Perturbed<V>>,
     /// Mean Hessian there.
     pub hessian: V,
     /// Mean of the squared gradients there.
@@ -45,6 +49,17 @@ pub struct NewtonRelease<V = Sealed> {
     pub seals: Vec<Seal>,
 }
 
+/// A minimiser of the perturbed risk of round rows, with a ridge around the best constant predictor.
+#[derive(Debug, Clone)]
+pub struct Perturbed<V = Sealed> {
+    /// The minimiser.
+    pub params: V,
+    /// λ.
+    pub l2_strength: f64,
+    /// Centre of the ridge, computed from released values.
+    pub centre: Vec<f64>,
+}
+
 impl<V> NewtonRelease<V> {
     /// Parameters of the rows before they are moved: `T·params`.
     #[must_use]
@@ -57,9 +72,9 @@ impl<V> NewtonRelease<V> {
 ///
 /// # Privacy
 /// Through [`Sealing`](super::Sealing) it spends the whole budget of `spec`: given the values that earlier stages released, each stage is
-/// a Gaussian query of public sensitivity. The map, the radii and the bounds on norms are functions of released values, and what holds a
-/// row to them is a function of its record alone. So every record's gradient and Hessian are bounded, whatever the record
-/// (docs/proofs/newton.md).
+/// a query of public sensitivity with noise, or under pure DP objective perturbation. The map, the radii and the bounds on norms are functions
+/// of released values, and what holds a row to them is a function of its record alone. So every record's gradient and Hessian are bounded,
+/// whatever the record (docs/proofs/newton.md).
 ///
 /// # Errors
 /// [`Error::Length`] for rows of another width or number, [`Error::Unsupported`] for rows checked against other bounds;
@@ -79,24 +94,22 @@ pub fn release_newton<G: Gate>(
         seals: Vec::new(),
     };
     let (rounding, mut round) = stages.release_round(records)?;
-    let at_0 = (vec![0.0; spec.n_params()], spec.gradient_at_0());
-    round.limit(at_0.1, f64::INFINITY);
-    let gradient = stages.release_gradient(&round, &at_0.0, at_0.1, Some(0))?;
-    let mut point = stages.first_point(&rounding, gradient.values())?;
-    let bounds = stages.release_bounds(&round, &point)?;
-    round.limit(bounds.gradient, bounds.hessian);
-    for step in 1..EARLIER_STEPS {
-        let hessian = stages.release_hessian(&round, &point, bounds.hessian, step)?;
-        let gradient = stages.release_gradient(&round, &point, bounds.gradient, Some(step))?;
-        let change = shortened(solve(&hessian, gradient.values())?);
-        point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
-    }
+    let (point, bounds, perturbed) = if spec.is_pure() {
+        let bounds = spec.bounds_within(rounding.last);
+        let perturbed = stages.release_perturbed(records, &rounding, &round)?;
+        (perturbed.params.values().to_vec(), bounds, Some(perturbed))
+    } else {
+        let (point, bounds) = stages.release_earlier(&rounding, &mut round)?;
+        (point, bounds, None)
+    };
     let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, bounds)?;
-    let gradient = stages.release_gradient(&round, &point, bounds.gradient, None)?;
-    let change = solve(
-        &raised(hessian.values(), point.len(), edge)?,
-        gradient.values(),
-    )?;
+    let gradient = match &perturbed {
+        Some(perturbed) => perturbed.gradient(),
+        None => stages
+            .release_gradient(&round, &point, bounds.gradient, None)?
+            .into_values(),
+    };
+    let change = solve(&raised(hessian.values(), point.len(), edge)?, &gradient)?;
     Ok(NewtonRelease {
         map: rounding.map,
         radii: rounding.radii,
@@ -104,6 +117,7 @@ pub fn release_newton<G: Gate>(
         params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
         start: point,
         gradient,
+        perturbed,
         hessian,
         gradient_cov,
         edge,
@@ -132,6 +146,8 @@ struct Rounding {
     /// T, row-major.
     map: Vec<f64>,
     radii: [f64; ROUNDS],
+    /// Beyond it round rows weigh less: a released radius under pure DP, a public one else.
+    last: f64,
     /// v with `zᵀv = 1` for each moved row, where rows have a constant.
     constant: Option<Vec<f64>>,
     /// Edge of the noise of the last shape.
@@ -180,16 +196,85 @@ impl<G: Gate> Stages<'_, G> {
                 *v = product(&root(|value| value)?, v);
             }
         }
-        let longest = self.spec.row_norm() * vector::norm(&map);
-        let moved = Moved::new(records, &map, self.exec)?;
-        let round = moved.within(self.spec.greatest_radius(), longest);
+        let (round, last) = if self.spec.is_pure() {
+            self.release_weighted(records, &map, ROUNDS)?
+        } else {
+            let longest = self.spec.row_norm() * vector::norm(&map);
+            let last = self.spec.greatest_radius();
+            let moved = Moved::new(records, &map, self.exec)?;
+            (moved.within(last, longest), last)
+        };
         let rounding = Rounding {
             map,
             radii,
+            last,
             constant,
             edge,
         };
         Ok((rounding, round))
+    }
+
+    /// Takes the earlier steps, after the first of which gradients and Hessians are held to bounds.
+    fn release_earlier(
+        &mut self,
+        rounding: &Rounding,
+        round: &mut Round<'_>,
+    ) -> Result<(Vec<f64>, NormBounds)> {
+        let (zero, greatest) = (vec![0.0; self.spec.n_params()], self.spec.gradient_at_0());
+        round.limit(greatest, f64::INFINITY);
+        let gradient = self.release_gradient(round, &zero, greatest, Some(0))?;
+        let mut point = self.first_point(rounding, gradient.values())?;
+        let bounds = self.release_bounds(round, &point)?;
+        round.limit(bounds.gradient, bounds.hessian);
+        for step in 1..EARLIER_STEPS {
+            let hessian = self.release_hessian(round, &point, bounds.hessian, step)?;
+            let gradient = self.release_gradient(round, &point, bounds.gradient, Some(step))?;
+            let change = shortened(solve(&hessian, gradient.values())?);
+            point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
+        }
+        Ok((point, bounds))
+    }
+
+    /// Releases the minimiser of the perturbed risk, whose ridge is around the best constant predictor where that is known.
+    fn release_perturbed(
+        &mut self,
+        records: &dyn Records,
+        rounding: &Rounding,
+        round: &Round<'_>,
+    ) -> Result<Perturbed<G::Value>> {
+        let centre = match &rounding.constant {
+            Some(v) if self.spec.has_null_slope() => {
+                let predictor = self.release_null(records)?;
+                v.iter().map(|v| predictor * v).collect()
+            }
+            _ => vec![0.0; self.spec.n_params()],
+        };
+        let spec = self.spec.perturbed(rounding.last)?;
+        let params = release_around(&spec, &centre, round, self.exec, self.gate)?;
+        self.steps.push(spec.coefficients().clone());
+        self.seals.push(*spec.seal());
+        Ok(Perturbed {
+            params,
+            l2_strength: spec.l2_strength(),
+            centre,
+        })
+    }
+
+    /// Releases the mean slope at 0; the best constant predictor by it.
+    fn release_null(&mut self, records: &dyn Records) -> Result<f64> {
+        let planned = self.spec.null_slope()?;
+        let loss = &*self.spec.choices().loss;
+        let noise = self.gate.draw(&planned.law)?[0];
+        let slope = sum_at_zero(records, loss, self.exec)? / self.spec.divisor() + noise;
+        let slope = self.gate.release(&planned.seal, vec![slope], None)?;
+        // As far from a single class as the noise lets be told.
+        let least = (2.0 * planned.step.scale).min(0.5);
+        let slope = slope.values()[0].clamp(least - 0.5, 0.5 - least);
+        self.steps.push(planned.step);
+        self.seals.push(planned.seal);
+        Ok(loss
+            .null_predictor(slope)
+            .map_or(0.0, |(predictor, _)| predictor))
     }
 
     /// The end of the first step, by the gradient at 0. Post-processing.
@@ -336,6 +421,30 @@ impl<G: Gate> Stages<'_, G> {
         self.seals.push(seal);
         self.gate.release_symmetric(&seal, matrix)
     }
+}
+
+impl<V: Values> Perturbed<V> {
+    /// The mean gradient at the minimiser with its noise, `-λ(θ - c)`: all that the perturbed risk balances there.
+    fn gradient(&self) -> Vec<f64> {
+        let pairs = self.params.values().iter().zip(&self.centre);
+        pairs.map(|(p, c)| self.l2_strength * (c - p)).collect()
+    }
+}
+
+/// The sum of the slopes at the predictor 0, each row by its share of its record: that of the gradient along the constant.
+pub(super) fn sum_at_zero(
+    records: &dyn Records,
+    loss: &dyn Loss,
+    exec: &Executor<'_>,
+) -> Result<f64> {
+    let dim = records.n_params();
+    let request = Request::Risk {
+        params: vec![0.0; dim],
+        hessian: HessianRows::None,
+    };
+    let sums = records.sums(&request, loss, None, exec)?;
+    let along = sums.slopes.values().nth(dim - 1).unwrap_or_default();
+    Ok(along / records.intercept().unwrap_or(1.0))
 }
 
 fn identity(dim: usize) -> Vec<f64> {

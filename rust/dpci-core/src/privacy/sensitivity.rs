@@ -105,6 +105,14 @@ impl DataBounds {
         up(self.kappa(curvature_bound, rank * (epsilon / rank).exp_m1()))
     }
 
+    /// Least λ at which a loss with `l'' ≤ c(L - |l'|)` needs no ε for the Jacobian of objective perturbation, rounded up:
+    /// `cR²/(nλ)` is then at most what a unit of slope takes of ε (docs/proofs/newton.md, "Pure DP").
+    #[must_use]
+    pub fn offset_l2_strength(&self, slope_bound: f64, slack: f64, epsilon: f64) -> f64 {
+        let of_one = epsilon / (self.neighbors.changed_records() * slope_bound);
+        up(self.kappa(slack, of_one))
+    }
+
     /// The greatest rank of one unit's Hessian.
     fn rank(&self) -> usize {
         self.unit.rank(self.params, self.predictors)

@@ -34,6 +34,8 @@ named! {
         HessianNorms = "hessian_norms",
         /// The second moments by which rows are made round.
         Shape = "shape",
+        /// The mean slope at the parameters 0.
+        NullSlope = "null_slope",
         /// The gradient of a Newton step.
         NewtonGradient = "newton_gradient",
         /// The Hessian of a Newton step before the last one.

@@ -181,7 +181,7 @@ impl Repeated for NewtonSpec {
     fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let found = release_newton(self, run.design, run.exec, &mut Sealing(run.generator))?;
         let mut row = found.mapped_params();
-        row.extend_from_slice(found.gradient.values());
+        row.extend_from_slice(&found.gradient);
         for matrix in [&found.hessian, &found.gradient_cov] {
             append_triangle(Some(matrix), self.n_params(), &mut row);
         }

@@ -4,6 +4,7 @@ mod baselines;
 mod domain;
 mod multinomial;
 mod newton;
+mod newton_pure;
 mod releases;
 mod reports;
 mod runs;

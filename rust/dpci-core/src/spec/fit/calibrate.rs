@@ -153,6 +153,9 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
                     let rate = privacy::cms11_rate(bounds, shift, t, l2_strength, epsilon);
                     return rate.map(laplace);
                 }
+                if c.variant == Variant::Offset {
+                    return offset_rate(of, shift, epsilon).map(laplace);
+                }
                 privacy::objective_rate(bounds, shift, t, l2_strength, epsilon).map(laplace)
             };
             let law = match cost {
@@ -194,6 +197,19 @@ pub(super) fn coefficient_noise(of: Bounded<'_>, cost: Cost) -> Result<Coefficie
             })
         }
     }
+}
+
+/// Rate of the noise where the shift alone pays for the Jacobian, too.
+///
+/// # Errors
+/// [`Error::RegularizationTooSmall`] below the λ that this takes.
+fn offset_rate(of: Bounded<'_>, shift: f64, epsilon: f64) -> Result<f64> {
+    let (bounds, loss) = (of.bounds, &of.choices.loss);
+    let least = bounds.offset_l2_strength(loss.slope_bound(), loss.curvature_slack(), epsilon);
+    if !(of.choices.l2_strength >= least) {
+        return Err(too_small(of.choices, least, epsilon));
+    }
+    privacy::laplace_rate(shift, epsilon)
 }
 
 /// The shape of the noise: the blocks of the rows and the intercept, or `None` for a ball. Objective perturbation takes it wherever the

@@ -39,6 +39,11 @@ pub enum NoiseKind {
 pub enum Variant {
     /// `ln(1+κ)` (Wang, Kifer & Lee); a λ that is too small is refused.
     Standard,
+    /// Nothing: for losses whose curvature vanishes at the greatest slope, a λ of at least [`offset_l2_strength`] leaves the
+    /// Jacobian to what the shift does not take (docs/proofs/newton.md, "Pure DP").
+    ///
+    /// [`offset_l2_strength`]: crate::privacy::DataBounds::offset_l2_strength
+    Offset,
     /// `2 ln(1+κ)`, and more regularisation where that is too much (Chaudhuri, Monteleoni & Sarwate 2011).
     Cms11,
 }

@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
+mod pure;
+
 use super::fit::{check_size, matrix_seal, share_seal, sum_rounding};
-use super::functional::independent;
+use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
     Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
-use crate::noise::{AnyLaw, Family, Law, MatrixLaw, NoiseLaw, symmetric};
+use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
@@ -22,8 +24,9 @@ pub(crate) const ROUNDS: usize = 2;
 /// Steps before the last one.
 pub(crate) const EARLIER_STEPS: usize = 3;
 
-/// Shares of the budget, after the seals': of the radius of each round, each shape, the norms of gradients and of Hessians, earlier
-/// gradients and Hessians, and of both matrices at the last point. The last gradient has the rest.
+/// Shares of the budget, after the seals', of Gaussian noise: of the radius of each round, each shape, the norms of gradients and of
+/// Hessians, earlier gradients and Hessians, and of both matrices at the last point. The last gradient has the rest. Those under pure DP are
+/// in `pure.rs`.
 const RADIUS: f64 = 0.005;
 const SHAPE: f64 = 0.04;
 const NORMS: f64 = 0.01;
@@ -135,6 +138,14 @@ pub(crate) struct NormCounts {
 }
 
 impl NormCounts {
+    /// Standard deviation of the noise of a share.
+    fn std_dev(&self) -> f64 {
+        match self.noise.step.cost {
+            Cost::Epsilon(_) => std::f64::consts::SQRT_2 * self.noise.step.scale,
+            _ => self.noise.step.scale,
+        }
+    }
+
     /// The norm beyond which the wanted share of the records is, by the released shares of which that beyond all norms is the last, or the
     /// least share that the noise does not hide: between two norms by the logarithm. Post-processing.
     pub(crate) fn quantile(&self, shares: &[f64]) -> f64 {
@@ -142,7 +153,7 @@ impl NormCounts {
         for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
             let few = self
                 .beyond
-                .max(SEEN * self.noise.step.scale * ((counted + 1) as f64).sqrt());
+                .max(SEEN * self.std_dev() * ((counted + 1) as f64).sqrt());
             let next = beyond + share;
             if next > few {
                 return match above {
@@ -164,8 +175,7 @@ impl NewtonSpec {
     /// Divides the budget among the stages.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for pure DP, and losses without bounded slope and curvature; [`Error::OutOfRange`],
-    /// [`Error::Empty`].
+    /// [`Error::Unsupported`] for losses without bounded slope and curvature; [`Error::OutOfRange`], [`Error::Empty`].
     pub fn new(choices: NewtonChoices) -> Result<Self> {
         let c = &choices;
         if c.terms.n_samples == 0 || c.n_columns == 0 {
@@ -184,38 +194,34 @@ impl NewtonSpec {
             });
         }
         check_size("row_norm", length)?;
-        let unsupported = if matches!(c.budget, Budget::Pure { .. }) {
-            Some("a budget of ZCDP or ApproxDP, whose noise is Gaussian, got PureDP".to_owned())
-        } else if c.loss.n_predictors() > 1
-            || c.loss.kinked()
-            || c.loss.predictor_bound().is_some()
-            || !(c.loss.slope_bound().is_finite() && c.loss.curvature_bound().is_finite())
+        let loss = &c.loss;
+        let bounded = loss.slope_bound().is_finite() && loss.curvature_bound().is_finite();
+        if loss.n_predictors() > 1 || loss.kinked() || loss.predictor_bound().is_some() || !bounded
         {
-            Some(format!(
-                "a loss of one predictor with bounded slope and curvature, got {}",
-                c.loss.name()
-            ))
-        } else {
-            None
-        };
-        if let Some(rule) = unsupported {
             return Err(Error::Unsupported(format!(
-                "mechanism=\"newton\" requires {rule}"
+                "mechanism=\"newton\" requires a loss of one predictor with bounded slope and curvature, got {}",
+                loss.name()
             )));
         }
         let row_norm = row_norm_bound(length, c.intercept);
         let (rest, seal) = c.budget.split_off_seal();
-        let spec = Self {
+        let mut spec = Self {
             row_norm,
             cost: cost_of(rest)?,
             seal_cost: share_seal(seal, SEALS),
             choices,
         };
+        if spec.is_pure() {
+            spec.seal_cost = share_seal(seal, spec.pure_seals());
+        }
         check_matrix_dim(spec.n_params())?;
         // What public values rule out is refused before anything is paid.
         spec.radius(0, spec.row_norm)?;
         spec.shape(spec.row_norm)?;
         spec.planned([spec.row_norm, spec.greatest_radius()], spec.greatest())?;
+        if spec.is_pure() {
+            spec.perturbed(spec.row_norm)?;
+        }
         Ok(spec)
     }
 
@@ -243,6 +249,12 @@ impl NewtonSpec {
         self.choices.terms.divisor()
     }
 
+    /// Whether the noise is that of pure DP: then one perturbed minimiser takes the place of the earlier steps (docs/proofs/newton.md).
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        matches!(self.cost, Cost::Epsilon(_))
+    }
+
     /// Rows that are longer weigh less, once they are round.
     #[must_use]
     pub(crate) fn greatest_radius(&self) -> f64 {
@@ -252,7 +264,13 @@ impl NewtonSpec {
     /// Norms that no gradient and no Hessian of a round row exceeds.
     #[must_use]
     fn greatest(&self) -> NormBounds {
-        let (radius, loss) = (self.greatest_radius(), &self.choices.loss);
+        self.bounds_within(self.greatest_radius())
+    }
+
+    /// Norms that no gradient and no Hessian exceeds where rows weigh less beyond this radius.
+    #[must_use]
+    pub(crate) fn bounds_within(&self, radius: f64) -> NormBounds {
+        let loss = &self.choices.loss;
         NormBounds {
             gradient: loss.slope_bound() * radius,
             hessian: loss.curvature_bound() * radius.powi(2),
@@ -290,6 +308,10 @@ impl NewtonSpec {
             let shape = self.shape(radius)?;
             steps.extend([counts.step, shape.step]);
             seals.extend([counts.seal, shape.seal]);
+        }
+        if self.is_pure() {
+            self.plan_pure(bounds, &mut steps, &mut seals)?;
+            return Ok((steps, seals));
         }
         let first = self.gradient(self.gradient_at_0(), Some(0))?;
         steps.push(first.step);
@@ -331,8 +353,17 @@ impl NewtonSpec {
         } else {
             longest.min(self.greatest_radius())
         };
-        let norms = (greatest, NORM_RATIO, BEYOND_RADIUS);
-        self.counts(Query::Radius, Part::Radius, norms, RADIUS)
+        let (share, beyond) = if self.is_pure() {
+            (pure::RADII[round], pure::BEYOND[round])
+        } else {
+            (RADIUS, BEYOND_RADIUS)
+        };
+        self.counts(
+            Query::Radius,
+            Part::Radius,
+            (greatest, NORM_RATIO, beyond),
+            share,
+        )
     }
 
     /// The counts that choose the bounds on gradients and on Hessians.
@@ -353,7 +384,7 @@ impl NewtonSpec {
     ///
     /// # Privacy
     /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
-    /// norm.
+    /// norm, and by at most 2 in the sum of their sizes, which counts under pure DP.
     fn counts(
         &self,
         query: Query,
@@ -366,9 +397,11 @@ impl NewtonSpec {
             .collect();
         norms.reverse();
         let (bounds, cost) = (self.choices.terms.bounds(1.0, N_NORMS)?, self.share(share));
-        let sensitivity = bounds.argmin(bounds.objective_shift(1.0).sqrt(), 1.0);
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        let law = independent(cost, N_NORMS, std_dev)?;
+        let moved = bounds.objective_shift(1.0);
+        let moved = if self.is_pure() { moved } else { moved.sqrt() };
+        let sensitivity = bounds.argmin(moved, 1.0);
+        let (family, scale) = noise_of(cost, sensitivity)?;
+        let law = independent(cost, N_NORMS, scale)?;
         let distance = 2.0 * sum_rounding(&bounds, gradient_rounding) + 2.0 * law.error_bound();
         Ok(NormCounts {
             norms,
@@ -376,9 +409,9 @@ impl NewtonSpec {
             noise: Planned {
                 step: Step {
                     query,
-                    noise: Family::Gaussian,
+                    noise: family,
                     cost,
-                    scale: std_dev,
+                    scale,
                     hessian_scale: None,
                     sensitivity,
                 },
@@ -393,7 +426,8 @@ impl NewtonSpec {
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
     pub(crate) fn shape(&self, radius: f64) -> Result<Planned<MatrixNoise>> {
-        let (bounds, cost) = (self.bounds(radius)?, self.share(SHAPE));
+        let share = if self.is_pure() { pure::SHAPE } else { SHAPE };
+        let (bounds, cost) = (self.bounds(radius)?, self.share(share));
         let noise = matrix_noise(&bounds, 1.0, cost)?;
         let data = 2.0 * sum_rounding(&bounds, second_moment_rounding) * radius.powi(2);
         Ok(Planned {
@@ -451,6 +485,19 @@ impl NewtonSpec {
         })
     }
 
+    /// Gaussian noise on the vector (αH, Σ).
+    fn gaussian_moments(&self, greatest: NormBounds) -> Result<[MatrixNoise; 2]> {
+        let (bounds, cost) = (self.bounds(1.0)?, self.share(MOMENTS));
+        let square = greatest.gradient.powi(2);
+        let alpha = HESSIAN_PART * square / greatest.hessian;
+        let sensitivity = bounds.joint_frobenius((alpha * greatest.hessian).hypot(square));
+        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
+        Ok([std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
+            law: MatrixLaw::Gaussian { std_dev },
+            sensitivity,
+        }))
+    }
+
     /// The noise of Hessian and gradient covariance at the last point.
     ///
     /// # Privacy
@@ -459,14 +506,15 @@ impl NewtonSpec {
     /// # Errors
     /// As [`Self::gradient`].
     pub(crate) fn moments(&self, greatest: NormBounds) -> Result<PlannedMoments> {
-        let (bounds, cost) = (self.bounds(1.0)?, self.share(MOMENTS));
-        let square = greatest.gradient.powi(2);
-        let alpha = HESSIAN_PART * square / greatest.hessian;
-        let sensitivity = bounds.joint_frobenius((alpha * greatest.hessian).hypot(square));
-        let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
-        let [hessian, gradient_cov] = [std_dev / alpha, std_dev].map(|std_dev| MatrixNoise {
-            law: MatrixLaw::Gaussian { std_dev },
-            sensitivity,
+        let [hessian, gradient_cov] = if self.is_pure() {
+            self.pure_moments(greatest)?
+        } else {
+            self.gaussian_moments(greatest)?
+        };
+        let cost = self.share(if self.is_pure() {
+            pure::MOMENTS
+        } else {
+            MOMENTS
         });
         Ok(PlannedMoments {
             step: Step {

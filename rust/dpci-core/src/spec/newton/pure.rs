@@ -1,0 +1,182 @@
+//! The stages under pure DP: objective perturbation on round rows, whose minimiser is the start of the last step.
+//!
+//! Costs add up linearly, so that many noisy gradients would each have little. The perturbed minimiser needs none: there the noisy gradient
+//! is known, as what the ridge balances (docs/proofs/newton.md, "Pure DP").
+
+use std::sync::Arc;
+
+use super::{NewtonSpec, NormBounds, Planned, ROUNDS};
+use crate::loss::gradient_rounding;
+use crate::noise::{AnyLaw, MatrixLaw};
+use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
+use crate::row_domain::RowDomain;
+use crate::spec::fit::sum_rounding;
+use crate::spec::functional::{independent, noise_of};
+use crate::spec::{
+    Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant,
+};
+use crate::{Error, Result};
+
+/// Shares of the budget, after the seals': of the radii, each shape, the mean slope at 0 and both matrices. The coefficients have the rest.
+pub(super) const RADII: [f64; ROUNDS + 1] = [0.01, 0.01, 0.03];
+pub(super) const SHAPE: f64 = 0.05;
+const NULL_SLOPE: f64 = 0.01;
+pub(super) const MOMENTS: f64 = 0.25;
+
+/// Share of the records whose rows weigh less, before each round and at last; the noise of small tables hides more.
+pub(super) const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.02];
+
+/// The ridge over the least one, of losses that pay for the Jacobian: where the price is a tenth of the budget.
+const RIDGE: f64 = 12.0;
+/// No ridge is below this part of the curvature of the longest row, so that every minimiser has a certificate.
+const LEAST_RIDGE: f64 = 1e-7;
+
+/// Weight of the Hessian in the joint release, over `L²/t`: intervals need it more than the covariance, which is near it where the model
+/// holds.
+const HESSIAN_WEIGHT: f64 = 6.0;
+
+impl NewtonSpec {
+    /// Whether the mean slope at 0 is released, which tells the best constant predictor.
+    pub(crate) fn has_null_slope(&self) -> bool {
+        self.choices.intercept.is_some() && self.choices.loss.null_predictor(0.0).is_some()
+    }
+
+    /// Seals: radii, shapes, the mean slope at 0, parameters, Hessian and covariance.
+    pub(super) fn pure_seals(&self) -> u32 {
+        2 * ROUNDS as u32 + 1 + u32::from(self.has_null_slope()) + 3
+    }
+
+    /// The noise of the mean slope at 0, which is at most 1/2 in size.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
+    pub(crate) fn null_slope(&self) -> Result<Planned<AnyLaw>> {
+        let (bounds, cost) = (self.choices.terms.bounds(1.0, 1)?, self.share(NULL_SLOPE));
+        let sensitivity = bounds.argmin(bounds.objective_shift(0.5), 1.0);
+        let (noise, scale) = noise_of(cost, sensitivity)?;
+        let law = independent(cost, 1, scale)?;
+        let distance =
+            sum_rounding(&bounds, gradient_rounding) + 2.0 * crate::noise::Law::error_bound(&law);
+        Ok(Planned {
+            step: Step {
+                query: Query::NullSlope,
+                noise,
+                cost,
+                scale,
+                hessian_scale: None,
+                sensitivity,
+            },
+            seal: Seal::new(Part::Gradient, 1, distance, self.seal_cost)?,
+            law,
+        })
+    }
+
+    /// Objective perturbation on rows that weigh less beyond this radius: noise, ridge and seal.
+    ///
+    /// # Privacy
+    /// A weighted row z has `w‖z‖ ≤ r` and `w‖z‖² ≤ r²`, which is all that the proof takes of rows of norm r. Losses whose curvature
+    /// vanishes at the greatest slope do not pay for the Jacobian ([`Variant::Offset`]).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] and others of [`Spec::new`], where the noise or the seal have no scale or a minimiser no certificate.
+    pub(crate) fn perturbed(&self, radius: f64) -> Result<Spec> {
+        let c = &self.choices;
+        let (bounds, loss) = (self.bounds(radius)?, &c.loss);
+        let before: f64 = RADII.iter().sum::<f64>()
+            + ROUNDS as f64 * SHAPE
+            + if self.has_null_slope() {
+                NULL_SLOPE
+            } else {
+                0.0
+            };
+        let cost = self.share(1.0 - before - MOMENTS);
+        let epsilon = cost.value();
+        let (variant, ridge) = match loss.curvature_slack() {
+            slack if slack.is_finite() => (
+                Variant::Offset,
+                bounds.offset_l2_strength(loss.slope_bound(), slack, epsilon),
+            ),
+            _ => (
+                Variant::Standard,
+                RIDGE * bounds.least_l2_strength(loss.curvature_bound(), epsilon),
+            ),
+        };
+        let steepest = loss.curvature_bound() * radius.powi(2);
+        let choices = Choices {
+            terms: c.terms,
+            n_columns: self.n_params(),
+            intercept: None,
+            rows: RowDomain::Ball(radius),
+            loss: Arc::clone(loss),
+            l2_strength: ridge.max(LEAST_RIDGE * steepest),
+            radius: None,
+            budget: Budget::pure(epsilon)?,
+            perturbation: Perturbation::Objective,
+            variant,
+            project: false,
+            noise: Some(NoiseKind::SphericalLaplace),
+            split: None,
+            moments: Moments::None,
+            reserve: 0.0,
+            projection: Projection::Auto,
+            calibration: Calibration::Tight,
+        };
+        Spec::with_seal(choices, c.budget, self.seal_cost)
+    }
+
+    /// The ridge of the risk whose perturbed minimiser is the start of the last step.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] and others of [`Spec::new`], where the noise or the seal have no scale or a minimiser no certificate.
+    pub fn ridge(&self, bounds: NormBounds) -> Result<f64> {
+        Ok(self.perturbed(self.radius_of(bounds))?.l2_strength())
+    }
+
+    /// The radius beyond which rows weigh less, which makes these bounds.
+    fn radius_of(&self, bounds: NormBounds) -> f64 {
+        bounds.gradient / self.choices.loss.slope_bound()
+    }
+
+    /// Adds the steps and seals after the radii and shapes.
+    pub(super) fn plan_pure(
+        &self,
+        bounds: NormBounds,
+        steps: &mut Vec<Step>,
+        seals: &mut Vec<Seal>,
+    ) -> Result<()> {
+        let last = self.radius(ROUNDS, self.row_norm())?.noise;
+        steps.push(last.step);
+        seals.push(last.seal);
+        if self.has_null_slope() {
+            let slope = self.null_slope()?;
+            steps.push(slope.step);
+            seals.push(slope.seal);
+        }
+        let perturbed = self.perturbed(self.radius_of(bounds))?;
+        let moments = self.moments(bounds)?;
+        steps.extend([perturbed.coefficients().clone(), moments.step]);
+        seals.extend([*perturbed.seal()].into_iter().chain(moments.seals));
+        Ok(())
+    }
+
+    /// Matrix Laplace noise on the Hessian and on the gradient covariance as one query: `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* ≤ ε`.
+    pub(super) fn pure_moments(&self, bounds: NormBounds) -> Result<[MatrixNoise; 2]> {
+        let (loss, cost) = (&self.choices.loss, self.share(MOMENTS));
+        let rows = self.bounds(self.radius_of(bounds))?;
+        let weight = HESSIAN_WEIGHT * loss.slope_bound().powi(2) / loss.curvature_bound();
+        let sensitivity = rows.nuclear(loss.sup_weighted_sum(weight, f64::INFINITY));
+        let rate = laplace_rate(sensitivity, cost.value())?;
+        let rates = [weight * rate, rate];
+        if !rates.iter().all(|rate| rate.recip().is_normal()) {
+            return Err(Error::OutOfRange {
+                name: "budget",
+                rule: "such that the noise has a finite scale in double precision",
+                value: cost.value(),
+            });
+        }
+        Ok(rates.map(|rate| MatrixNoise {
+            law: MatrixLaw::MatrixLaplace { rate },
+            sensitivity,
+        }))
+    }
+}
