@@ -201,19 +201,9 @@ def fit_strata(
     if counted:
         _check_for_any_count(common, len(model_schema.names))
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
-    payment = Payment.due(
-        f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}",
-        ledger,
-        budget=cost_of_strata(check_budget(budget), neighbors),
-        neighbors=neighbors,
-        seed=common.seed,
-        persons=common.unit is not None,
-    )
-    if payment.private:
-        raise InvalidInput(
-            "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
-            "of, got errors='private'"
-        )
+    charged = cost_of_strata(check_budget(budget), neighbors)
+    source = f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}"
+    payment = _payment(source, ledger, common, charged, neighbors)
     groups = _groups(table, column, schema, model_schema, beside)
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
@@ -317,8 +307,26 @@ def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, in
     return dict.fromkeys(categories, check_count("n_public", n_public))
 
 
+def _payment(source: str, ledger: Ledger | None, common: Settings, budget: Budget, neighbors: Neighbors) -> Payment:
+    """Return what the models of all strata owe a ledger, which must show errors as they are."""
+    payment = Payment.due(
+        source,
+        ledger,
+        budget=budget,
+        neighbors=neighbors,
+        seed=common.seed,
+        persons=common.unit is not None,
+    )
+    if payment.private:
+        raise InvalidInput(
+            "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
+            "of, got errors='private'"
+        )
+    return payment
+
+
 def _check_loss(schema: Schema, loss: object) -> None:
-    if isinstance(schema.target, CategoricalTarget) or loss == SEVERAL:
+    if isinstance(schema.target, CategoricalTarget) or (isinstance(loss, str) and loss == SEVERAL):
         raise InvalidInput(
             "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
             f"column, got loss={loss!r} with the target {schema.target.column!r}"
