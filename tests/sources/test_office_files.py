@@ -89,7 +89,7 @@ def test_quotes_may_be_letters(tmp_path):
     path.write_text('a|b\n"1|2\n')
     assert dpci.read(path, delimiter="|", quote="none") == {"a": ['"1'], "b": ["2"]}
     path.write_text('a|b\n"1"2|2\n')
-    with pytest.raises(dpci.InvalidInput, match="pass quote='none', in a shell --quote none"):
+    with pytest.raises(dpci.InvalidInput, match=r"pass quote='none' to dpci.read, in a shell --quote none"):
         dpci.read(path, delimiter="|")
 
 
@@ -112,9 +112,12 @@ def test_the_command_takes_the_same_options(german, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
-        ({}, "pass encoding='cp1252', in a shell --encoding cp1252"),
-        ({"encoding": "latin-1"}, "';' seems to separate the fields: pass delimiter=';', in a shell --delimiter ';'"),
-        ({"encoding": "latin-1", "delimiter": ";"}, "in a file pass decimal=',', in a shell --decimal ,"),
+        ({}, "pass encoding='cp1252' to dpci.read, in a shell --encoding cp1252"),
+        (
+            {"encoding": "latin-1"},
+            "';' seems to separate the fields: pass delimiter=';' to dpci.read, in a shell --delimiter ';'",
+        ),
+        ({"encoding": "latin-1", "delimiter": ";"}, "in a file pass decimal=',' to dpci.read, in a shell --decimal ,"),
     ],
 )
 def test_a_refusal_names_the_option(german, given, advice):
@@ -215,7 +218,7 @@ def test_whole_numbers_and_gaps_of_a_sheet(book):
 
 def test_a_workbook_with_several_sheets_needs_a_name(book):
     path = book({"one": [["a"], [1]], "two": [["a"], [2]]})
-    with pytest.raises(dpci.InvalidInput, match="pass sheet='one', in a shell --sheet 'one'"):
+    with pytest.raises(dpci.InvalidInput, match=r"pass sheet='one' to dpci.read, in a shell --sheet 'one'"):
         dpci.read(path)
     assert dpci.read(path, sheet="two") == {"a": [2]}
     with pytest.raises(dpci.InvalidInput, match=r"sheet must be one of \['one', 'two'\]"):
