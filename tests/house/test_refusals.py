@@ -118,7 +118,7 @@ SITES = {
         "_wait": (1, ()),
     },
     "sources/files": {
-        "as_paths": (2, ()),
+        "as_paths": (3, ()),
         "check_files": (1, ("file",)),
         "read_batches": (1, ()),
         "check_named_once": (1, ("file",)),
