@@ -78,7 +78,7 @@ def test_both_together_cost_the_budget(notion):
     else:
         alone = dpci.fit(TABLE, schema=found.schema, budget=budget, l2_strength=0.01)
         assert found.guarantee.delta(0.5) == alone.guarantee.delta(0.5)
-    text = found.summary()
+    text = found.summary(full=True)
     assert f"budget spent     {budget}" in text
     assert f"  bounds         {bounds}, exponential mechanism: of 2 columns" in text
 

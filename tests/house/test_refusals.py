@@ -164,9 +164,9 @@ SITES = {
     },
     "schema/columns": {
         "NumericColumn.__post_init__": (2, ()),
-        "NumericColumn.numbers": (1, ("schema_value",)),
         "UnboundedColumn.__post_init__": (1, ()),
-        "UnboundedColumn.numbers": (1, ("schema_value",)),
+        "_numbers": (1, ("schema_value",)),
+        "_take_since": (1, ()),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),
