@@ -339,7 +339,7 @@ class Chunks:
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""
         raise InvalidInput(
             "this function requires rows in one array, got rows in parts (dpci.fit, dpci.multinomial.fit, "
-            "dpci.regression.release and dpci.lowlevel.minimize_erm accept parts)"
+            "dpci.release_schema, dpci.regression.release and dpci.lowlevel.minimize_erm accept parts)"
         )
 
     def __repr__(self) -> str:
