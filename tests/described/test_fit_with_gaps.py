@@ -99,7 +99,7 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     for refused, message in (
         ({"bounds_share": 1e-9}, "rho must be at least .* among 8000 records"),
         ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
-        ({"loss": "squared"}, "schema must have bounds for every column for this function"),
+        ({"loss": "squared"}, "schema must have bounds for every column with mechanism=.moments."),
     ):
         with pytest.raises(dpci.DpciError, match=message):
             fit(kind(TABLE), ledger=ledger, on_violation="clip", **refused)
