@@ -363,7 +363,7 @@ def check_loss(loss: object) -> Loss:
     if isinstance(loss, str) and loss in BUILT_IN:
         return BUILT_IN[loss]()
     names = ", ".join(map(repr, BUILT_IN))
-    hint = " (use dpci.multinomial.fit)" if loss == SEVERAL else ""
+    hint = " (use dpci.multinomial.fit)" if isinstance(loss, str) and loss == SEVERAL else ""
     raise InvalidInput(f"loss must be one of {names} or an object of dpci.losses, got loss={loss!r}{hint}")
 
 

@@ -216,7 +216,7 @@ def test_refusals(sample: Path, options: tuple[str, ...], message: str, capsys: 
         (
             "t.csv",
             b"age;sex\n1;2\n",
-            "t.csv' (';' seems to separate the fields: pass delimiter=';', in a shell --delimiter",
+            "t.csv' (';' seems to separate the fields: pass delimiter=';' to dpci.read, in a shell --delimiter",
         ),
         ("t.csv.gz", b"a,b\n1,2\n", "a table must be readable"),
         ("t.parquet", b"a,b\n1,2\n", "must be a Parquet file"),

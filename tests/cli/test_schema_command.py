@@ -88,6 +88,25 @@ def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
     assert "epsilon=6.4 (pure DP), exponential mechanism" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("more", "of_fit"),
+    [
+        (("--chunk-rows", "100", "--persons", "id", "--max-rows", "2"), ()),
+        (("--ledger", "private.db"), ("--on-violation", "clip")),
+    ],
+)
+def test_tables_in_parts_have_their_gaps_released(here, more, of_fit):
+    ledger = dpci.Ledger(dpci.PureDP(60.0), errors="private", path=here / "private.db")
+    assert main([*RELEASE[:-1], "16", *more, "--output", "schema.json", "--quiet"]) == 0
+    found = dpci.ReleasedSchema.from_json((here / "schema.json").read_text())
+    assert found.n_samples == (1000 if "id" in more else 2000)
+    assert main([*FIT, "--bounds-share", "0.6", *more, *of_fit, "--output", "model.json", "--quiet"]) == 0
+    fit = dpci.PrivateFit.from_json((here / "model.json").read_text())
+    assert fit.privacy["released_bounds"]["columns"] == ["age"]
+    assert fit.n_samples == found.n_samples
+    assert ledger.spent["epsilon"] == pytest.approx(24.0 if of_fit else 0.0)
+
+
 def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
     dpci.Ledger(dpci.PureDP(20.0), errors="private", path=here / "private.db").close()
     private = ["--ledger", "private.db"]
@@ -96,9 +115,8 @@ def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
     )
     full = [*FIT[:2], "--schema", "full.toml", *FIT[5:]]
     for arguments, message in (
-        ([*FIT, *private], "--schema must have bounds for every column with a ledger that has errors='private'"),
-        ([*RELEASE, *private], "--schema must have bounds for every column with a ledger that has errors='private'"),
-        ([*FIT, "--chunk-rows", "100"], "--chunk-rows must not be given with a schema that has gaps"),
+        ([FIT[0], "-", *FIT[2:], *private], "a ledger with errors='private' requires files"),
+        ([RELEASE[0], "-", *RELEASE[2:], "--chunk-rows", "100"], "--chunk-rows requires files"),
         ([*full, "--bounds-share", "0.1"], "--bounds-share requires a schema with gaps"),
         (
             ["schema", "people.csv", "--schema", "full.toml", "--epsilon", "1"],

@@ -78,7 +78,7 @@ def test_both_together_cost_the_budget(notion):
     else:
         alone = dpci.fit(TABLE, schema=found.schema, budget=budget, l2_strength=0.01)
         assert found.guarantee.delta(0.5) == alone.guarantee.delta(0.5)
-    text = found.summary()
+    text = found.summary(full=True)
     assert f"budget spent     {budget}" in text
     assert f"  bounds         {bounds}, exponential mechanism: of 2 columns" in text
 
@@ -99,7 +99,7 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     for refused, message in (
         ({"bounds_share": 1e-9}, "rho must be at least .* among 8000 records"),
         ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
-        ({"loss": "squared"}, "schema must have bounds for every column for this function"),
+        ({"loss": "squared"}, "schema must have bounds for every column with mechanism=.moments."),
     ):
         with pytest.raises(dpci.DpciError, match=message):
             fit(kind(TABLE), ledger=ledger, on_violation="clip", **refused)

@@ -152,6 +152,20 @@ def test_a_fit_releases_the_bounds_of_its_target(keywords):
         np.testing.assert_allclose(other.params, both.params, rtol=0, atol=1e-10)
 
 
+def test_a_moment_matrix_needs_known_bounds():
+    schema = PartialSchema(columns=(NUMBERS[0],), target=UnboundedTarget(column="income", zeros=True))
+    message = r"with mechanism='moments', got none for \['age', 'income'\] \(release them first, by dpci.release_schema"
+    for table in (TABLE, Tables()):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.fit(table, schema=schema, loss="squared", budget=RHO)
+    with pytest.raises(dpci.InvalidInput, match=message):
+        dpci.plan(n_samples=N, schema=schema, loss="squared", budget=RHO)
+    fit = dpci.fit(TABLE, schema=schema, loss="squared", radius=3.0, l2_strength=0.01, budget=RHO, seed=1)
+    assert fit.privacy["released_bounds"]["columns"] == ["age", "income"]
+    found = dpci.release_schema(TABLE, schema=schema, budget=dpci.ZCDP(0.1), seed=1)
+    assert dpci.fit(TABLE, schema=found.schema, loss="squared", budget=dpci.ZCDP(0.4), seed=1).names == fit.names
+
+
 def changed(name, value):
     return lambda table: {**table, name: np.where(np.arange(len(table[name])) == 1, value, table[name])}
 

@@ -197,7 +197,7 @@ def test_a_fit_lists_the_categories_that_its_schema_lacks():
     assert both.guarantee.delta(1.5) == pytest.approx(float(alone.delta(0.5)) + 5e-7)
     assert both.guarantee.rdp(3.0) == np.inf
     assert dpci.PrivateFit.from_json(both.to_json()).to_json() == both.to_json()
-    assert "bounds and categories  epsilon=1, delta=5e-07" in both.summary()
+    assert "bounds and categories  epsilon=1, delta=5e-07" in both.summary(full=True)
 
 
 def test_persons_need_a_greatest_number_of_rows():

@@ -144,3 +144,28 @@ def test_schemas_show_their_columns():
     check = SCHEMA.check(table)
     assert "beyond" in cell(check).text or "above" in cell(check).text
     assert cell(check).text.startswith("NOT PRIVATE: 2 rows")
+
+
+@pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
+def test_strata_classes_regressions_and_studies_show_themselves():
+    rng = np.random.default_rng(2)
+    n = 900
+    X = rng.uniform(-0.5, 0.5, (n, 2))
+    given = {"budget": dpci.PureDP(8.0), "l2_strength": 0.1}
+    table = {"g": rng.choice(["a", "b"], n), "x": X[:, 0], "y": np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")}
+    schema = Schema(
+        columns=(
+            CategoricalColumn(name="g", categories=("a", "b")),
+            NumericColumn(name="x", lower=-0.5, upper=0.5),
+        ),
+        target=ClassTarget(column="y", negative=("no",), positive=("yes",)),
+    )
+    strata = dpci.fit_strata(table, by="g", schema=schema, n_public=450, seed=1, **given)
+    assert "Models of 2 strata" in cell(strata).text
+    classes = dpci.multinomial.fit(X, rng.choice([0, 1, 2], n), classes=[0, 1, 2], seed=1, **given)
+    assert "log odds of 1, 2 against 0" in cell(classes).text
+    matrix = dpci.regression.release(X, X @ [0.5, -0.2], budget=dpci.PureDP(50.0), seed=1)
+    assert "regression of" in cell(matrix.fit()).text.lower()
+    assert "second moments" in cell(matrix).text
+    study = dpci.simulate.coverage(X, table["y"], classes=("no", "yes"), n_replicates=5, n_variability=0, **given)
+    assert "NOT PRIVATE" in cell(study).text

@@ -118,7 +118,7 @@ SITES = {
         "_wait": (1, ()),
     },
     "sources/files": {
-        "as_paths": (2, ()),
+        "as_paths": (3, ()),
         "check_files": (1, ("file",)),
         "read_batches": (1, ()),
         "check_named_once": (1, ("file",)),
@@ -164,9 +164,9 @@ SITES = {
     },
     "schema/columns": {
         "NumericColumn.__post_init__": (2, ()),
-        "NumericColumn.numbers": (1, ("schema_value",)),
         "UnboundedColumn.__post_init__": (1, ()),
-        "UnboundedColumn.numbers": (1, ("schema_value",)),
+        "_numbers": (1, ("schema_value",)),
+        "_take_since": (1, ()),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),

@@ -65,13 +65,19 @@ def test_names_that_are_no_text_are_those_of_scikit_learn():
         model.predict(pd.DataFrame(X[:, :2]))
 
 
-def test_labels_of_several_levels_and_lazy_frames_are_refused():
+def test_labels_of_several_levels_are_refused():
     levels = pd.DataFrame(X, columns=pd.MultiIndex.from_product([["a"], list("xyz")]))
     with pytest.raises(dpci.InvalidInput, match="of several levels"):
         LOGISTIC.fit(levels, Y)
+
+
+def test_a_lazy_frame_is_computed():
     pl = pytest.importorskip("polars", reason="no lazy frames")
-    with pytest.raises(dpci.InvalidInput, match=r"got a lazy LazyFrame: collect\(\) it"):
-        LOGISTIC.fit(pl.LazyFrame(X), Y)
+    frame, seeded = pl.DataFrame(X, schema=["a", "b", "c"]), {"epsilon": 1e3, "seed": 3}
+    lazy, plain = (PrivateLogisticRegression(**seeded).fit(rows, Y) for rows in (frame.lazy(), frame))
+    assert list(lazy.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(lazy.result_.params, plain.result_.params)
+    np.testing.assert_array_equal(lazy.predict(frame.lazy()), plain.predict(frame))
 
 
 def test_a_frame_gives_the_bits_of_its_numbers():

@@ -92,7 +92,7 @@ REFUSED = {
     "a truth value": (text(beside("True", "1", "no")), "must hold finite numbers, got 'True' in row 80"),
     "a date": (
         text(beside("2020-01-01", "1", "no")),
-        "got '2020-01-01' in row 80 (make a date or a time a number first",
+        "got '2020-01-01' in row 80 (dates need since= of the column",
     ),
     "infinity": (text(beside("inf", "1", "no")), "must hold finite numbers, got 'inf' in row 80"),
     "too great a number": (text(beside("9" * 400, "1", "no")), "must hold finite numbers, got '999"),

@@ -89,7 +89,7 @@ def test_quotes_may_be_letters(tmp_path):
     path.write_text('a|b\n"1|2\n')
     assert dpci.read(path, delimiter="|", quote="none") == {"a": ['"1'], "b": ["2"]}
     path.write_text('a|b\n"1"2|2\n')
-    with pytest.raises(dpci.InvalidInput, match="pass quote='none', in a shell --quote none"):
+    with pytest.raises(dpci.InvalidInput, match=r"pass quote='none' to dpci.read, in a shell --quote none"):
         dpci.read(path, delimiter="|")
 
 
@@ -112,9 +112,12 @@ def test_the_command_takes_the_same_options(german, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
-        ({}, "pass encoding='cp1252', in a shell --encoding cp1252"),
-        ({"encoding": "latin-1"}, "';' seems to separate the fields: pass delimiter=';', in a shell --delimiter ';'"),
-        ({"encoding": "latin-1", "delimiter": ";"}, "in a file pass decimal=',', in a shell --decimal ,"),
+        ({}, "pass encoding='cp1252' to dpci.read, in a shell --encoding cp1252"),
+        (
+            {"encoding": "latin-1"},
+            "';' seems to separate the fields: pass delimiter=';' to dpci.read, in a shell --delimiter ';'",
+        ),
+        ({"encoding": "latin-1", "delimiter": ";"}, "in a file pass decimal=',' to dpci.read, in a shell --decimal ,"),
     ],
 )
 def test_a_refusal_names_the_option(german, given, advice):
@@ -215,7 +218,7 @@ def test_whole_numbers_and_gaps_of_a_sheet(book):
 
 def test_a_workbook_with_several_sheets_needs_a_name(book):
     path = book({"one": [["a"], [1]], "two": [["a"], [2]]})
-    with pytest.raises(dpci.InvalidInput, match="pass sheet='one', in a shell --sheet 'one'"):
+    with pytest.raises(dpci.InvalidInput, match=r"pass sheet='one' to dpci.read, in a shell --sheet 'one'"):
         dpci.read(path)
     assert dpci.read(path, sheet="two") == {"a": [2]}
     with pytest.raises(dpci.InvalidInput, match=r"sheet must be one of \['one', 'two'\]"):
@@ -296,25 +299,83 @@ def test_repeated_columns_are_refused_by_name():
 
 
 @pytest.mark.parametrize(
-    "moment",
+    ("moment", "way"),
     [
-        dt.date(2024, 5, 1),
-        dt.datetime(2024, 5, 1, 12, 0),  # noqa: DTZ001  # as files hold it
-        dt.time(12, 0),
-        dt.timedelta(days=3),
-        pd.Timestamp("2024-05-01", tz="UTC"),
+        (dt.date(2024, 5, 1), "dates need since= of the column"),
+        (dt.datetime(2024, 5, 1, 12, 0), "dates need since= of the column"),  # noqa: DTZ001  # as files hold it
+        (dt.time(12, 0), "make a time or a duration a number first"),
+        (dt.timedelta(days=3), "make a time or a duration a number first"),
+        (pd.Timestamp("2024-05-01", tz="UTC"), "dates need since= of the column"),
     ],
 )
-def test_dates_and_times_become_numbers_first(moment):
+def test_dates_and_times_are_no_numbers(moment, way):
     frame = pd.DataFrame(TABLE).assign(Größe=[moment] * N)
-    with pytest.raises(dpci.InvalidInput, match="the days since a public day"):
+    with pytest.raises(dpci.InvalidInput, match=way):
         dpci.fit(frame, **FIT)
 
 
-def test_days_since_a_public_day():
-    admitted = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(N) % 300, unit="D")
-    days = (admitted - pd.Timestamp("2024-01-01")).days
-    column = NumericColumn(name="admitted", lower=0, upper=366, unit="day")
-    schema = Schema(columns=(column,), target=SCHEMA.target)
-    table = {"admitted": days, "krank": TABLE["krank"]}
-    assert dpci.fit(table, **{**FIT, "schema": schema}).in_units().units[0] == "per day"
+DAYS = np.arange(N) % 300
+DATED = Schema(columns=(NumericColumn(name="admitted", lower=0, upper=366, since="2024-01-01"),), target=SCHEMA.target)
+NUMBERED = Schema(columns=(NumericColumn(name="admitted", lower=0, upper=366, unit="day"),), target=SCHEMA.target)
+
+
+def dates(form):
+    stamps = pd.to_datetime("2024-01-01") + pd.to_timedelta(DAYS, unit="D")
+    return {
+        "texts": stamps.strftime("%Y-%m-%d").tolist(),
+        "texts with times": stamps.strftime(" %Y-%m-%d 00:00:00").tolist(),
+        "days": list(stamps.date),
+        "stamps": list(stamps),
+        "NumPy": stamps.to_numpy(),
+        "pandas": pd.Series(stamps),
+    }[form]
+
+
+@pytest.mark.parametrize("form", ["texts", "texts with times", "days", "stamps", "NumPy", "pandas"])
+def test_dates_count_as_days_since_a_public_day(form):
+    table = {"admitted": dates(form), "krank": TABLE["krank"]}
+    found = dpci.fit(table, **{**FIT, "schema": DATED})
+    same = dpci.fit({**table, "admitted": DAYS}, **{**FIT, "schema": NUMBERED})
+    assert (found.params == same.params).all()
+    assert found.in_units().units[0] == "per day"
+    assert (found.predict(table) == same.predict({"admitted": DAYS})).all()
+    assert str(DATED.check(table)) == str(NUMBERED.check({**table, "admitted": DAYS}))
+
+
+def test_hours_are_parts_of_days_and_gaps_are_missing():
+    column = NumericColumn(name="t", lower=0, upper=2, since="2024-01-01", missing=1.0, scale="unit")
+    cells = ["2024-01-01T12:00", "2024-01-03", "", None, pd.NaT, dt.datetime(2024, 1, 2, 6)]  # noqa: DTZ001  # as above
+    assert column.numbers(cells).tolist() == [0.5, 2.0, 1.0, 1.0, 1.0, 1.25]
+    gaps = np.array(["2024-01-02", "NaT"], dtype="datetime64[ns]")
+    assert column.numbers(gaps).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("cell", ["01.02.2024", "2024", 45_000, "2024-05-01T00:00+01:00", pd.Timestamp(0, tz="UTC")])
+def test_what_is_no_date_is_refused(cell):
+    with pytest.raises(dpci.InvalidInput, match="column 'admitted' must hold dates or times without a time zone"):
+        DATED.features({"admitted": [cell]})
+    with pytest.raises(dpci.InvalidInput, match="since must be a day such as '2024-01-01' or ''"):
+        NumericColumn(name="x", lower=0, upper=1, since=cell)
+
+
+def test_a_schema_of_dates_is_saved(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[target]\ncolumn = "krank"\nnegative = "nein"\npositive = "ja"\n[[columns]]\nkind = "numeric"\n'
+        'name = "admitted"\nlower = 0\nupper = 366\nsince = 2024-01-01\n'
+    )
+    assert Schema.from_file(tmp_path / "s.toml") == DATED
+    assert Schema.from_dict(json.loads(json.dumps(DATED.to_dict()))) == DATED
+    assert DATED.digest != NUMBERED.digest
+    assert "0 to 366 days since 2024-01-01" in DATED._repr_html_()
+    table = {"admitted": dates("texts"), "krank": TABLE["krank"]}
+    fit = dpci.fit(table, **{**FIT, "schema": DATED})
+    assert "0 to 366 days since 2024-01-01" in fit.to_html()
+    assert dpci.PrivateFit.from_json(fit.to_json()).schema == DATED
+
+
+def test_bounds_of_dates_are_released():
+    gaps = PartialSchema(columns=(UnboundedColumn(name="admitted", since="2024-01-01"),), target=SCHEMA.target)
+    table = {"admitted": dates("texts"), "krank": TABLE["krank"]}
+    released = dpci.release_schema(table, schema=gaps, budget=dpci.PureDP(50.0), seed=1).schema
+    assert released.columns[0].since == "2024-01-01"
+    assert released.columns[0].upper > 200.0

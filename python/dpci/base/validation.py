@@ -175,4 +175,4 @@ def check_symmetric(name: str, matrix: NDArray[np.float64], *, rounding: float =
 def hint(option: str, value: str) -> str:
     """Return what to do about a file that is written in another way, in Python and in a shell."""
     shown = {"\t": "tab", ";": "';'", "|": "'|'", " ": "' '"}.get(value, value)
-    return f"pass {option}={value!r}, in a shell --{option} {shown}"
+    return f"pass {option}={value!r} to dpci.read, in a shell --{option} {shown}"

@@ -16,6 +16,7 @@ from dpci.data.arrays import NamedRows
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
 from dpci.sources.files import Columns, read_batches, uncut
@@ -74,6 +75,14 @@ class TableRows:
             self.schema.transform, (self.schema.target.column, *names), exact=names, together=unit.persons
         ):
             yield X, y, {name: list(given_cells(table[name])) for name in names}
+
+    def tables(self, unit: "UnitOptions") -> Iterator[tuple[Columns, None, dict[str, list[Any]]]]:
+        """Yield the columns of each chunk as they are written; otherwise as :meth:`beside`."""
+        names = unit.columns
+        for table, _ in self._chunks(
+            lambda _: None, (self.schema.target.column, *names), exact=names, together=unit.persons
+        ):
+            yield table, None, {name: list(given_cells(table[name])) for name in names}
 
     def _chunks(
         self,
@@ -195,10 +204,19 @@ class UnitOptions:
         ids, weights = (None if name is None else beside[name] for name in (self.persons, self.weights))
         return NamedRows(X, rows.schema.names), y, self._keywords(ids, weights_of_cells(weights))
 
-    def read_table(self, rows: TableRows, *, progress: bool) -> tuple[Columns, dict[str, Any]]:
-        """Return the table as it is written, and the keywords of a fit that say how much its rows count."""
+    def read_table(
+        self, rows: TableRows, schema: PartialSchema, *, in_parts: bool, progress: bool
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the table of a schema with gaps as it is written, and the keywords that say how much its rows count.
+
+        In parts they are chunks that every pass reads again, and nothing is read here.
+        """
+        rows = dataclasses.replace(rows, weights=self.weights)
+        if in_parts:
+            chunks = Chunks(Passes(rows, self, encoded=False, progress=progress), schema=schema)
+            return chunks, self._keywords(self.persons, self.weights)
         with progress_bar("read", None, wanted=progress) as advance:
-            table = dataclasses.replace(rows, weights=self.weights).columns(self.columns)
+            table = rows.columns(self.columns)
             advance(len(next(iter(table.values()))))
         weights = None if self.weights is None else table[self.weights]
         return table, self._keywords(self.persons, weights_of_cells(weights))
@@ -218,22 +236,24 @@ class Passes:
     How many passes a fit makes depends on the data: the bar is for whoever holds them.
     """
 
-    def __init__(self, rows: TableRows, unit: UnitOptions, *, progress: bool) -> None:
+    def __init__(self, rows: TableRows, unit: UnitOptions, *, encoded: bool = True, progress: bool) -> None:
         self._rows = rows
         self._unit = unit
+        self._encoded = encoded
         self._progress = progress
         self._n_passes = 0
         self._n_rows: int | None = None
 
-    def __call__(self) -> Iterator[Chunk]:
+    def __call__(self) -> Iterator[Any]:
         """Read all rows once more, a chunk at a time."""
         self._n_passes += 1
         with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
             n_rows = 0
-            for chunk in self._rows.beside(self._unit):
+            for chunk in self._rows.beside(self._unit) if self._encoded else self._rows.tables(self._unit):
                 yield chunk
-                n_rows += len(chunk[0])
-                advance(len(chunk[0]))
+                each = len(chunk[0] if isinstance(chunk[0], np.ndarray) else next(iter(chunk[0].values())))
+                n_rows += each
+                advance(each)
         self._n_rows = n_rows
 
 

@@ -15,7 +15,7 @@ from dpci.shown.text import as_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DescribedColumn", "SchemaDescription"]
+__all__ = ["SchemaDescription"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,12 @@ class SchemaDescription(Displayed):
 
     Attributes
     ----------
-    columns : tuple of DescribedColumn
-        Columns in the order of the schema, the target last.
+    columns : tuple
+        Columns in the order of the schema, the target last. Each has a ``name``, its ``kind`` ("number", "category" or
+        "classes"), whether it ``is_target`` and ``is_released``, and its ``unit`` and ``source``. Numbers have bounds,
+        ``lower`` and ``upper``, and the share of the values that released ones leave out on either side, ``left_out``.
+        Others have ``categories`` and a ``reference``, and released lists the number of rows at which a category is
+        listed in half of the releases, ``half_count``.
     budget : PureDP, ZCDP or ApproxDP
         Budget that was spent on all released bounds and categories together.
     private : bool

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import as_name, check_different, check_flag
 from dpci.base.warn import warn, warn_of_seed
-from dpci.budgets import Budget, check_budget, times
+from dpci.budgets import Budget, times
 from dpci.data.arrays import Table
 from dpci.data.persons import checked_ids
 from dpci.data.rows import Rows, Source, read
@@ -26,8 +26,8 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import check_as_released
 from dpci.model.fit import AnySpec, spec_of
-from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
-from dpci.model.newton import newton_release, with_newton
+from dpci.model.keywords import MODEL_KEYWORDS
+from dpci.model.newton import for_groups, newton_release
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
@@ -130,8 +130,7 @@ def fit_many(
     if not isinstance(offered, Mapping) or not offered:
         raise InvalidInput(f"groups must be a mapping of at least one key to (X, y), got {_described(offered)}")
     check_different("the keys of groups must differ", groups)
-    fitted = with_newton(keywords, check_budget(budget))
-    check_keywords("fit_many", fitted, allowed=_ALLOWED, required=("l2_strength",))
+    fitted = for_groups("fit_many", keywords, budget, allowed=_ALLOWED)
     ids, weighed = _of_groups("persons", persons, groups), _of_groups("weights", weights, groups)
     given = {key: _given(key, ids[key], weighed[key]) for key in groups}
     common = Settings.checked(budget=budget, n_threads=n_threads, seed=seed, **fitted)

@@ -23,6 +23,7 @@ from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
@@ -91,7 +92,7 @@ def _choices(
     loss: Loss,
     l2_strength: Ridge | None,
     fit_intercept: bool,
-    schema: Schema | None,
+    schema: Schema | PartialSchema | None,
     persons: Persons | None,
     weights: Weights | None,
     **others: Any,  # noqa: ANN401  # the other keywords of ``fit``
@@ -99,6 +100,12 @@ def _choices(
     """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
         raise broken("loss", "'squared' with mechanism='moments'", loss)
+    if isinstance(schema, PartialSchema):
+        gaps = [column.name for column in schema.gaps]
+        raise InvalidInput(
+            f"schema must have bounds for every column with mechanism='moments', got none for {gaps} (release them "
+            "first, by dpci.release_schema, or pass radius for objective perturbation)"
+        )
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)

@@ -1,13 +1,13 @@
 """Newton steps in a fit: the specification for the core, the plan, and what the release gives to the record."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
-from dpci.budgets import ZCDP, Budget, PureDP, core_budget
+from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
 from dpci.data.rows import Rows
 from dpci.described.bounds import BoundsStage, check_persons, stage_within
 from dpci.described.plan import BoundsPlan
@@ -16,7 +16,7 @@ from dpci.inference.error_law import noise_of
 from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
-from dpci.model.keywords import takes_newton, used_keywords
+from dpci.model.keywords import check_keywords, takes_newton, used_keywords
 from dpci.model.settings import Settings
 from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
@@ -49,12 +49,24 @@ def check_newton(keywords: dict[str, Any]) -> None:
     used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"), advice=advice)
 
 
-def with_newton(keywords: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
-    """Return keywords of a fit, with the mechanism where these and the budget ask for Newton steps; errors as above."""
-    if not takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), budget):
-        return dict(keywords)
-    check_newton({**keywords})
-    return {**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()}
+def for_groups(
+    function: str, keywords: Mapping[str, Any], budget: object, *, allowed: Collection[str]
+) -> dict[str, Any]:
+    """Return the keywords of a function that fits many tables, with Newton steps where these and the budget ask for it.
+
+    Raises
+    ------
+    TypeError
+        For keywords that the function does not know, and for a missing ``l2_strength`` where there is none without it.
+    InvalidInput
+        For a ridge or other keywords that Newton steps do not use.
+    """
+    fitted = dict(keywords)
+    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), check_budget(budget)):
+        check_newton(fitted)
+        fitted |= {"l2_strength": 0.0, "mechanism": NewtonSteps()}
+    check_keywords(function, fitted, allowed=allowed, required=("l2_strength",))
+    return fitted
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:

@@ -101,7 +101,8 @@ def table_values(table: Schema) -> Iterator[PublicValue]:
             yield PublicValue(f"column {column.name}", ", ".join(column.categories), column.source)
         else:
             found = interval_value(f"column {column.name}", column.lower, column.upper, column.source)
-            by = "" if column.transform == "none" else f" (transform {column.transform})"
+            by = f" days since {column.since}" if column.since else ""
+            by += "" if column.transform == "none" else f" (transform {column.transform})"
             yield found._replace(value=found.value + by)
 
 

@@ -4,7 +4,7 @@ import difflib
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 _COMMA = re.compile(r"[-+]?[0-9.]*[0-9],[0-9]+([.,][0-9]+)*")
 _DELIMITERS = (";", "\t", "|", ",", " ")
 _DATE = re.compile(r"\s*([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4})\b")
-_MOMENTS = {"datetime64", "Timestamp", "time", "timedelta", "timedelta64", "Timedelta"}
-_AS_NUMBERS = " (make a date or a time a number first, such as the days since a public day)"
+_MOMENTS = {"time", "timedelta", "timedelta64", "Timedelta"}
+_AS_NUMBERS = " (make a time or a duration a number first, such as hours)"
+_SINCE = " (dates need since= of the column, a public day, and a form such as 2024-05-01 without a time zone)"
+_DAY = timedelta(days=1)
 _NOT_AVAILABLE = {"NAType", "NaTType", "NoneType"}
 _MOST_NAMES = 12
 
@@ -100,14 +102,50 @@ def _what_to_do(cell: object) -> str:
         return " (a missing value: the schema's missing= says what stands for one)"
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
-    if isinstance(cell, date) or type(cell).__name__ in _MOMENTS or (isinstance(cell, str) and _DATE.match(cell)):
+    if isinstance(cell, date | np.datetime64) or (isinstance(cell, str) and _DATE.match(cell)):
+        return _SINCE
+    if type(cell).__name__ in _MOMENTS:
         return _AS_NUMBERS
     return ""
 
 
 def no_moments(name: str, cells: NDArray[Any]) -> InvalidInput:
     """Return the error of a column of dates or times in the place of numbers."""
-    return InvalidInput(f"column {name!r} must hold finite numbers, got dtype {cells.dtype}{_AS_NUMBERS}")
+    way = _SINCE if cells.dtype.kind == "M" else _AS_NUMBERS
+    return InvalidInput(f"column {name!r} must hold finite numbers, got dtype {cells.dtype}{way}")
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day such as 2024-05-01."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def days_since(since: str, cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the days from a day to dates and times; NaN for other cells, and for times with a time zone."""
+    if cells.dtype.kind == "M":
+        days = (cells.astype("datetime64[us]") - np.datetime64(since, "us")) / np.timedelta64(1, "D")
+        return np.asarray(days, dtype=np.float64)
+    start = datetime.fromisoformat(since)
+    return np.fromiter((_days(cell, start) for cell in cells.tolist()), np.float64, cells.size)
+
+
+def _days(cell: object, start: datetime) -> float:
+    if is_missing(cell):
+        return math.nan
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    if isinstance(cell, str):
+        try:
+            cell = datetime.fromisoformat(cell.strip())
+        except ValueError:
+            return math.nan
+    if not isinstance(cell, date):
+        return math.nan
+    moment = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)  # noqa: DTZ001  # as it is written
+    return math.nan if moment.tzinfo is not None else float((moment - start) / _DAY)
 
 
 def absent(name: str, present: Iterable[object], where: str = "") -> str:

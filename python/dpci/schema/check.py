@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpci.base.tables import printable
 from dpci.data.arrays import as_floats
 from dpci.data.frames import is_nan
-from dpci.schema.cells import as_cells, check_length, column_of, has_column, label_of, missing_cells
+from dpci.schema.cells import as_cells, check_length, column_of, days_since, has_column, label_of, missing_cells
 from dpci.schema.columns import (
     CategoricalColumn,
     CategoricalTarget,
@@ -100,7 +100,13 @@ def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a column does to its values."""
     if isinstance(column, NumericColumn):
         yield from _numbers(
-            column.name, values, column.lower, column.upper, outside=column.outside, missing=column.missing
+            column.name,
+            values,
+            column.lower,
+            column.upper,
+            outside=column.outside,
+            missing=column.missing,
+            since=column.since,
         )
         return
     labels = _counted(values)
@@ -164,14 +170,22 @@ def check_products(names: tuple[str, ...], parts: tuple[Part, ...], rows: NDArra
 
 
 def _numbers(
-    name: str, values: NDArray[Any], lower: float, upper: float, *, outside: str, missing: float | str
+    name: str,
+    values: NDArray[Any],
+    lower: float,
+    upper: float,
+    *,
+    outside: str,
+    missing: float | str,
+    since: str = "",
 ) -> Iterator[Finding]:
-    numbers = as_floats(values)
+    numbers = days_since(since, values) if since else as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
     done = "refused" if isinstance(missing, str) else f"replaced by {missing:g}"
     yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=isinstance(missing, str))
-    yield from _some(name, "not a finite number: refused", _counted(values[~valid & ~gaps]), refused=True)
+    what = "not a date" if since else "not a finite number"
+    yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True)
     refused = outside == "error"
     done = "refused" if refused else "moved to the bound"
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):

@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -13,7 +14,17 @@ from dpci.base.validation import check_flag, composed
 from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
-from dpci.schema.cells import as_cells, check_rows, codes_of, label_of, listed, missing_cells, no_moments
+from dpci.schema.cells import (
+    as_cells,
+    check_rows,
+    codes_of,
+    days_since,
+    is_day,
+    label_of,
+    listed,
+    missing_cells,
+    no_moments,
+)
 
 Scale: TypeAlias = Literal["symmetric", "unit"]
 Transform: TypeAlias = Literal["none", "signed_log"]
@@ -47,6 +58,10 @@ class NumericColumn:
         Why the bounds are public.
     unit : str
         Unit of the numbers in the table, such as "year", which results name.
+    since : str
+        A public day, such as "2024-01-01". The cells are then dates or times without a time zone, as texts such as
+        "2024-05-01" or as any library has them, and count as days since that day; so do the bounds, and the unit is
+        "day". "": the cells are numbers.
     """
 
     name: str
@@ -58,10 +73,12 @@ class NumericColumn:
     missing: float | Literal["error"] = "error"
     source: str = ""
     unit: str = ""
+    since: str = ""
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
         _take_bounds(self, self.name)
+        _take_since(self)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
         lower, upper = self.transformed_bounds
@@ -110,12 +127,10 @@ class NumericColumn:
     def numbers(self, values: object) -> NDArray[np.float64]:
         """(n,) numbers within the bounds, after the transform."""
         cells = as_cells(values)
-        if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-            raise no_moments(self.name, cells)
-        numbers = as_floats(cells)
+        numbers = _numbers(self, cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
-        check_rows(self.name, cells, np.isfinite(numbers), "hold finite numbers")
+        check_rows(self.name, cells, np.isfinite(numbers), _rule(self))
         if self.outside == "error":
             inside = (numbers >= self.lower) & (numbers <= self.upper)
             check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]")
@@ -159,8 +174,8 @@ class UnboundedColumn:
     zeros : bool
         Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
         values, and hold 0 as well.
-    scale, transform, unit
-        Scale, transform and unit of the :class:`NumericColumn`.
+    scale, transform, unit, since
+        See :class:`NumericColumn`.
     missing : {"error", "middle"}
         Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
         middle of these, after the transform, stands for it in the :class:`NumericColumn`, beside a further column of
@@ -180,9 +195,11 @@ class UnboundedColumn:
     transform: Transform = "none"
     unit: str = ""
     missing: UnboundedMissing = "error"
+    since: str = ""
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
+        _take_since(self)
         check_flag("zeros", self.zeros)
         _check_choice(self.name, "missing", self.missing, UnboundedMissing)
         if (self.lower is None) is not (self.upper is None):
@@ -213,6 +230,7 @@ class UnboundedColumn:
             transform=self.transform,
             source=source,
             unit=self.unit,
+            since=self.since,
         )
         if self.missing == "error":
             return found
@@ -228,11 +246,9 @@ class UnboundedColumn:
             For any other value that is no finite number.
         """
         cells = as_cells(values)
-        if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
-            raise no_moments(self.name, cells)
-        numbers = as_floats(cells)
+        numbers = _numbers(self, cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
-        check_rows(self.name, cells, gaps | np.isfinite(numbers), "hold finite numbers")
+        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self))
         return np.where(gaps, np.nan, numbers)
 
 
@@ -584,6 +600,31 @@ def _is_number(value: object) -> bool:
         return False
     number = value.item() if isinstance(value, np.integer) else value
     return bool(abs(float(number) if isinstance(number, np.floating) else number) <= sys.float_info.max)
+
+
+def _take_since(part: "NumericColumn | UnboundedColumn") -> None:
+    """Take a public day as TOML, Python or a text has it, and the unit of what is counted from it."""
+    since: object = part.since
+    if isinstance(since, date) and not isinstance(since, datetime):
+        since = since.isoformat()
+    if not isinstance(since, str) or (since and not is_day(since)):
+        raise InvalidInput(f"column {part.name!r}: since must be a day such as '2024-01-01' or '', got {part.since!r}")
+    object.__setattr__(part, "since", since)
+    if since and not part.unit:
+        object.__setattr__(part, "unit", "day")
+
+
+def _numbers(part: "NumericColumn | UnboundedColumn", cells: NDArray[Any]) -> _F64:
+    """Return the numbers of cells; NaN where they hold none."""
+    if part.since:
+        return days_since(part.since, cells)
+    if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
+        raise no_moments(part.name, cells)
+    return as_floats(cells)
+
+
+def _rule(part: "NumericColumn | UnboundedColumn") -> str:
+    return "hold dates or times without a time zone" if part.since else "hold finite numbers"
 
 
 def _take_bounds(part: Any, name: str) -> None:  # noqa: ANN401  # a column or a target with bounds

@@ -35,11 +35,11 @@ def _cells(part: Column | Gap | Target | UnboundedTarget) -> Iterator[str]:
     """Yield what values are allowed, their unit or reference, and why they are public."""
     match part:
         case NumericColumn() | NumericTarget():
-            yield f"{part.lower:g} to {part.upper:g}"
+            yield f"{part.lower:g} to {part.upper:g}{_since(part)}"
             yield part.unit
         case UnboundedColumn() | UnboundedTarget():
             known = "" if part.lower is None else f", within {part.lower:g} to {part.upper:g}"
-            yield f"number, bounds {_TO_RELEASE}{known}"
+            yield f"number, bounds {_TO_RELEASE}{known}{_since(part)}"
             yield part.unit
         case CategoricalColumn():
             yield ", ".join(part.categories)
@@ -54,3 +54,8 @@ def _cells(part: Column | Gap | Target | UnboundedTarget) -> Iterator[str]:
             yield ", ".join(part.labels)
             yield f"against {part.labels[0]}"
     yield getattr(part, "source", "")
+
+
+def _since(part: object) -> str:
+    since = getattr(part, "since", "")
+    return f" days since {since}" if since else ""

@@ -33,7 +33,7 @@ _KINDS: dict[str, type[Column | Gap]] = {
     "unlisted": UnlistedColumn,
 }
 # Fields that came later, which a digest counts only where they do something.
-_LATER = {"missing": ("error", None), "other": (None,)}
+_LATER = {"missing": ("error", None), "other": (None,), "since": ("",)}
 
 
 def fields_of(description: Mapping[str, Any]) -> dict[str, Any]:

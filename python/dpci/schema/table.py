@@ -398,9 +398,12 @@ class Schema(Displayed):
 
 
 def numeric_names(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of a table that hold numbers, the target among them."""
+    """Return the columns of a table that hold numbers and no dates, the target among them."""
     target = [schema.target.column] if isinstance(schema.target, NumericTarget) else []
-    return (*(column.name for column in schema.columns if isinstance(column, NumericColumn)), *target)
+    return (
+        *(column.name for column in schema.columns if isinstance(column, NumericColumn) and not column.since),
+        *target,
+    )
 
 
 def without_column(schema: Schema, name: str) -> Schema:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpci.base.validation import as_name
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
-from dpci.data.frames import decoded, is_frame, known, taken_over
+from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import ConfidenceIntervals
@@ -179,6 +179,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
 
     def _rows_of_frame(self, X: Table, *, reset: bool) -> Any:  # noqa: ANN401  # a matrix
         """Return the numbers of a frame; what scikit-learn would make numbers of, as categories, is refused by name."""
+        X = named_columns(X) if is_lazy(X) else X
         rows = as_features(X).values
         validate_data(self, X, reset=reset, skip_check_array=True)  # numbers and names of columns
         return rows

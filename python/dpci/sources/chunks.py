@@ -141,6 +141,15 @@ class Chunks:
         chunks._at_once = _AT_ONCE  # noqa: SLF001  # its own
         return chunks, total // _AT_ONCE
 
+    def remembered(self, most_bytes: int) -> "Chunks":
+        """Return chunks that keep what the first whole pass has read, if it takes at most about so many bytes.
+
+        For chunks of files, which make new arrays each time.
+        """
+        chunks = copy.copy(self)
+        chunks._source = _Remembered(self._source, most_bytes)  # noqa: SLF001  # its own
+        return chunks
+
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         """Apply ``work(*chunk)`` to every chunk and merge what it returns in their order; None without chunks."""
         source: Any = self._source() if callable(self._source) else self._source
@@ -339,12 +348,53 @@ class Chunks:
         """Refuse to become one array, which is what functions that need all rows in memory ask for."""
         raise InvalidInput(
             "this function requires rows in one array, got rows in parts (dpci.fit, dpci.multinomial.fit, "
-            "dpci.regression.release and dpci.lowlevel.minimize_erm accept parts)"
+            "dpci.release_schema, dpci.regression.release and dpci.lowlevel.minimize_erm accept parts)"
         )
 
     def __repr__(self) -> str:
         """Return what is known without reading."""
         return f"Chunks(names={self._names!r})"
+
+
+# About as much as an object of Python takes.
+_BYTES_OF_CELL = 64
+
+
+class _Remembered:
+    """A source of chunks that is read once, if all of them take at most about so many bytes."""
+
+    def __init__(self, source: Callable[[], Iterable[Chunk]] | Iterable[Chunk], most_bytes: int) -> None:
+        self._source = source
+        self._most_bytes = most_bytes
+        self._kept: list[Chunk] | None = None
+
+    def __call__(self) -> Iterator[Chunk]:
+        """Return all chunks, as they were read or read again."""
+        return self._read() if self._kept is None else iter(self._kept)
+
+    def _read(self) -> Iterator[Chunk]:
+        kept: list[Chunk] = []
+        n_bytes = 0
+        for chunk in self._source() if callable(self._source) else self._source:
+            n_bytes += _bytes_of(chunk)
+            if n_bytes <= self._most_bytes:
+                kept.append(chunk)
+            else:
+                kept.clear()
+            yield chunk
+        if n_bytes <= self._most_bytes:
+            self._kept = kept
+
+
+def _bytes_of(part: Any) -> int:  # noqa: ANN401  # a chunk, or what is in it
+    if isinstance(part, tuple):
+        return sum(map(_bytes_of, part))
+    if isinstance(part, Mapping):
+        return sum(map(_bytes_of, part.values()))
+    if part is None:
+        return 0
+    held: int = part.nbytes if isinstance(part, np.ndarray) and part.dtype.kind != "O" else _BYTES_OF_CELL * len(part)
+    return held
 
 
 def _n_processors() -> int:

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from dpci.sources.workbooks import WORKBOOKS, read_sheet
 Columns: TypeAlias = dict[str, Sequence[Any]]
 
 ENDINGS: Final = (".csv", ".csv.gz", ".parquet", *WORKBOOKS)
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 STDIN: Final = Path("-")
 """Stands for CSV text on the standard input."""
 
@@ -365,6 +367,8 @@ def as_paths(path: Paths) -> tuple[Path, ...]:
     for each in named:
         if not isinstance(each, str | PathLike) or not isinstance(os.fspath(each), str):
             raise InvalidInput(f"path must be a path or several, of type str or os.PathLike, got {each!r}")
+        if _ADDRESS.match(os.fspath(each)):
+            raise InvalidInput(f"path must name a file, got the address {os.fspath(each)!r} (download it first)")
     if not named:
         raise InvalidInput("path must name at least one file, got no file")
     return tuple(map(Path, named))

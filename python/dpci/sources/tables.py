@@ -14,6 +14,9 @@ from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
 from dpci.unit import Beside
 
+MOST_BYTES = 512 * 2**20
+"""Chunks of a file that take more are read again in every pass."""
+
 
 def table_parts(
     X: Any,  # noqa: ANN401  # whatever the caller has
@@ -66,4 +69,4 @@ def _check_same_schema(made: Schema | PartialSchema | None, given: Schema | Part
 def _file(path: Any, schema: Schema | PartialSchema, beside: Beside) -> Chunks:  # noqa: ANN401  # a path
     read = Chunks.from_parquet if str(path).lower().endswith(".parquet") else Chunks.from_csv
     together = beside.persons if isinstance(beside.persons, str) else None
-    return read(path, schema=schema, beside=beside.names, together=together)
+    return read(path, schema=schema, beside=beside.names, together=together).remembered(MOST_BYTES)

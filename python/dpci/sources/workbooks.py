@@ -50,7 +50,7 @@ def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
         first = names[0] if names else "Sheet1"
         raise InvalidInput(
             f"the sheet must be named where a workbook has several, got none of {names} in {str(path)!r} "
-            f"(pass sheet={first!r}, in a shell --sheet '{first}')"
+            f"(pass sheet={first!r} to dpci.read, in a shell --sheet '{first}')"
         )
     if wanted not in names:
         raise InvalidInput(f"sheet must be one of {names}, the sheets of {str(path)!r}, got sheet={wanted!r}")

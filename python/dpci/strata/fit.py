@@ -23,8 +23,7 @@ from dpci.ledger.payment import Payment
 from dpci.losses import SEVERAL, LossLike
 from dpci.mechanisms import MechanismLike, NewtonSteps
 from dpci.model.fit_many import announce, release_groups
-from dpci.model.keywords import check_keywords
-from dpci.model.newton import newton_spec, with_newton
+from dpci.model.newton import for_groups, newton_spec
 from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.settings import Moments, Projection, Settings
 from dpci.model.tables import check_schema, check_unit_columns, described
@@ -169,8 +168,7 @@ def fit_strata(
     >>> list(fits), fits["B"].names, ledger.remaining
     (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
     """
-    fitted = with_newton(keywords, check_budget(budget))
-    check_keywords("fit_strata", fitted, allowed=StrataKeywords.__annotations__, required=("l2_strength",))
+    fitted = for_groups("fit_strata", keywords, budget, allowed=StrataKeywords.__annotations__)
     by = as_name(by)
     column, model_schema = _strata(by, check_schema(schema), strata)
     _check_loss(schema, keywords.get("loss", "logistic"))
@@ -196,24 +194,13 @@ def fit_strata(
         schema=model_schema,
         **fitted,
     )
-    if not are_rows_given(keywords) and not isinstance(common.mechanism, NewtonSteps):
-        common = with_default_rows(common)
+    common = _with_domain(common, keywords)
     if counted:
         _check_for_any_count(common, len(model_schema.names))
     settings = {name: dataclasses.replace(common, n_public=n) for name, n in public.items()}
-    payment = Payment.due(
-        f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}",
-        ledger,
-        budget=cost_of_strata(check_budget(budget), neighbors),
-        neighbors=neighbors,
-        seed=common.seed,
-        persons=common.unit is not None,
-    )
-    if payment.private:
-        raise InvalidInput(
-            "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
-            "of, got errors='private'"
-        )
+    charged = cost_of_strata(check_budget(budget), neighbors)
+    source = f"dpci.fit_strata, {counted_strata(len(public))} of {by!r}"
+    payment = _payment(source, ledger, common, charged, neighbors)
     groups = _groups(table, column, schema, model_schema, beside)
 
     def count(sizes: Mapping[str, int]) -> Mapping[str, int]:
@@ -235,6 +222,12 @@ def fit_strata(
     payment.keep(entry, lambda: record.digest)
     announce(fits)
     return StrataFit(record)
+
+
+def _with_domain(settings: Settings, keywords: Mapping[str, Any]) -> Settings:
+    """Return settings with the domain of rows that a fit of a schema takes where none is given."""
+    given = are_rows_given(keywords) or isinstance(settings.mechanism, NewtonSteps)
+    return settings if given else with_default_rows(settings)
 
 
 def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[CategoricalColumn, Schema]:
@@ -317,8 +310,26 @@ def _public_numbers(n_public: object, categories: Sequence[str]) -> dict[str, in
     return dict.fromkeys(categories, check_count("n_public", n_public))
 
 
+def _payment(source: str, ledger: Ledger | None, common: Settings, budget: Budget, neighbors: Neighbors) -> Payment:
+    """Return what the models of all strata owe a ledger, which must show errors as they are."""
+    payment = Payment.due(
+        source,
+        ledger,
+        budget=budget,
+        neighbors=neighbors,
+        seed=common.seed,
+        persons=common.unit is not None,
+    )
+    if payment.private:
+        raise InvalidInput(
+            "ledger must have errors='detailed' for strata, because an error would have to hide which stratum it is "
+            "of, got errors='private'"
+        )
+    return payment
+
+
 def _check_loss(schema: Schema, loss: object) -> None:
-    if isinstance(schema.target, CategoricalTarget) or loss == SEVERAL:
+    if isinstance(schema.target, CategoricalTarget) or (isinstance(loss, str) and loss == SEVERAL):
         raise InvalidInput(
             "loss must be one of dpci.fit for strata: put the stratum into the model of dpci.multinomial.fit as a "
             f"column, got loss={loss!r} with the target {schema.target.column!r}"

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from dpci.model import fit as fitting
 from dpci.model.keywords import takes_newton
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
-from dpci.schema.partial import PartialSchema
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
 from dpci.sources.files import STDIN, is_stream
 from dpci.sources.find import find_tables
@@ -115,23 +116,16 @@ def fit(
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
     _check_ridge(model, keywords, several=several)
-    known = _known(description, paying, chunk_rows, bounds_share)
-    is_private = paying is not None and paying.errors == "private"
+    known = _known(description, bounds_share)
     rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
-    stream = next((table for table in tables if is_stream(table)), None)
-    if stream is not None and (chunk_rows is not None or is_private):
-        name = "the standard input (-)" if stream == STDIN else repr(str(stream))
-        what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
-        msg = f"{what} requires files, because tables are read several times, got {name}"
-        raise InvalidInput(msg)
+    is_private = paying is not None and paying.errors == "private"
+    in_parts = read_in_passes(tables, paying, chunk_rows)
     shown = delivery.shows_progress(is_private=is_private)
     unit.check(known)
-    # With private errors nothing is read before the budget is spent.
-    in_parts = chunk_rows is not None or is_private
-    most_bytes = 0 if in_parts else MOST_BYTES if stream is None else math.inf
     if isinstance(description, PartialSchema):
-        (X, beside), y = unit.read_table(rows, progress=shown), None
+        (X, beside), y = unit.read_table(rows, description, in_parts=in_parts, progress=shown), None
     else:
+        most_bytes = 0 if in_parts else math.inf if any(map(is_stream, tables)) else MOST_BYTES
         X, y, beside = unit.read(rows, most_bytes, progress=shown)
     given: dict[str, Any] = {
         "schema": description,
@@ -261,35 +255,29 @@ def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several
         raise InvalidInput(msg)
 
 
-def _known(
-    description: Schema | PartialSchema, paying: Ledger | None, chunk_rows: int | None, bounds_share: float | None
-) -> Schema:
-    """Return what is known of a schema before bounds are released, or refuse how its table is to be read."""
-    if isinstance(description, PartialSchema):
-        check_read_first(paying, chunk_rows)
-        return description.blank
-    if bounds_share is not None:
+def _known(description: Schema | PartialSchema, bounds_share: float | None) -> Schema:
+    """Return what is known of a schema before bounds are released."""
+    if not isinstance(description, PartialSchema) and bounds_share is not None:
         msg = (
             f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
         )
         raise InvalidInput(msg)
-    return description
+    return known_of(description)
 
 
-def check_read_first(paying: Ledger | None, chunk_rows: int | None = None) -> None:
-    """Refuse a schema with gaps where its table may not be read, and held, before it is paid for.
+def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: int | None) -> bool:
+    """Whether tables are read again in every pass: with private errors nothing is read before the budget is spent.
 
     Raises
     ------
     InvalidInput
-        For a ledger with private errors, and rows that are to be read in parts.
+        For a stream, which can be read only once.
     """
-    if paying is not None and paying.errors == "private":
-        msg = (
-            "--schema must have bounds for every column with a ledger that has errors='private', because a table with "
-            "gaps is read before it is paid for, got gaps (release the schema in Python)"
-        )
+    is_private = paying is not None and paying.errors == "private"
+    stream = next((table for table in tables if is_stream(table)), None)
+    if stream is not None and (chunk_rows is not None or is_private):
+        name = "the standard input (-)" if stream == STDIN else repr(str(stream))
+        what = "--chunk-rows" if chunk_rows is not None else "a ledger with errors='private'"
+        msg = f"{what} requires files, because tables are read several times, got {name}"
         raise InvalidInput(msg)
-    if chunk_rows is not None:
-        msg = f"--chunk-rows must not be given with a schema that has gaps, got --chunk-rows {chunk_rows}"
-        raise InvalidInput(msg)
+    return chunk_rows is not None or is_private

@@ -4,8 +4,8 @@ from typing import cast
 
 from dpci.budgets import Neighbors
 from dpci.cli import options
-from dpci.cli.app import Command, app, wants_progress
-from dpci.cli.commands.fit import check_read_first
+from dpci.cli.app import Command, app
+from dpci.cli.commands.fit import read_in_passes
 from dpci.cli.delivery import Delivery, deliver
 from dpci.cli.options import find_any_schema
 from dpci.cli.parsing import parse_budget
@@ -30,6 +30,7 @@ def schema(
     target: options.Target = None,
     formula: options.Formula = None,
     form: options.FormatOptions,
+    chunk_rows: options.ChunkRows = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
@@ -66,15 +67,16 @@ def schema(
     )
     delivery.check(tables, schema)
     paying = delivery.payer()
-    check_read_first(paying)
+    in_parts = read_in_passes(tables, paying, chunk_rows)
     description = find_any_schema(schema, target, formula)
     if not isinstance(description, PartialSchema):
         msg = f'--schema must have a column of the kind "unbounded", whose bounds are released, got none in {schema!r}'
         raise InvalidInput(msg)
     unit = UnitOptions(persons=persons, max_rows=max_rows)
     unit.check(description.blank)
-    rows = TableRows(files=tables, schema=description.blank, form=form.read())
-    table, beside = unit.read_table(rows, progress=wants_progress(progress, quiet=quiet))
+    rows = TableRows(files=tables, schema=description.blank, form=form.read(), **options.given(chunk_rows=chunk_rows))
+    shown = delivery.shows_progress(is_private=paying is not None and paying.errors == "private")
+    table, beside = unit.read_table(rows, description, in_parts=in_parts, progress=shown)
     result = release_schema(
         table,
         schema=description,
