@@ -318,7 +318,7 @@ class NewtonSpec:
     def planned(
         self, radii: tuple[float, ...], gradient_bound: float, hessian_bound: float
     ) -> tuple[list[Step], list[Seal]]:
-        """Steps and seals, where the radius of each round and the bounds on gradients and Hessians are these."""
+        """Steps and seals, where the radii and the bounds on gradients and Hessians are these."""
 
 @type_check_only
 class NewtonDict(TypedDict):

@@ -83,7 +83,15 @@ def test_persons_and_weights_of_chunks():
 def test_a_stage_is_one_pass():
     chunks = CountingChunks(cut(X, Y, 3))
     dpci.fit(chunks, budget=BUDGETS["zcdp"], n_threads=1, seed=3)
-    assert chunks.passes == ["describe", *ROUND * 2, "moved_risk", "moved_derivative_counts", *STEPS * 2, *STEPS]
+    assert chunks.passes == [
+        "describe",
+        *ROUND * 2,
+        "moved_counts",
+        "moved_risk",
+        "moved_derivative_counts",
+        *STEPS * 2,
+        *STEPS,
+    ]
 
 
 def test_dask_collections():

@@ -247,7 +247,7 @@ def plan_newton(
         root = math.sqrt(n_params)
         for of_gradient, of_hessian in _NORMS:
             norms = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
-            steps, seals = spec.planned((root, root), *norms)
+            steps, seals = spec.planned((root, root, root), *norms)
             # The gradient's noise over its sampling error, of a likelihood.
             noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
             lengths.append(math.sqrt(1.0 + noise / curvature))

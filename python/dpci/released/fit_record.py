@@ -364,7 +364,7 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     expected: tuple[str, ...]
     if record.newton is not None:
         rounds, norms, earlier = ("radius", "shape") * 2, ("gradient_norms", "hessian_norms"), ("hessian", "gradient")
-        expected = (*rounds, "gradient", *norms, *earlier * 2, "hessian", "gradient_cov", "gradient")
+        expected = (*rounds, "radius", "gradient", *norms, *earlier * 2, "hessian", "gradient_cov", "gradient")
         if record.notion == "pure":
             null = ("gradient",) if any(step.step == "null_slope" for step in record.steps) else ()
             expected = (*rounds, "radius", *null, "params", "hessian", "gradient_cov")

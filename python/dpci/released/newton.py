@@ -13,14 +13,14 @@ from dpci.errors import InvalidInput
 class Newton:
     """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
 
-    Rows x become ``z = map' x``. Slopes are held such that no record's gradient is longer than its bound. Parameters of
-    z become those of x by ``map @``.
+    Rows x become ``z = map' x``; those longer than the last radius weigh less. Slopes are held such that no record's
+    gradient is longer than its bound. Parameters of z become those of x by ``map @``.
     """
 
     map: NDArray[np.float64]
     """T, shape (k, k), computed from released second moments."""
     radii: NDArray[np.float64]
-    """Radii beyond which rows weigh less in the two rounds that make rows round, shape (2,)."""
+    """Radii beyond which rows weigh less: in the two rounds that make rows round, and at last, shape (3,)."""
     gradient_bound: Positive
     """Norm to which the gradient of a record is held, after the first step."""
     hessian_bound: Positive
@@ -43,7 +43,7 @@ class Newton:
             if part.name not in {"gradient_bound", "hessian_bound", "edge", "ridge"}:
                 object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
         k = len(self.params)
-        shapes = {"map": (k, k), "radii": (2,), "start": (k,), "gradient": (k,), "centre": (k,), "params": (k,)}
+        shapes = {"map": (k, k), "radii": (3,), "start": (k,), "gradient": (k,), "centre": (k,), "params": (k,)}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")

@@ -73,10 +73,10 @@ impl NewtonSpec {
         self.inner.choices().loss.curvature_bound()
     }
 
-    /// Steps and seals, where the radius of each round and the bounds on gradients and Hessians are these.
+    /// Steps and seals, where the radii of each round and at last and the bounds on gradients and Hessians are these.
     fn planned(
         &self,
-        radii: [f64; 2],
+        radii: [f64; 3],
         gradient_bound: f64,
         hessian_bound: f64,
     ) -> PyResult<(Vec<Step>, Vec<Seal>)> {

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use super::Design;
 
-/// Bounds on the norms of one row's gradient and Hessian, and the norms of the rows.
+/// Bounds on the norms of one row's gradient and Hessian, and those of rows with slope and curvature 1.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
-    /// Rounded up.
-    norms: Vec<f64>,
+    /// `w‖x‖` and `w‖x‖²`, the norms rounded up.
+    gradients: Vec<f64>,
+    hessians: Vec<f64>,
     gradient: f64,
     hessian: f64,
 }
@@ -17,10 +18,12 @@ pub(super) struct Limits {
 const ROOM: f64 = 1.0 - 4.0 * f64::EPSILON;
 
 impl Limits {
-    /// No limits yet, on rows of these norms.
-    pub(super) fn none(norms: Vec<f64>) -> Self {
+    /// No limits yet, on rows of these norms and weights.
+    pub(super) fn none(norms: &[f64], weights: &[f64]) -> Self {
+        let pairs = || norms.iter().zip(weights);
         Self {
-            norms,
+            gradients: pairs().map(|(norm, w)| w * norm).collect(),
+            hessians: pairs().map(|(norm, w)| w * norm * norm).collect(),
             gradient: f64::INFINITY,
             hessian: f64::INFINITY,
         }
@@ -29,14 +32,15 @@ impl Limits {
     /// Limits of some rows.
     pub(super) fn select(&self, rows: &[usize]) -> Self {
         Self {
-            norms: rows.iter().map(|&i| self.norms[i]).collect(),
+            gradients: rows.iter().map(|&i| self.gradients[i]).collect(),
+            hessians: rows.iter().map(|&i| self.hessians[i]).collect(),
             ..*self
         }
     }
 }
 
 impl Design<'_> {
-    /// Holds the slope at each row x to `gradient/‖x‖` and the curvature to `hessian/‖x‖²`, in risks and
+    /// Holds the slope at each row x of weight w to `gradient/(w‖x‖)` and the curvature to `hessian/(w‖x‖²)`, in risks and
     /// moments from here on; for moved rows.
     ///
     /// A slope that is held so is that of a convex loss as well, which is linear beyond.
@@ -46,9 +50,10 @@ impl Design<'_> {
         }
     }
 
-    /// Norms of moved rows, rounded up.
-    pub(super) fn norms(&self) -> Option<&[f64]> {
-        self.limits.as_ref().map(|limits| limits.norms.as_slice())
+    /// Norms of the gradients and Hessians of moved rows, over slope and curvature.
+    pub(super) fn norms(&self) -> Option<[&[f64]; 2]> {
+        let limits = self.limits.as_ref()?;
+        Some([&limits.gradients, &limits.hessians])
     }
 
     /// Applies the limits to slopes and curvatures of some rows; to none, where a slice is empty.
@@ -56,16 +61,15 @@ impl Design<'_> {
         let Some(limits) = &self.limits else {
             return;
         };
-        let norms = &limits.norms[range.clone()];
         if limits.gradient.is_finite() {
-            for (slope, norm) in slopes.iter_mut().zip(norms) {
+            for (slope, norm) in slopes.iter_mut().zip(&limits.gradients[range.clone()]) {
                 let most = limits.gradient * ROOM / norm;
                 *slope = slope.max(-most).min(most);
             }
         }
         if limits.hessian.is_finite() {
-            for (curvature, norm) in curvatures.iter_mut().zip(norms) {
-                *curvature = curvature.min(limits.hessian * ROOM / norm / norm);
+            for (curvature, norm) in curvatures.iter_mut().zip(&limits.hessians[range.clone()]) {
+                *curvature = curvature.min(limits.hessian * ROOM / norm);
             }
         }
     }

@@ -102,7 +102,7 @@ impl Moved<'_> {
                 on_violation: OnViolation::Error,
             },
             extremes: None,
-            limits: Some(Limits::none(self.norms)),
+            limits: Some(Limits::none(&self.norms, &shares)),
         };
         match (&mut moved.persons, &mut moved.weights) {
             (Some(persons), _) => persons.scale(&shares),
@@ -126,10 +126,10 @@ impl Design<'_> {
         [gradients, hessians]: [&[f64]; 2],
         exec: &Executor<'_>,
     ) -> Result<[CompensatedSum; 2]> {
-        let norms = self.norms().unwrap_or_default();
+        let [of_slopes, of_curvatures] = self.norms().unwrap_or_default();
         let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, bounds));
         let mut buffers = [[0.0; BLOCK]; 3];
-        for range in blocks(0..norms.len()) {
+        for range in blocks(0..of_slopes.len()) {
             exec.check()?;
             let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
             self.linear_predictor(range.clone(), params, u);
@@ -139,11 +139,10 @@ impl Design<'_> {
                 ..Batch::default()
             };
             loss.evaluate(u, self.targets(range.clone()), out)?;
-            let norm = &norms[range.clone()];
-            let of_gradients = slope.iter().zip(norm).map(|(s, norm)| s.abs() * norm);
-            counts[0].add(range.clone().zip(of_gradients));
-            let of_hessians = curvature.iter().zip(norm).map(|(c, norm)| c * norm * norm);
-            counts[1].add(range.zip(of_hessians));
+            let gradients = slope.iter().zip(&of_slopes[range.clone()]);
+            counts[0].add(range.clone().zip(gradients.map(|(s, norm)| s.abs() * norm)));
+            let hessians = curvature.iter().zip(&of_curvatures[range.clone()]);
+            counts[1].add(range.zip(hessians.map(|(c, norm)| c * norm)));
         }
         Ok(counts.map(|counts| counts.total))
     }

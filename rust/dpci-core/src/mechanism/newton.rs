@@ -25,8 +25,8 @@ const LONGEST_STEP: f64 = 3.0;
 pub struct NewtonRelease<V = Sealed> {
     /// T, row-major: rows are moved to `z = Tᵀx`, so that `θ = T·params`. Computed from the released shapes.
     pub map: Vec<f64>,
-    /// Radii beyond which rows weigh less in each round.
-    pub radii: [f64; ROUNDS],
+    /// Radii beyond which rows weigh less: in each round, and at last.
+    pub radii: [f64; ROUNDS + 1],
     /// Norms to which the gradient and the Hessian of each record are held, after the first step.
     pub bounds: NormBounds,
     /// Start of the last step.
@@ -95,7 +95,7 @@ pub fn release_newton<G: Gate>(
     };
     let (rounding, mut round) = stages.release_round(records)?;
     let (point, bounds, perturbed) = if spec.is_pure() {
-        let bounds = spec.bounds_within(rounding.last);
+        let bounds = spec.bounds_within(rounding.radii[ROUNDS]);
         let perturbed = stages.release_perturbed(records, &rounding, &round)?;
         (perturbed.params.values().to_vec(), bounds, Some(perturbed))
     } else {
@@ -145,9 +145,7 @@ fn check(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
 struct Rounding {
     /// T, row-major.
     map: Vec<f64>,
-    radii: [f64; ROUNDS],
-    /// Beyond it round rows weigh less: a released radius under pure DP, a public one else.
-    last: f64,
+    radii: [f64; ROUNDS + 1],
     /// v with `zᵀv = 1` for each moved row, where rows have a constant.
     constant: Option<Vec<f64>>,
     /// Edge of the noise of the last shape.
@@ -168,14 +166,14 @@ impl<G: Gate> Stages<'_, G> {
     fn release_round<'r>(&mut self, records: &'r dyn Records) -> Result<(Rounding, Round<'r>)> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
-        let mut radii = [0.0; ROUNDS];
+        let mut radii = [0.0; ROUNDS + 1];
         let mut edge = 0.0;
         let mut constant = self.spec.choices().intercept.map(|intercept| {
             let mut last = vec![0.0; dim];
             last[dim - 1] = intercept.recip();
             last
         });
-        for (round, released) in radii.iter_mut().enumerate() {
+        for (round, released) in radii.iter_mut().take(ROUNDS).enumerate() {
             let (moved, radius) = self.release_weighted(records, &map, round)?;
             *released = radius;
             let planned = self.spec.shape(radius)?;
@@ -196,18 +194,11 @@ impl<G: Gate> Stages<'_, G> {
                 *v = product(&root(|value| value)?, v);
             }
         }
-        let (round, last) = if self.spec.is_pure() {
-            self.release_weighted(records, &map, ROUNDS)?
-        } else {
-            let longest = self.spec.row_norm() * vector::norm(&map);
-            let last = self.spec.greatest_radius();
-            let moved = Moved::new(records, &map, self.exec)?;
-            (moved.within(last, longest), last)
-        };
+        let (round, last) = self.release_weighted(records, &map, ROUNDS)?;
+        radii[ROUNDS] = last;
         let rounding = Rounding {
             map,
             radii,
-            last,
             constant,
             edge,
         };
@@ -249,7 +240,7 @@ impl<G: Gate> Stages<'_, G> {
             }
             _ => vec![0.0; self.spec.n_params()],
         };
-        let spec = self.spec.perturbed(rounding.last)?;
+        let spec = self.spec.perturbed(rounding.radii[ROUNDS])?;
         let params = release_around(&spec, &centre, round, self.exec, self.gate)?;
         self.steps.push(spec.coefficients().clone());
         self.seals.push(*spec.seal());

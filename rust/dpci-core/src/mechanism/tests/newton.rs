@@ -98,7 +98,7 @@ fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
     let found = released(&spec(3000, 1e12), 3);
     with_design(&data(3000), Targets::Signs, |design, exec| {
         let moved = design.moved(&found.map, exec).unwrap();
-        let mut round = moved.within(12.0, 99.0);
+        let mut round = moved.within(found.radii[2], 99.0);
         round.limit(found.bounds.gradient, found.bounds.hessian);
         let slope = gradient(&round, &Logistic, &found.params, exec);
         assert!(vector::norm(&slope) < 1e-6, "{slope:?}");

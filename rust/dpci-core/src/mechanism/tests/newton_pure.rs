@@ -78,7 +78,7 @@ fn the_gradient_is_what_the_ridge_balances() {
     let found = released(&spec, 4);
     let perturbed = found.perturbed.unwrap();
     let (ridge, start) = (perturbed.l2_strength, &found.start);
-    assert!((spec.ridge(found.radii[2]).unwrap() / ridge - 1.0).abs() < 1e-15);
+    assert!((spec.ridge(found.bounds).unwrap() / ridge - 1.0).abs() < 1e-15);
     for ((g, p), c) in found.gradient.iter().zip(start).zip(&perturbed.centre) {
         assert!((g + ridge * (p - c)).abs() < 1e-15);
     }
@@ -103,7 +103,9 @@ fn stages_spend_the_budget_and_no_more() {
     for loss in losses {
         let has_null = loss.null_predictor(0.0).is_some();
         let spec = spec(4000, 1.3, loss);
-        let (steps, seals) = spec.planned([0.7, 2.0, 3.0]).unwrap();
+        let (steps, seals) = spec
+            .planned([0.7, 2.0, 3.0], spec.bounds_within(3.0))
+            .unwrap();
         let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
         let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
         let whole = 0.999 * 1.3;
@@ -126,7 +128,7 @@ fn stages_spend_the_budget_and_no_more() {
     }
     let spec = spec(4000, 1.3, Arc::new(Logistic));
     let found = released(&spec, 5);
-    let planned = spec.planned(found.radii).unwrap();
+    let planned = spec.planned(found.radii, found.bounds).unwrap();
     assert_eq!((found.steps, found.seals), planned);
 }
 
@@ -134,7 +136,7 @@ fn stages_spend_the_budget_and_no_more() {
 #[test]
 fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
     let spec = spec(N, 1.0, Arc::new(Logistic));
-    let moments = spec.moments(RADIUS).unwrap();
+    let moments = spec.moments(spec.bounds_within(RADIUS)).unwrap();
     let weight = moments.gradient_cov.law.scale() / moments.hessian.law.scale();
     let sensitivities = [
         spec.radius(0, 9.0).unwrap().noise.step.sensitivity,
@@ -146,10 +148,10 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
     let queries = |data: &(Vec<f64>, Vec<f64>)| {
         with_design(data, Logistic.targets(), |design, exec| {
             let moved = design.moved(&map(), exec).unwrap();
-            let counts: Vec<f64> = moved.counts(&[0.5, 1.0, 2.0, 4.0]);
+            let counts: Vec<f64> = moved.counts(&[0.5, 1.0, 2.0, 4.0]).values().collect();
             let round = moved.within(RADIUS, 99.0);
             let gram = second_moments(&round, exec).unwrap().gram;
-            let slope = crate::mechanism::newton::sum_at_zero(&round, &Logistic).unwrap();
+            let slope = crate::mechanism::newton::sum_at_zero(design, &Logistic, exec).unwrap();
             let matrices = POINTS.map(|point| {
                 let moments = data_moments(&round, &Logistic, &point, n, exec).unwrap();
                 [moments.curvature, moments.squared_slope]

@@ -24,10 +24,10 @@ pub(crate) const ROUNDS: usize = 2;
 /// Steps before the last one.
 pub(crate) const EARLIER_STEPS: usize = 3;
 
-/// Shares of the budget, after the seals', of Gaussian noise: of the radius of each round, each shape, the norms of gradients and of
+/// Shares of the budget, after the seals', of Gaussian noise: of the radii, each shape, the norms of gradients and of
 /// Hessians, earlier gradients and Hessians, and of both matrices at the last point. The last gradient has the rest. Those under pure DP are
 /// in `pure.rs`.
-const RADIUS: f64 = 0.005;
+const RADII: [f64; ROUNDS + 1] = [0.005, 0.005, 0.01];
 const SHAPE: f64 = 0.04;
 const NORMS: f64 = 0.01;
 const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.03, 0.10];
@@ -35,19 +35,23 @@ const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.03];
 const MOMENTS: f64 = 0.12;
 
 fn gradient_share(step: Option<usize>) -> f64 {
-    let earlier: f64 = EARLIER_GRADIENTS.iter().chain(&EARLIER_HESSIANS).sum();
+    let earlier: f64 = RADII
+        .iter()
+        .chain(&EARLIER_GRADIENTS)
+        .chain(&EARLIER_HESSIANS)
+        .sum();
     match step {
         Some(step) => EARLIER_GRADIENTS[step],
-        None => 1.0 - earlier - ROUNDS as f64 * (RADIUS + SHAPE) - 2.0 * NORMS - MOMENTS,
+        None => 1.0 - earlier - ROUNDS as f64 * SHAPE - 2.0 * NORMS - MOMENTS,
     }
 }
 
 /// Seals: radii, shapes, norms, earlier gradients and Hessians, then gradient, Hessian and covariance of the last point.
-const SEALS: u32 = 14;
-const _: () = assert!(SEALS as usize == 2 * ROUNDS + 2 + 2 * EARLIER_STEPS - 1 + 3);
+const SEALS: u32 = 15;
+const _: () = assert!(SEALS as usize == 2 * ROUNDS + 3 + 2 * EARLIER_STEPS - 1 + 3);
 
-/// Share of the records whose rows weigh less in a round.
-const BEYOND_RADIUS: f64 = 0.05;
+/// Share of the records whose rows weigh less, in each round and at last.
+const BEYOND_RADIUS: [f64; ROUNDS + 1] = [0.05, 0.05, 0.002];
 /// Share of the records with a greater norm than the one from which the bound on gradients, and that on Hessians, is taken.
 const BEYOND_NORM: f64 = 0.002;
 /// The bound on gradients over that norm. With less, the coefficients of tables with heavy tails differ from the ordinary ones
@@ -60,7 +64,7 @@ const SEEN: f64 = 3.0;
 const NORM_RATIO: f64 = 1.2;
 /// Number of norms: the least is an eighteenth of the greatest.
 const N_NORMS: usize = 17;
-/// Once rows are round, those longer than this many times the square root of their dimension weigh less.
+/// Once rows are round, no radius is longer than this many times the square root of their dimension.
 const GREATEST_RADIUS: f64 = 6.0;
 /// At 0 a gradient is held as if its row were no longer than this many times the root of the dimension: it only starts the steps.
 const FIRST_RADIUS: f64 = 2.0;
@@ -218,7 +222,8 @@ impl NewtonSpec {
         // What public values rule out is refused before anything is paid.
         spec.radius(0, spec.row_norm)?;
         spec.shape(spec.row_norm)?;
-        spec.planned([spec.row_norm, spec.greatest_radius()], spec.greatest())?;
+        let greatest = spec.greatest_radius();
+        spec.planned([spec.row_norm, greatest, greatest], spec.greatest())?;
         if spec.is_pure() {
             spec.perturbed(spec.row_norm)?;
         }
@@ -255,7 +260,7 @@ impl NewtonSpec {
         matches!(self.cost, Cost::Epsilon(_))
     }
 
-    /// Rows that are longer weigh less, once they are round.
+    /// No radius is greater, once rows are round.
     #[must_use]
     pub(crate) fn greatest_radius(&self) -> f64 {
         GREATEST_RADIUS * (self.n_params() as f64).sqrt()
@@ -293,21 +298,25 @@ impl NewtonSpec {
         }
     }
 
-    /// Steps and seals of a release, where the radius of each round and the bounds on gradients and Hessians are these.
+    /// Steps and seals of a release, where the radii of each round and at last, and the bounds on gradients and Hessians are these.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where a noise or a seal has no scale in double precision.
     pub fn planned(
         &self,
-        radii: [f64; ROUNDS],
+        radii: [f64; ROUNDS + 1],
         bounds: NormBounds,
     ) -> Result<(Vec<Step>, Vec<Seal>)> {
         let (mut steps, mut seals) = (Vec::new(), Vec::new());
         for (round, radius) in radii.into_iter().enumerate() {
             let counts = self.radius(round, self.row_norm)?.noise;
-            let shape = self.shape(radius)?;
-            steps.extend([counts.step, shape.step]);
-            seals.extend([counts.seal, shape.seal]);
+            steps.push(counts.step);
+            seals.push(counts.seal);
+            if round < ROUNDS {
+                let shape = self.shape(radius)?;
+                steps.push(shape.step);
+                seals.push(shape.seal);
+            }
         }
         if self.is_pure() {
             self.plan_pure(bounds, &mut steps, &mut seals)?;
@@ -343,7 +352,7 @@ impl NewtonSpec {
         self.choices.terms.bounds(radius, self.n_params())
     }
 
-    /// The counts that choose the radius of a round, of rows that are at most so long.
+    /// The counts that choose the radius of a round, or (`round` = [`ROUNDS`]) the last one, of rows that are at most so long.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
@@ -356,7 +365,7 @@ impl NewtonSpec {
         let (share, beyond) = if self.is_pure() {
             (pure::RADII[round], pure::BEYOND[round])
         } else {
-            (RADIUS, BEYOND_RADIUS)
+            (RADII[round], BEYOND_RADIUS[round])
         };
         self.counts(
             Query::Radius,

@@ -144,9 +144,6 @@ impl NewtonSpec {
         steps: &mut Vec<Step>,
         seals: &mut Vec<Seal>,
     ) -> Result<()> {
-        let last = self.radius(ROUNDS, self.row_norm())?.noise;
-        steps.push(last.step);
-        seals.push(last.seal);
         if self.has_null_slope() {
             let slope = self.null_slope()?;
             steps.push(slope.step);
