@@ -23,6 +23,7 @@ __all__ = [
     "CurvatureWarning",
     "DpciError",
     "DpciWarning",
+    "FarRowsWarning",
     "InvalidInput",
     "Ledger",
     "LedgerError",

@@ -8,6 +8,7 @@ __all__ = [
     "CurvatureWarning",
     "DpciError",
     "DpciWarning",
+    "FarRowsWarning",
     "InvalidInput",
     "LedgerError",
     "MissingExtra",
@@ -313,6 +314,23 @@ class CommonLevelWarning(DpciWarning):
     parameters: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     coverage: float | None = None
+
+
+class FarRowsWarning(DpciWarning):
+    """Some rows are so far out that a fit by Newton steps limits what they pull at coefficients (docs/newton.md).
+
+    Intervals of coefficients that depend on these rows alone may be too short.
+
+    Attributes
+    ----------
+    code
+        ``"far_rows"``.
+    radius
+        The released norm beyond which moved rows weigh less.
+    """
+
+    code = "far_rows"
+    radius: float | None = None
 
 
 class CurvatureWarning(DpciWarning):

@@ -185,6 +185,8 @@ _EDITS_OF_PURE = (
 )
 
 
+# Noise alone may show rows far out, as in one fit of a hundred.
+@pytest.mark.filterwarnings("ignore::dpci.FarRowsWarning")
 @pytest.mark.parametrize(("budget", "most"), [(dpci.PureDP(epsilon=2.0), 0.99), (dpci.ZCDP(rho=0.3), 0.98)])
 def test_intervals_cover(budget, most):
     """One in a million false alarms by the binomial law, over 600 fits of three directions each."""
@@ -386,3 +388,17 @@ def test_a_plan_foretells_the_length():
     few = dpci.plan(n_samples=100, n_features=3, budget=dpci.ZCDP(rho=0.2), mechanism="newton")
     assert few.gives_intervals == (False, False)
     assert "hides the curvature" in str(few)
+
+
+def test_rows_that_are_far_out_are_told():
+    X, y = population(20, 20_000)
+    rare = X.copy()
+    # A column that is not 0 for one record in a hundred.
+    rare[:, 2] = np.where(np.arange(20_000) % 100 == 0, 0.5, 0.0)
+    with pytest.warns(dpci.FarRowsWarning, match="six times the typical row") as caught:
+        fit = dpci.fit(rare, y, budget=dpci.ZCDP(2.0), seed=1)
+    (warning,) = [each.message for each in caught if each.category is dpci.FarRowsWarning]
+    assert warning.radius == record_of(fit).newton.radii[-1] == pytest.approx(12.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dpci.FarRowsWarning)
+        dpci.fit(X, y, budget=dpci.ZCDP(2.0), seed=1)

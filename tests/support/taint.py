@@ -134,7 +134,7 @@ def quietly(call):
         warnings.simplefilter("always")
         value = call()
     told = [f"{each.category.__name__}: {each.message}" for each in caught]
-    of_released = ("MomentNoiseWarning", "CurvatureWarning", "CommonLevelWarning")
+    of_released = ("MomentNoiseWarning", "CurvatureWarning", "CommonLevelWarning", "FarRowsWarning")
     return value, [each for each in told if not each.startswith(of_released)]
 
 

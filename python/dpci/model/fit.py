@@ -252,6 +252,8 @@ def fit(
     CurvatureWarning, CommonLevelWarning
         If :attr:`PrivateFit.curvature_room` is below 3 (Huber, quantile: 1); if :attr:`PrivateFit.common_levels`
         names an interval.
+    FarRowsWarning
+        If Newton steps limit what the rows farthest out pull at coefficients.
 
     Examples
     --------

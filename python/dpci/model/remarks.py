@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
-from dpci.errors import CommonLevelWarning, CurvatureWarning, DpciError, DpciWarning, MomentNoiseWarning
+from dpci.errors import (
+    CommonLevelWarning,
+    CurvatureWarning,
+    DpciError,
+    DpciWarning,
+    FarRowsWarning,
+    MomentNoiseWarning,
+)
 from dpci.inference.common_levels import levels_of, note
 from dpci.inference.curvature import (
     TRUSTED_HIDING,
@@ -17,6 +24,7 @@ from dpci.inference.error_law import NOISE_AWARE, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
 from dpci.released.fit_record import FitRecord
+from dpci.released.newton import Newton
 
 TRUSTED_SPREAD = 0.4
 """Greatest share by which noise may leave the variance of single estimates open without a warning.
@@ -32,10 +40,22 @@ def remarks(record: FitRecord) -> Iterator[DpciWarning]:
     """Yield what a caller should know about the intervals of a fit."""
     if record.newton is not None:
         # What noise hides is not given.
+        if refusal_of(record) is None:
+            yield from _on_far_rows(record.newton)
         return
     yield from _on_noise(record)
     yield from _on_curvature(record)
     yield from _on_levels(record)
+
+
+def _on_far_rows(newton: Newton) -> Iterator[DpciWarning]:
+    if newton.is_bounded:
+        message = (
+            "some rows are farther out than six times the typical row, and weigh less: intervals of coefficients that "
+            "depend on few rows, such as functions of a spline or rare categories, may be too short; merge rare "
+            "categories, use a polynomial in place of a spline, or pass l2_strength"
+        )
+        yield FarRowsWarning(message, radius=float(newton.radii[-1]))
 
 
 def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:

@@ -1,5 +1,6 @@
 """``Newton``: released values of a fit by Newton steps, on rows that a released map makes round."""
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -7,6 +8,9 @@ from numpy.typing import NDArray
 
 from dpci.base.codec import NotNegative, Positive, read_only
 from dpci.errors import InvalidInput
+
+_GREATEST = 6.0
+"""No radius of round rows is greater than this many times the root of their dimension, as in the core."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +58,11 @@ class Newton:
     def made_by(self) -> str:
         """Mechanism in words."""
         return "Newton steps with noisy gradients" if self.ridge == 0.0 else "objective perturbation and a Newton step"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the last radius is the greatest one (docs/proofs/newton.md, "Radius and norms")."""
+        return float(self.radii[-1]) >= _GREATEST * math.sqrt(len(self.params)) * (1.0 - 1e-9)
 
     @property
     def step(self) -> NDArray[np.float64]:
