@@ -171,7 +171,6 @@ class Tally:
     """Outcomes of the replicates of one cell."""
 
     def __init__(self) -> None:
-        self.start = np.zeros(0)
         self.runs: list[tuple[_F64, _F64, _F64]] = []
         self.failed = 0
 
@@ -216,10 +215,9 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
     assert newton is not None
     rows, y = np.column_stack([np.asarray(whole.X), np.ones(len(data.target))]), np.asarray(whole.y) > 0
     try:
-        truth, variance = ordinary(rows, y, tally.start if len(tally.start) else np.zeros(rows.shape[1]))
+        truth, variance = ordinary(rows, y, np.zeros(rows.shape[1]))
     except (RuntimeError, np.linalg.LinAlgError):  # at these bounds the classes of the whole table can be separated
         return
-    tally.start = truth
     norms = np.linalg.norm(rows @ newton.map, axis=1)
     # The shift hardly varies: some replicates show it.
     is_shown = len(tally.runs) < SHIFTS

@@ -73,7 +73,7 @@ def test_lists_are_planned_with_the_public_categories():
 
 
 def test_objective_perturbation_has_a_plan_with_gaps_too():
-    plan = dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["pure"])
+    plan = dpci.plan(n_samples=N, schema=PARTIAL, budget=BUDGETS["pure"], mechanism="objective")
     assert plan.recommended_l2_strength is not None
     assert "epsilon=2 (pure DP)" in plan.title
     assert plan.bounds.longer > 1.0
@@ -83,13 +83,12 @@ def test_objective_perturbation_has_a_plan_with_gaps_too():
 
 def test_a_plan_without_a_ridge_is_of_newton_steps_where_a_fit_takes_them():
     sizes = {"n_samples": 4000, "n_features": 3}
-    for notion in ("zcdp", "approx"):
+    for notion in ("pure", "zcdp", "approx"):
         plan = dpci.plan(budget=BUDGETS[notion], **sizes)
         assert isinstance(plan, dpci.NewtonPlan)
         assert plan == dpci.plan(budget=BUDGETS[notion], mechanism="newton", **sizes)
         by_name = dpci.plan(budget=BUDGETS[notion], mechanism="objective", **sizes)
         assert by_name.recommended_l2_strength is not None
-    assert isinstance(dpci.plan(budget=BUDGETS["pure"], **sizes), dpci.Plan)
     with pytest.raises(dpci.InvalidInput, match=r"target must not be given for Newton steps.*mechanism='objective'"):
         dpci.plan(budget=BUDGETS["zcdp"], target="unregularised", **sizes)
 

@@ -74,10 +74,12 @@ def test_what_is_not_offered_is_refused_in_plain_words():
             call()
     for call in (
         lambda: simulate.coverage(X, Y, **study),
-        lambda: dpci.fit_many({"a": (X, Y)}, budget=dpci.PureDP(1.0)),
-        lambda: dpci.fit_strata(TABLE, by="ward", schema=SCHEMA, n_public=1500, budget=dpci.PureDP(1.0)),
+        lambda: dpci.fit_many({"a": (X, Y)}, budget=dpci.PureDP(1.0), mechanism="objective"),
+        lambda: dpci.fit_strata(
+            TABLE, by="ward", schema=SCHEMA, n_public=1500, budget=dpci.PureDP(1.0), mechanism="objective"
+        ),
     ):
-        with pytest.raises(TypeError, match=r"l2_strength' \(Newton steps need none, but ZCDP or ApproxDP"):
+        with pytest.raises(TypeError, match=r"l2_strength' \(Newton steps need none: dpci"):
             call()
     known = "dpci.OutputPerturbation.*, or for dpci.fit and dpci.plan 'newton' or 'moments', got mechanism='wrong'"
     with pytest.raises(dpci.InvalidInput, match=known):

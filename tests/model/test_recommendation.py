@@ -46,7 +46,7 @@ def test_the_rule(budget, mechanism):
 
 
 def test_without_the_ridge_it_is_a_multiple_of_the_least():
-    plan = dpci.plan(**SIZES, budget=PURE, target="unregularised")
+    plan = dpci.plan(**SIZES, budget=PURE, target="unregularised", mechanism="objective")
     assert plan.recommended_l2_strength == pytest.approx(4 * plan.least_l2_strength)
     assert "for intervals without the ridge: a greater one" in plan.summary()
     assert recommended() > 5 * plan.recommended_l2_strength
@@ -54,15 +54,16 @@ def test_without_the_ridge_it_is_a_multiple_of_the_least():
     with pytest.raises(InvalidInput, match="needs objective perturbation"):
         dpci.plan(**SIZES, budget=PURE, target="unregularised", mechanism="output")
     with pytest.raises(InvalidInput, match="target must be one of"):
-        dpci.plan(**SIZES, budget=PURE, target="both")
+        dpci.plan(**SIZES, budget=PURE, target="both", mechanism="objective")
 
 
 def test_a_schema_gives_columns_and_rows():
     schema = load_schema("adult_demo")
-    plan = dpci.plan(n_samples=4000, schema=schema, budget=PURE)
-    assert plan == dpci.plan(n_samples=4000, n_features=len(schema.names), rows=schema.rows, budget=PURE)
+    ridge = {"budget": PURE, "mechanism": "objective"}
+    plan = dpci.plan(n_samples=4000, schema=schema, **ridge)
+    assert plan == dpci.plan(n_samples=4000, n_features=len(schema.names), rows=schema.rows, **ridge)
     whole = dataclasses.replace(schema, encoding="full_range")
-    assert dpci.plan(n_samples=4000, schema=whole, budget=PURE).rows == whole.rows
+    assert dpci.plan(n_samples=4000, schema=whole, **ridge).rows == whole.rows
     table = dpci.plan_table(n_samples=4000, schema=whole, budgets=PURE, l2_strength=0.1)
     assert {type(entry.rows) for entry in table.entries} == {Ball, Blocks}
     with pytest.raises(InvalidInput, match="n_features must be that of the schema, 6, or None, got n_features=5"):

@@ -42,6 +42,8 @@ _LONGEST = 0.6
 # Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
 # constant alone, as where one class has less than two in a hundred records.
 _FARTHEST = 4.0
+# Standard deviation of the predictor beyond which the columns tell almost every record of a rare class.
+_STEEPEST = 3.0
 # Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients
 # still grow: at the target the two agree where the model holds, and tables have .8 to 1.5.
 _LEAST_ERRORS = 0.7
@@ -89,7 +91,7 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     moved, width = math.sqrt(size / mean), width_of_curvature(record)
     far, spread = float(np.linalg.norm(newton.params)), _spread(record, newton)
     errors = _errors(record)
-    is_steep = errors is None and far > _FARTHEST and spread**2 > mean / newton.edge
+    is_steep = far > _FARTHEST and (spread**2 > mean / newton.edge if errors is None else spread > _STEEPEST)
     if spread > _FARTHEST or is_steep:
         return (
             "intervals require a predictor that does not separate the classes, got one of root mean square "

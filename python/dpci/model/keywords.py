@@ -53,7 +53,7 @@ UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 
-_WITHOUT_RIDGE = " (Newton steps need none, but ZCDP or ApproxDP, and dpci.fit, fit_many, fit_strata or plan)"
+_WITHOUT_RIDGE = " (Newton steps need none: dpci.fit, fit_many, fit_strata and plan take them)"
 
 
 def check_keywords(

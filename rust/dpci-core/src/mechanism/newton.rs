@@ -11,7 +11,7 @@ use crate::loss::Loss;
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
-    EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, ROUNDS, Seal, Step,
+    EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, ROUNDS, Seal, Step,
 };
 
 /// Eigenvalues of a shape are raised by this part of the edge of their noise.
@@ -313,7 +313,7 @@ impl<G: Gate> Stages<'_, G> {
         let longest = self.spec.row_norm() * if round == 0 { 1.0 } else { vector::norm(map) };
         let planned = self.spec.radius(round, longest)?;
         let counts = moved.counts(&planned.norms, loss, self.exec)?;
-        let radius = self.release_quantile(&planned, counts)?;
+        let radius = self.release_quantile(&planned, counts)?.norm;
         Ok((moved.within(radius, longest), radius))
     }
 
@@ -330,7 +330,7 @@ impl<G: Gate> Stages<'_, G> {
     }
 
     /// Releases the norm beyond which few of the counted records are.
-    fn release_quantile(&mut self, planned: &NormCounts, counts: Vec<f64>) -> Result<f64> {
+    fn release_quantile(&mut self, planned: &NormCounts, counts: Vec<f64>) -> Result<Quantile> {
         let n = self.spec.divisor();
         let noise = self.gate.draw(&planned.noise.law)?;
         let pairs = counts.into_iter().zip(noise);

@@ -278,20 +278,20 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     // √2/n between neighbours, whichever counts they move.
     assert!((counts.noise.step.sensitivity * 400.0 - 2f64.sqrt()).abs() < 1e-12);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-    assert!(near(counts.quantile(&shares), radii[0]));
+    assert!(near(counts.quantile(&shares).norm, radii[0]));
     shares[9] = 0.02;
     // .002 of .02 lies beyond a tenth of the way down.
     assert!(near(
-        counts.quantile(&shares),
+        counts.quantile(&shares).norm,
         radii[10] * (1.2_f64).powf(-0.1)
     ));
     shares[last] = 0.3;
-    assert!(near(counts.quantile(&shares), radii[last]));
+    assert!(near(counts.quantile(&shares).norm, radii[last]));
     // Noise hides what is below three of its standard deviations.
     let [noisy, _] = self::spec(400, 0.01).norms().unwrap();
     let mut shares = vec![0.0; radii.len()];
     shares[9] = 0.9 * 3.0 * 8f64.sqrt() * noisy.noise.step.scale;
-    assert!(near(noisy.quantile(&shares), radii[0]));
+    assert!(near(noisy.quantile(&shares).norm, radii[0]));
 }
 
 /// Neighbours in all rows of one person, who has three of nine, and in one weighted row.

@@ -57,6 +57,9 @@ const BEYOND_NORM: f64 = 0.002;
 /// The bound on gradients over that norm. With less, the coefficients of tables with heavy tails differ from the ordinary ones
 /// (docs/evidence/newton.md).
 const REACH: f64 = 1.5;
+/// Beyond this share of the records the bound grows by a seventh with each factor of e: noise hides how many are held.
+const MOST_HELD: f64 = 0.004;
+const GROWTH: f64 = 1.0 / 7.0;
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
 
@@ -130,6 +133,14 @@ pub struct NormBounds {
     pub hessian: f64,
 }
 
+/// A norm beyond which a share of the records is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quantile {
+    pub(crate) norm: f64,
+    /// Share beyond: the wanted one, or the least that noise does not hide.
+    pub(crate) beyond: f64,
+}
+
 /// Counts of records by a norm: of rows, gradients or Hessians.
 #[derive(Debug, Clone)]
 pub(crate) struct NormCounts {
@@ -152,7 +163,7 @@ impl NormCounts {
 
     /// The norm beyond which the wanted share of the records is, by the released shares of which that beyond all norms is the last, or the
     /// least share that the noise does not hide: between two norms by the logarithm. Post-processing.
-    pub(crate) fn quantile(&self, shares: &[f64]) -> f64 {
+    pub(crate) fn quantile(&self, shares: &[f64]) -> Quantile {
         let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
         for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
             let few = self
@@ -160,7 +171,7 @@ impl NormCounts {
                 .max(SEEN * self.std_dev() * ((counted + 1) as f64).sqrt());
             let next = beyond + share;
             if next > few {
-                return match above {
+                let norm = match above {
                     // The share beyond grows from that beyond the greater norm to this one.
                     Some(above) => {
                         let part = (few - beyond).max(0.0) / (next - beyond);
@@ -168,10 +179,14 @@ impl NormCounts {
                     }
                     None => *norm,
                 };
+                return Quantile { norm, beyond: few };
             }
             (beyond, above) = (next, Some(*norm));
         }
-        above.unwrap_or_default()
+        Quantile {
+            norm: above.unwrap_or_default(),
+            beyond: self.beyond,
+        }
     }
 }
 
@@ -290,11 +305,12 @@ impl NewtonSpec {
 
     /// The bounds that released quantiles of the norms choose. Post-processing.
     #[must_use]
-    pub(crate) fn bounds_of(&self, gradient: f64, hessian: f64) -> NormBounds {
+    pub(crate) fn bounds_of(&self, gradient: Quantile, hessian: Quantile) -> NormBounds {
         let greatest = self.greatest();
+        let reach = REACH * (1.0 + GROWTH * (gradient.beyond / MOST_HELD).max(1.0).ln());
         NormBounds {
-            gradient: greatest.gradient.min(REACH * gradient),
-            hessian: greatest.hessian.min(hessian),
+            gradient: greatest.gradient.min(reach * gradient.norm),
+            hessian: greatest.hessian.min(hessian.norm),
         }
     }
 
