@@ -402,3 +402,16 @@ def test_rows_that_are_far_out_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error", dpci.FarRowsWarning)
         dpci.fit(X, y, budget=dpci.ZCDP(2.0), seed=1)
+
+
+def test_a_column_that_few_records_have_does_not_send_the_steps_away():
+    rng = np.random.default_rng(21)
+    X = np.column_stack([rng.normal(size=(40_000, 2)) / 8.0, 0.5 * (rng.random(40_000) < 0.01)])
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    y = rng.random(40_000) < 1.0 / (1.0 + np.exp(-(2.0 * X[:, 0] + 2.0 * X[:, 2] - 0.5)))
+    expected = sm.Logit(y.astype(float), sm.add_constant(X, prepend=False)).fit(disp=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpci.FarRowsWarning)
+        for seed in range(5):
+            fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), seed=seed)
+            assert abs(fit.params[2] - expected.params[2]) < 6.0 * expected.bse[2]

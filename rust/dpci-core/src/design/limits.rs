@@ -10,6 +10,8 @@ pub(super) struct Limits {
     /// `w‖x‖` and `w‖x‖²`, the norms rounded up.
     gradients: Vec<f64>,
     hessians: Vec<f64>,
+    /// How much each row counts among the records, whatever its weight; `None`: one each.
+    shares: Option<Vec<f64>>,
     gradient: f64,
     hessian: f64,
 }
@@ -19,11 +21,12 @@ const ROOM: f64 = 1.0 - 4.0 * f64::EPSILON;
 
 impl Limits {
     /// No limits yet, on rows of these norms and weights.
-    pub(super) fn none(norms: &[f64], weights: &[f64]) -> Self {
+    pub(super) fn none(norms: &[f64], weights: &[f64], shares: Option<&[f64]>) -> Self {
         let pairs = || norms.iter().zip(weights);
         Self {
             gradients: pairs().map(|(norm, w)| w * norm).collect(),
             hessians: pairs().map(|(norm, w)| w * norm * norm).collect(),
+            shares: shares.map(<[f64]>::to_vec),
             gradient: f64::INFINITY,
             hessian: f64::INFINITY,
         }
@@ -34,7 +37,12 @@ impl Limits {
         Self {
             gradients: rows.iter().map(|&i| self.gradients[i]).collect(),
             hessians: rows.iter().map(|&i| self.hessians[i]).collect(),
-            ..*self
+            shares: self
+                .shares
+                .as_ref()
+                .map(|shares| rows.iter().map(|&i| shares[i]).collect()),
+            gradient: self.gradient,
+            hessian: self.hessian,
         }
     }
 }
@@ -54,6 +62,11 @@ impl Design<'_> {
     pub(super) fn norms(&self) -> Option<[&[f64]; 2]> {
         let limits = self.limits.as_ref()?;
         Some([&limits.gradients, &limits.hessians])
+    }
+
+    /// Shares of moved rows in their records, whatever their weights.
+    pub(super) fn shares_of_records(&self) -> Option<&[f64]> {
+        self.limits.as_ref()?.shares.as_deref()
     }
 
     /// Applies the limits to slopes and curvatures of some rows; to none, where a slice is empty.

@@ -69,7 +69,7 @@ impl Moved<'_> {
     /// of its record. Not private.
     #[must_use]
     pub fn counts(&self, radii: &[f64]) -> CompensatedSum {
-        let mut counts = Counts::new(self.design, radii);
+        let mut counts = Counts::new(self.design.shares(), radii);
         for range in blocks(0..self.norms.len()) {
             counts.add(range.map(|i| (i, self.norms[i])));
         }
@@ -102,7 +102,7 @@ impl Moved<'_> {
                 on_violation: OnViolation::Error,
             },
             extremes: None,
-            limits: Some(Limits::none(&self.norms, &shares)),
+            limits: Some(Limits::none(&self.norms, &shares, design.shares())),
         };
         match (&mut moved.persons, &mut moved.weights) {
             (Some(persons), _) => persons.scale(&shares),
@@ -127,18 +127,22 @@ impl Design<'_> {
         exec: &Executor<'_>,
     ) -> Result<[CompensatedSum; 2]> {
         let [of_slopes, of_curvatures] = self.norms().unwrap_or_default();
-        let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, bounds));
+        let shares = self.shares_of_records();
+        let mut counts = [gradients, hessians].map(|bounds| Counts::new(shares, bounds));
         let mut buffers = [[0.0; BLOCK]; 3];
         for range in blocks(0..of_slopes.len()) {
             exec.check()?;
             let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
             self.linear_predictor(range.clone(), params, u);
-            let out = Batch {
-                slope: Some(&mut *slope),
-                curvature: Some(&mut *curvature),
-                ..Batch::default()
-            };
-            loss.evaluate(u, self.targets(range.clone()), out)?;
+            // Row by row: in a batch the last bits depend on the other rows, which a count must not.
+            for (k, y) in self.targets(range.clone()).iter().enumerate() {
+                let out = Batch {
+                    slope: Some(&mut slope[k..=k]),
+                    curvature: Some(&mut curvature[k..=k]),
+                    ..Batch::default()
+                };
+                loss.evaluate(&u[k..=k], std::slice::from_ref(y), out)?;
+            }
             let gradients = slope.iter().zip(&of_slopes[range.clone()]);
             counts[0].add(range.clone().zip(gradients.map(|(s, norm)| s.abs() * norm)));
             let hessians = curvature.iter().zip(&of_curvatures[range.clone()]);
@@ -157,9 +161,9 @@ struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn new(design: &'a Design<'_>, bounds: &'a [f64]) -> Self {
+    fn new(shares: Option<&'a [f64]>, bounds: &'a [f64]) -> Self {
         Self {
-            shares: design.shares(),
+            shares,
             bounds,
             total: CompensatedSum::default(),
             block: vec![0.0; bounds.len()],

@@ -35,7 +35,8 @@ pub fn release_coefficients<G: Gate>(
 ) -> Result<G::Value> {
     let noise = draw_coefficient_noise(spec, gate)?;
     let linear = linear_term(spec, &noise);
-    release_minimiser(spec, records, exec, gate, &noise, linear, 0.0)
+    let linear = (linear.as_deref(), 0.0);
+    release_minimiser(spec, records, exec, gate, &noise, linear)
 }
 
 /// Releases the minimiser of a risk whose ridge has its centre at a public or released point, by objective perturbation.
@@ -56,7 +57,7 @@ pub(super) fn release_around<G: Gate>(
     let linear = linear_term(spec, &noise).map(|linear| {
         let pairs = linear.iter().zip(centre);
         let around = pairs.map(|(b, c)| b - spec.l2_strength() * c);
-        around.collect()
+        around.collect::<Vec<f64>>()
     });
     // The centre is what the rounded product is a multiple of; the difference is rounded once more.
     let rounding = 2.0 * f64::EPSILON * vector::norm_bound(centre);
@@ -67,7 +68,8 @@ pub(super) fn release_around<G: Gate>(
             value: vector::norm(centre),
         });
     }
-    release_minimiser(spec, records, exec, gate, &noise, linear, rounding)
+    let linear = (linear.as_deref(), rounding);
+    release_minimiser(spec, records, exec, gate, &noise, linear)
 }
 
 /// Releases the minimiser with this linear term, which is within this distance times λ of the ideal one.
@@ -77,8 +79,7 @@ fn release_minimiser<G: Gate>(
     exec: &Executor<'_>,
     gate: &mut G,
     noise: &[f64],
-    linear_term: Option<Vec<f64>>,
-    rounding: f64,
+    (linear_term, rounding): (Option<&[f64]>, f64),
 ) -> Result<G::Value> {
     let objective = Objective {
         records,
@@ -86,7 +87,7 @@ fn release_minimiser<G: Gate>(
         loss: &*spec.choices().loss,
         l2_strength: spec.choices().l2_strength,
         extra_convexity: spec.extra_convexity(),
-        linear_term: linear_term.as_deref(),
+        linear_term,
         n_samples: spec.bounds().n,
         exec,
     };

@@ -215,7 +215,7 @@ impl<G: Gate> Stages<'_, G> {
         round.limit(greatest, f64::INFINITY);
         let gradient = self.release_gradient(round, &zero, greatest, Some(0))?;
         let mut point = self.first_point(rounding, gradient.values())?;
-        let bounds = self.release_bounds(round, &point)?;
+        let bounds = self.release_bounds(round, &point, rounding.radii[ROUNDS])?;
         round.limit(bounds.gradient, bounds.hessian);
         for step in 1..EARLIER_STEPS {
             let hessian = self.release_hessian(round, &point, bounds.hessian, step)?;
@@ -318,7 +318,12 @@ impl<G: Gate> Stages<'_, G> {
     }
 
     /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point.
-    fn release_bounds(&mut self, round: &Round<'_>, point: &[f64]) -> Result<NormBounds> {
+    fn release_bounds(
+        &mut self,
+        round: &Round<'_>,
+        point: &[f64],
+        radius: f64,
+    ) -> Result<NormBounds> {
         let planned = self.spec.norms()?;
         let norms = planned.each_ref().map(|each| each.norms.as_slice());
         let loss = &*self.spec.choices().loss;
@@ -326,7 +331,7 @@ impl<G: Gate> Stages<'_, G> {
             round.counts_of_derivatives(loss, point, norms, self.exec)?;
         let gradient = self.release_quantile(&planned[0], of_gradients)?;
         let hessian = self.release_quantile(&planned[1], of_hessians)?;
-        Ok(self.spec.bounds_of(gradient, hessian))
+        Ok(self.spec.bounds_of(gradient, hessian, radius))
     }
 
     /// Releases the norm beyond which few of the counted records are.

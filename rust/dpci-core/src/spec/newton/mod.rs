@@ -60,6 +60,9 @@ const REACH: f64 = 1.5;
 /// Beyond this share of the records the bound grows by a seventh with each factor of e: noise hides how many are held.
 const MOST_HELD: f64 = 0.004;
 const GROWTH: f64 = 1.0 / 7.0;
+/// The bound on Hessians is at least this part of the greatest one of rows within the radius: where curvature is held and slopes are not,
+/// steps are longer than Newton's by the inverse, and would not end beyond twice as long.
+const LEAST_CURVATURE: f64 = 0.75;
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
 
@@ -305,12 +308,20 @@ impl NewtonSpec {
 
     /// The bounds that released quantiles of the norms choose. Post-processing.
     #[must_use]
-    pub(crate) fn bounds_of(&self, gradient: Quantile, hessian: Quantile) -> NormBounds {
+    pub(crate) fn bounds_of(
+        &self,
+        gradient: Quantile,
+        hessian: Quantile,
+        radius: f64,
+    ) -> NormBounds {
         let greatest = self.greatest();
         let reach = REACH * (1.0 + GROWTH * (gradient.beyond / MOST_HELD).max(1.0).ln());
         NormBounds {
             gradient: greatest.gradient.min(reach * gradient.norm),
-            hessian: greatest.hessian.min(hessian.norm),
+            hessian: hessian
+                .norm
+                .max(LEAST_CURVATURE * self.bounds_within(radius).hessian)
+                .min(greatest.hessian),
         }
     }
 

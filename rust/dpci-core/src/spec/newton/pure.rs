@@ -23,6 +23,10 @@ pub(super) const SHAPE: f64 = 0.05;
 const NULL_SLOPE: f64 = 0.01;
 pub(super) const MOMENTS: f64 = 0.25;
 
+/// Seals but for that of the mean slope at 0.
+const SEALS: u32 = 8;
+const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 3);
+
 /// Share of the records whose rows weigh less, before each round and at last; the noise of small tables hides more.
 pub(super) const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.02];
 
@@ -43,7 +47,7 @@ impl NewtonSpec {
 
     /// Seals: radii, shapes, the mean slope at 0, parameters, Hessian and covariance.
     pub(super) fn pure_seals(&self) -> u32 {
-        2 * ROUNDS as u32 + 1 + u32::from(self.has_null_slope()) + 3
+        SEALS + u32::from(self.has_null_slope())
     }
 
     /// The noise of the mean slope at 0, which is at most 1/2 in size.
