@@ -90,9 +90,9 @@ def main() -> None:
     print(f"`python benches/newton_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N:,} records with one\n"
-        "column. A threshold on the last gradient over the bound on gradients tells them apart. Its lower bound on μ of\n"
-        "Gaussian differential privacy has confidence 1 - 1e-6. The last gradient has .57 of the budget's μ², and a\n"
-        "record's gradient is at most two thirds of the bound, so that no such threshold can show more than half of μ.\n"
+        "column. A threshold on the last gradient over the bound on gradients tells them apart. Its lower bound on\n"
+        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last gradient has .57 of the budget's μ²,\n"
+        "and a record's gradient is at most two thirds of the bound: no such threshold can show more than half of μ.\n"
         "With a greater budget (nine times ρ, four times ε) the same audit finds more than the claim. Pure DP is not\n"
         "audited here: a test compares the densities of its start between all neighbours of a small table.\n"
     )
