@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,7 +253,9 @@ class _Checked:
     def reduce(self, work: Callable[..., _Merged]) -> _Merged | None:
         gaps = self._gaps
         sums = SumOver(gaps.first[0], gaps.rules)
-        both = _DoBoth(self._rows.encoding(work), gaps.partitions.reading(sums))  # type: ignore[attr-defined]  # GapParts
+        # Gaps are described from nothing else.
+        tables = cast("GapParts", gaps.partitions)
+        both = _DoBoth(self._rows.encoding(work), tables.reading(sums))
         found: _Both | None = self._rows.tables.reduce(both)
         if found is None:
             return None

@@ -10,7 +10,7 @@ class Displayed:
 
     def _document(self) -> Document:
         """Return the content."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of object has its own
 
     def _repr_html_(self) -> str:
         """Return the content as the output of a cell of a notebook, which asks for it by this name."""

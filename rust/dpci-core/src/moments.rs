@@ -34,7 +34,7 @@ pub fn data_moments(
 /// Moments of a sample, given by how often it holds each row of a design.
 ///
 /// # Errors
-/// As [`data_moments`].
+/// Errors of [`data_moments`].
 pub fn sample_moments(
     records: &dyn Records,
     counts: Option<&[u32]>,
@@ -68,7 +68,7 @@ pub struct SecondMoments {
 /// Both sums in one pass.
 ///
 /// # Errors
-/// As [`Records::sums`].
+/// Errors of [`Records::sums`].
 pub fn second_moments(records: &dyn Records, exec: &Executor<'_>) -> Result<SecondMoments> {
     // No loss is looked at.
     let mut sums = records.sums(&Request::SecondMoments, &Logistic, None, exec)?;

@@ -48,10 +48,11 @@ pub fn release_bounds(
 /// The same, of rows that are counted elsewhere: `count` has the counts of [`count_cells`] over all records.
 ///
 /// # Privacy
-/// As [`release_bounds`], if the counts are those of the same records each time, and of at most as many rows of each as the unit allows.
+/// The promise of [`release_bounds`] holds if the counts are those of the same records each time, and of at most as many rows of each as
+/// the unit allows.
 ///
 /// # Errors
-/// Those of `count`; [`Error::Length`] for counts of other points; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
+/// Errors of `count`; [`Error::Length`] for counts of other points; [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].
 pub fn release_counted_bounds(
     spec: &BoundsSpec,
     count: &dyn Fn(&CountedColumns) -> Result<Vec<ColumnCounts>>,

@@ -42,10 +42,10 @@ pub fn release_coefficients<G: Gate>(
 /// Releases the minimiser of a risk whose ridge has its centre at a public or released point, by objective perturbation.
 ///
 /// # Privacy
-/// As [`release_coefficients`]: a centre that is no function of the data adds a known constant to the linear term.
+/// The promise of [`release_coefficients`] holds: a centre that is no function of the data adds a known constant to the linear term.
 ///
 /// # Errors
-/// As [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre so far out that its rounding is not sealed.
+/// Errors of [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre so far out that its rounding is not sealed.
 pub(super) fn release_around<G: Gate>(
     spec: &Spec,
     centre: &[f64],

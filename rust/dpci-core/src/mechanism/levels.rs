@@ -41,8 +41,8 @@ pub fn release_levels(
 /// Releases which levels of one column are kept, of those that so many rows have.
 ///
 /// # Privacy
-/// As [`release_levels`], whose whole budget the releases of all columns spend, if the counts are those of the same records, and of at most
-/// as many rows of each as the unit allows.
+/// The promise of [`release_levels`], whose whole budget the releases of all columns spend, holds if the counts are those of the
+/// same records, and of at most as many rows of each as the unit allows.
 ///
 /// # Errors
 /// [`Error::Interrupted`], [`Error::Resource`], [`Error::Entropy`].

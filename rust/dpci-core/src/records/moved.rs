@@ -26,7 +26,7 @@ impl<'r> Moved<'r> {
     /// Rows `Mᵀx` of all rows x with their intercepts; M is square and row-major.
     ///
     /// # Errors
-    /// As [`Design::moved`].
+    /// Errors of [`Design::moved`].
     pub fn new(records: &'r dyn Records, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
         match records.design() {
             Some(design) => Ok(Self::Here(design.moved(map, exec)?)),
@@ -40,7 +40,7 @@ impl<'r> Moved<'r> {
     /// Records with a norm between each of the radii and the next one; see [`design::Moved::counts`]. Not private.
     ///
     /// # Errors
-    /// As [`Records::sums`].
+    /// Errors of [`Records::sums`].
     pub fn counts(&self, radii: &[f64], loss: &dyn Loss, exec: &Executor<'_>) -> Result<Vec<f64>> {
         let counts = match self {
             Self::Here(moved) => moved.counts(radii),
@@ -127,7 +127,7 @@ impl Round<'_> {
     /// Records with a gradient, and a Hessian, between each bound and the next one; see [`Design::counts_of_derivatives`]. Not private.
     ///
     /// # Errors
-    /// As [`Records::sums`].
+    /// Errors of [`Records::sums`].
     pub fn counts_of_derivatives(
         &self,
         loss: &dyn Loss,

@@ -405,7 +405,7 @@ impl NewtonSpec {
     /// The counts that choose the bounds on gradients and on Hessians.
     ///
     /// # Errors
-    /// As [`Self::radius`].
+    /// Errors of [`Self::radius`].
     pub(crate) fn norms(&self) -> Result<[NormCounts; 2]> {
         let greatest = self.greatest();
         let gradient = (greatest.gradient, NORM_RATIO, BEYOND_NORM);
@@ -510,7 +510,7 @@ impl NewtonSpec {
     /// The noise of the mean Hessian at an earlier point, of which each record's is at most so long.
     ///
     /// # Errors
-    /// As [`Self::gradient`].
+    /// Errors of [`Self::gradient`].
     pub(crate) fn hessian(&self, greatest: f64, step: usize) -> Result<Planned<MatrixNoise>> {
         let cost = self.share(EARLIER_HESSIANS[step]);
         let noise = matrix_noise(&self.bounds(1.0)?, greatest, cost)?;
@@ -540,7 +540,7 @@ impl NewtonSpec {
     /// One vector (αH, Σ): a record's part of it is at most `√((α·hessian)² + gradient⁴)` long.
     ///
     /// # Errors
-    /// As [`Self::gradient`].
+    /// Errors of [`Self::gradient`].
     pub(crate) fn moments(&self, greatest: NormBounds) -> Result<PlannedMoments> {
         let [hessian, gradient_cov] = if self.is_pure() {
             self.pure_moments(greatest)?
