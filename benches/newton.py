@@ -150,13 +150,16 @@ def ordinary(rows: _F64, y: NDArray[np.bool_], params: _F64, weights: _F64 | flo
     raise RuntimeError("Newton's method must converge")
 
 
-def held(rows: _F64, y: NDArray[np.bool_], params: _F64, norms: _F64, bounds: tuple[float, float]) -> _F64:
-    """Return the coefficients where round rows of these norms weigh less, and no gradient is longer than the bound."""
-    radius, bound = bounds
-    weights = np.minimum(1.0, radius / norms) ** 2
+def held(rows: _F64, y: NDArray[np.bool_], params: _F64, norms: tuple[_F64, _F64], bounds: tuple[float, float]) -> _F64:
+    """Return the coefficients where the weights are those of round rows, and no gradient is longer than the bound.
+
+    ``norms``: of round rows, and of those whose gradients are held.
+    """
+    (of_round, lengths), (radius, bound) = norms, bounds
+    weights = np.minimum(1.0, radius / of_round) ** 2
     for _ in range(100):
         positive = 1.0 / (1.0 + np.exp(-(rows @ params)))
-        slope, most = positive - y, bound / (weights * norms)
+        slope, most = positive - y, bound / (weights * lengths)
         curvature = np.where(np.abs(slope) <= most, weights * positive * (1.0 - positive), 0.0)
         hessian = (rows * curvature[:, None]).T @ rows
         step = np.linalg.lstsq(hessian, (weights * np.clip(slope, -most, most)) @ rows, rcond=None)[0]
@@ -218,11 +221,12 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
         truth, variance = ordinary(rows, y, np.zeros(rows.shape[1]))
     except (RuntimeError, np.linalg.LinAlgError):  # at these bounds the classes of the whole table can be separated
         return
-    norms = np.linalg.norm(rows @ newton.map, axis=1)
+    norms = np.linalg.norm(rows @ newton.round_map, axis=1)
+    lengths = np.linalg.norm(rows @ newton.map, axis=1)
     # The shift hardly varies: some replicates show it.
     is_shown = len(tally.runs) < SHIFTS
     bounds = float(newton.radii[-1]), newton.gradient_bound
-    target = held(rows, y, truth, norms, bounds) if is_shown else np.full(len(truth), np.nan)
+    target = held(rows, y, truth, (norms, lengths), bounds) if is_shown else np.full(len(truth), np.nan)
     units, shift, _, _ = unit_map(record_of(fit))
     errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
     if fit.interval_refusal is not None:

@@ -312,20 +312,20 @@ class NewtonSpec:
     slope_bound: float
     curvature_bound: float
     divisor: float
-    def ridge(self, gradient_bound: float, hessian_bound: float) -> float:
+    counts: tuple[int, int]
+    """Radii to release, and points with bounds of their own."""
+    def ridge(self, radius: float) -> float:
         """The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions."""
 
-    def planned(
-        self, radii: tuple[float, ...], gradient_bound: float, hessian_bound: float
-    ) -> tuple[list[Step], list[Seal]]:
-        """Steps and seals, where the radii and the bounds on gradients and Hessians are these."""
+    def planned(self, radii: list[float], bounds: list[list[float]]) -> tuple[list[Step], list[Seal]]:
+        """Steps and seals, where the radii are these, and at each point both bounds and the stretch of round rows."""
 
 @type_check_only
 class NewtonDict(TypedDict):
     map: _F64
+    round_map: _F64
     radii: _F64
-    gradient_bound: float
-    hessian_bound: float
+    bounds: list[list[float]]
     start: _F64
     gradient: _F64
     centre: _F64

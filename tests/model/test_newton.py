@@ -149,12 +149,11 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     else:
         assert fit.spent.parameters() == pytest.approx(budget.parameters())
     steps = [step.step for step in record_of(fit).steps]
-    rounds = [*["radius", "shape"] * 2, "radius"]
     if isinstance(budget, dpci.PureDP):
-        assert steps == [*rounds, "null_slope", "coefficients", "moments"]
+        assert steps == [*["radius", "shape"] * 2, "radius", "null_slope", "coefficients", "moments"]
     else:
-        first = [*rounds, "newton_gradient", "gradient_norms", "hessian_norms"]
-        assert steps == [*first, *["newton_hessian", "newton_gradient"] * 2, "moments", "newton_gradient"]
+        earlier = ["newton_hessian", "gradient_norms", "hessian_norms", "newton_gradient"]
+        assert steps == ["radius", "shape", "radius", "newton_gradient", *earlier * 2, "moments", "newton_gradient"]
 
 
 @pytest.mark.parametrize("budget", [dpci.PureDP(epsilon=2.0), dpci.ZCDP(rho=0.4)])
@@ -166,9 +165,12 @@ def test_an_edited_file_is_found(budget):
         *([] if isinstance(budget, dpci.ZCDP) else _EDITS_OF_PURE),
         lambda saved: saved["newton"]["gradient"].__setitem__(0, saved["newton"]["gradient"][0] + 1e-9),
         lambda saved: saved["params"].__setitem__(0, saved["params"][0] + 0.1),
-        lambda saved: saved["newton"]["radii"].__setitem__(1, 0.5 * saved["newton"]["radii"][1]),
-        lambda saved: saved["newton"].__setitem__("gradient_bound", 0.5 * saved["newton"]["gradient_bound"]),
-        lambda saved: saved["newton"].__setitem__("hessian_bound", 0.5 * saved["newton"]["hessian_bound"]),
+        lambda saved: saved["newton"]["radii"].__setitem__(0, 0.5 * saved["newton"]["radii"][0]),
+        lambda saved: saved["newton"]["radii"].__setitem__(-1, 0.5 * saved["newton"]["radii"][-1]),
+        *(
+            lambda saved, j=j: saved["newton"]["bounds"][-1].__setitem__(j, 0.5 * saved["newton"]["bounds"][-1][j])
+            for j in range(3)
+        ),
         lambda saved: saved["newton"].__setitem__("edge", 0.5 * saved["newton"]["edge"]),
     ):
         saved = json.loads(fit.to_json())
@@ -231,7 +233,7 @@ def test_classes_that_can_be_separated_have_no_intervals():
 def test_directions_that_noise_hides_count_the_way_that_is_left():
     rng = np.random.default_rng(18)
     X = rng.uniform(-0.5, 0.5, (8000, 3))
-    X[:, 1] = X[:, 0] + 0.02 * X[:, 1]
+    X[:, 1] = X[:, 0] + 0.001 * X[:, 1]
     y = rng.random(8000) < 1.0 / (1.0 + np.exp(-3.0 * X[:, 2]))
     found = 0
     for seed in range(5):
@@ -349,7 +351,7 @@ def test_persons_and_weights_count_as_in_other_fits():
     fit = dpci.fit(X, y, budget=EXACT, persons=ids, seed=1)
     logit = sm.GLM(y.astype(float), sm.add_constant(X, prepend=False), family=sm.families.Binomial())
     expected = logit.fit(cov_type="cluster", cov_kwds={"groups": ids, "use_correction": False})
-    np.testing.assert_allclose(fit.params, expected.params, atol=2e-5)
+    np.testing.assert_allclose(fit.params, expected.params, atol=5e-5)
     np.testing.assert_allclose(fit.std_errors, expected.bse, rtol=0.05)
     assert fit.n_samples == 1500
     heavy = np.where(X[:, 0] > 0.2, 3.0, 1.0)
@@ -357,7 +359,7 @@ def test_persons_and_weights_count_as_in_other_fits():
     expected = sm.GLM(
         y.astype(float), sm.add_constant(X, prepend=False), family=sm.families.Binomial(), freq_weights=heavy
     ).fit(cov_type="HC0")
-    np.testing.assert_allclose(weighted.params, expected.params, atol=2e-5)
+    np.testing.assert_allclose(weighted.params, expected.params, atol=5e-5)
     rows = np.column_stack([X, np.ones(3000)])
     positive = expected.predict(rows)
     bread = np.linalg.inv((rows * (heavy * positive * (1.0 - positive))[:, None]).T @ rows)
@@ -393,8 +395,8 @@ def test_a_plan_foretells_the_length():
 def test_rows_that_are_far_out_are_told():
     X, y = population(20, 20_000)
     rare = X.copy()
-    # A column that is not 0 for one record in a hundred.
-    rare[:, 2] = np.where(np.arange(20_000) % 100 == 0, 0.5, 0.0)
+    # A column that is not 0 for one record in two hundred.
+    rare[:, 2] = np.where(np.arange(20_000) % 200 == 0, 0.5, 0.0)
     with pytest.warns(dpci.FarRowsWarning, match="six times the typical row") as caught:
         fit = dpci.fit(rare, y, budget=dpci.ZCDP(2.0), seed=1)
     (warning,) = [each.message for each in caught if each.category is dpci.FarRowsWarning]

@@ -335,7 +335,8 @@ def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     size = _EXPECTED if of_odds else max(float(np.trace(gradient_cov)), 0.0) / float(raised.sum())
     sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
     step = vectors.T @ newton.step
-    next_step = 0.5 * float(raised @ step**2) / float(raised.mean()) / width_of_curvature(record) ** 2
+    curvature = newton.mean_curvature(vectors * raised @ vectors.T)
+    next_step = 0.5 * float(raised @ step**2) / curvature / width_of_curvature(record) ** 2
     # The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
     hidden = values <= newton.edge
     lower, floor = _SEEN[newton.ridge > 0.0]

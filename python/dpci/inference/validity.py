@@ -20,6 +20,7 @@ from dpci.inference.error_law import (
     matrix_noise,
     noise_blocks,
     raised_hessian,
+    sealed_noise,
     strong_convexity,
     width_of_curvature,
 )
@@ -47,6 +48,9 @@ _STEEPEST = 3.0
 # Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients
 # still grow: at the target the two agree where the model holds, and tables have .8 to 1.5.
 _LEAST_ERRORS = 0.7
+
+# Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
+_FEW = 10.0
 
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
@@ -88,8 +92,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
             f"noise reaches {newton.edge:.3g} (use a greater budget, more records or fewer columns)"
         )
     size = float(newton.step @ hessian @ newton.step)
-    moved, width = math.sqrt(size / mean), width_of_curvature(record)
-    far, spread = float(np.linalg.norm(newton.params)), _spread(record, newton)
+    moved, width = math.sqrt(size / newton.mean_curvature(hessian)), width_of_curvature(record)
+    far, spread = _predictor(record, newton)
     errors = _errors(record)
     is_steep = far > _FARTHEST and (spread**2 > mean / newton.edge if errors is None else spread > _STEEPEST)
     if spread > _FARTHEST or is_steep:
@@ -112,26 +116,38 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
 
 
 def _errors(record: FitRecord) -> float | None:
-    """Return the squared residuals over their predicted variance, both weighted by the squared lengths of round rows.
+    """Return the squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
 
-    None where the two need not agree: for other losses than those of odds, and persons and weights; and under pure DP,
+    They are what the noise lets be told for certain: two standard deviations of it more. None where the two need not agree: for other losses than those of odds, and persons and weights; and under pure DP,
     whose noise hides them.
     """
     is_shown = record.notion != "pure" and gradients_of_likelihood(record)
     if record.loss["name"] not in LOG_ODDS or not is_shown:
         return None
-    return float(np.trace(np.asarray(record.gradient_cov)) / np.trace(np.asarray(record.hessian)))
+    noise = 2.0 * math.sqrt(len(record.params)) * sealed_noise(record, "gradient_cov")
+    return (float(np.trace(np.asarray(record.gradient_cov))) + noise) / float(np.trace(np.asarray(record.hessian)))
 
 
-def _spread(record: FitRecord, newton: Newton) -> float:
-    """Return the standard deviation of the predictor over round rows z: their mean is v/|v|^2 where zv = 1 for each."""
-    params = newton.params
+def _predictor(record: FitRecord, newton: Newton) -> tuple[float, float]:
+    """Return root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.
+
+    Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian
+    tells the variance, as ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean
+    v/|v|^2 where zv = 1 for each.
+    """
+    hessian = np.asarray(record.hessian)
+    values, vectors = np.linalg.eigh(hessian)
+    variances = np.where(values > newton.edge, _FEW * values / newton.mean_curvature(raised_hessian(record, newton)), 0)
+    directions = newton.further @ vectors
+    parts = np.minimum(1.0, np.sqrt(variances) / np.linalg.norm(directions, axis=0))
+    params = directions @ (parts * (vectors.T @ newton.params))
+    far = float(np.linalg.norm(params))
     if record.intercept_scale is None:
-        return float(np.linalg.norm(params))
+        return far, far
     last = np.zeros(len(params))
     last[-1] = 1.0 / record.intercept_scale
-    v = np.linalg.lstsq(newton.map, last, rcond=None)[0]
-    return float(np.linalg.norm(params - v * (v @ params) / (v @ v)))
+    v = np.linalg.lstsq(newton.round_map, last, rcond=None)[0]
+    return far, float(np.linalg.norm(params - v * (v @ params) / (v @ v)))
 
 
 def _shows_slack(

@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
@@ -107,9 +109,9 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
     )
     newton = Newton(
         map=found["map"],
+        round_map=found["round_map"],
         radii=found["radii"],
-        gradient_bound=found["gradient_bound"],
-        hessian_bound=found["hessian_bound"],
+        bounds=np.array(found["bounds"]),
         start=found["start"],
         gradient=found["gradient"],
         centre=found["centre"],
@@ -136,14 +138,14 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
 class NewtonPlan(Displayed):
     """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
 
-    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. The bound on a
-    record's gradient is 1.5 and 3 times the bound on the slope and the root of the number of parameters; that on its
-    Hessian is 2 and 8 times the bound on the curvature and the number of parameters.
+    Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. Of round
+    Hessians the bound on a record's gradient is 4 and 8 times the root of the number of parameters, and that on its
+    Hessian 4 and 12 times their number. Under pure DP the longest row is 1.5 and 3 times that root.
 
     Attributes
     ----------
     length : tuple of float
-        Length of an interval over that without privacy, if the mean curvature is .6 of its bound.
+        Length of an interval over that without privacy; under pure DP if the mean curvature is .6 of its bound.
     gives_intervals : tuple of bool
         Whether that much curvature is above the noise in the Hessian, so that the fit has intervals.
     steps : tuple of Step
@@ -206,8 +208,10 @@ class NewtonPlan(Displayed):
         return self.summary()
 
 
-_NORMS = ((1.5, 2.0), (3.0, 8.0))
+_NORMS = ((4.0, 4.0), (8.0, 12.0))
 """Bounds on gradients and Hessians of even rows, and of rows with heavy tails (docs/evidence/newton.md)."""
+_RADII = ((1.5, 2.25), (3.0, 9.0))
+"""The same under pure DP, where the longest row makes both."""
 _CURVATURE = 0.6
 """Mean curvature over its bound: of the logistic loss where a fifth of the records is of the rarer class."""
 
@@ -242,12 +246,16 @@ def plan_newton(
     def planned(budget: Budget, bounds: BoundsPlan | None = None) -> NewtonPlan:
         spec = newton_spec(settings, n_samples, n_features, budget=budget)
         n_params = n_features + settings.fit_intercept
-        curvature = _CURVATURE * spec.curvature_bound
+        # Hessians are about I, but those of rows that are round alone.
+        curvature = _CURVATURE * spec.curvature_bound if pure else 1.0
         lengths, given, found = [], [], []
-        root = math.sqrt(n_params)
-        for of_gradient, of_hessian in _NORMS:
-            norms = of_gradient * spec.slope_bound * root, of_hessian * spec.curvature_bound * n_params
-            steps, seals = spec.planned((root, root, root), *norms)
+        n_radii, n_points = spec.counts
+        for of_root, of_square in _RADII if pure else _NORMS:
+            gradient, hessian = of_root * math.sqrt(n_params), of_square * n_params
+            if pure:
+                gradient, hessian = gradient * spec.slope_bound, hessian * spec.curvature_bound
+            points = [[gradient, hessian, 1.0]] * n_points
+            steps, seals = spec.planned([of_root * math.sqrt(n_params)] * n_radii, points)
             # The gradient's noise over its sampling error, of a likelihood.
             noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
             lengths.append(math.sqrt(1.0 + noise / curvature))

@@ -51,7 +51,7 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
 def other_steps(record: FitRecord, newton: Newton) -> str | None:
     """Return the first number of a fit by Newton steps that does not follow from its choices and released values."""
     spec = newton_spec(record)
-    steps, seals = spec.planned(tuple(newton.radii.tolist()), newton.gradient_bound, newton.hessian_bound)
+    steps, seals = spec.planned(newton.radii.tolist(), newton.bounds.tolist())
     expected = steps_from(steps)
     differ = [
         *differences(
@@ -60,8 +60,8 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
                 "curvature_bound": (record.curvature_bound, spec.curvature_bound),
                 "noise_scale": (record.noise_scale, noise_of_sum(expected, spec.divisor)),
                 "edge": (newton.edge, _edge(expected, len(newton.params))),
-                "ridge": (newton.ridge, spec.ridge(newton.gradient_bound, newton.hessian_bound)),
-                **_bounds_of_radius(record, newton),
+                "ridge": (newton.ridge, spec.ridge(float(newton.radii[-1]))),
+                **_bounds_that_follow(record, newton),
             }
         ),
         *differences_of_steps(record.steps, expected),
@@ -81,12 +81,17 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
     return next(iter(differ), None)
 
 
-def _bounds_of_radius(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
-    """Return what the bound on Hessians must be where one radius makes both bounds."""
+def _bounds_that_follow(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
+    """Return bounds of the last point that other released values decide: all under pure DP, else the stretch."""
+    gradient, hessian, stretch = newton.bounds[-1].tolist()
     if newton.ridge == 0.0 or record.curvature_bound is None:
-        return {}
-    radius = newton.gradient_bound / record.slope_bound
-    return {"hessian_bound": (newton.hessian_bound, record.curvature_bound * radius**2)}
+        return {"stretch": (stretch, float(np.linalg.norm(newton.further)))}
+    radius = float(newton.radii[-1])
+    return {
+        "gradient_bound": (gradient, record.slope_bound * radius),
+        "hessian_bound": (hessian, record.curvature_bound * radius**2),
+        "stretch": (stretch, 1.0),
+    }
 
 
 def noise_of_sum(steps: Iterable[_core.Step | Step], divisor: float) -> float:

@@ -17,18 +17,20 @@ _GREATEST = 6.0
 class Newton:
     """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
 
-    Rows x become ``z = map' x``; those longer than the last radius weigh less. Slopes are held such that no record's
-    gradient is longer than its bound. Parameters of z become those of x by ``map @``.
+    Rows x become round by ``round_map' x``; those longer than the last radius weigh less. They become ``z = map' x``, so
+    that Hessians are round, too. Slopes are held such that no record's gradient is longer than its bound. Parameters of
+    z become those of x by ``map @``.
     """
 
     map: NDArray[np.float64]
-    """T, shape (k, k), computed from released second moments."""
+    """T, shape (k, k), computed from released second moments and Hessians."""
+    round_map: NDArray[np.float64]
+    """Map of the rows to those that decide their weights, shape (k, k), computed from released second moments."""
     radii: NDArray[np.float64]
-    """Radii beyond which rows weigh less: in the two rounds that make rows round, and at last, shape (3,)."""
-    gradient_bound: Positive
-    """Norm to which the gradient of a record is held, after the first step."""
-    hessian_bound: Positive
-    """Norm to which the Hessian of a record is held, after the first step."""
+    """Radii beyond which rows weigh less: in each round, one or under pure DP two, and at last; shape (2,) or (3,)."""
+    bounds: NDArray[np.float64]
+    """Norms to which the gradient and the Hessian of a record are held, and the greatest stretch of round rows: at each
+    of two points, or under pure DP one; shape (2, 3) or (1, 3)."""
     start: NDArray[np.float64]
     """Parameters of z where the last step starts, shape (k,)."""
     gradient: NDArray[np.float64]
@@ -44,15 +46,18 @@ class Newton:
 
     def __post_init__(self) -> None:
         for part in fields(self):
-            if part.name not in {"gradient_bound", "hessian_bound", "edge", "ridge"}:
+            if part.name not in {"edge", "ridge"}:
                 object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
-        k = len(self.params)
-        shapes = {"map": (k, k), "radii": (3,), "start": (k,), "gradient": (k,), "centre": (k,), "params": (k,)}
+        k, is_pure = len(self.params), self.ridge > 0.0
+        vectors = dict.fromkeys(("start", "gradient", "centre", "params"), (k,))
+        maps = dict.fromkeys(("map", "round_map"), (k, k))
+        shapes = {**maps, **vectors, "radii": (3,) if is_pure else (2,), "bounds": (1, 3) if is_pure else (2, 3)}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")
-        if not (self.radii > 0.0).all():
-            raise InvalidInput(f"radii must be > 0, got {self.radii.tolist()}")
+        for name in ("radii", "bounds"):
+            if not (getattr(self, name) > 0.0).all():
+                raise InvalidInput(f"{name} must be > 0, got {getattr(self, name).tolist()}")
 
     @property
     def made_by(self) -> str:
@@ -63,6 +68,21 @@ class Newton:
     def is_bounded(self) -> bool:
         """Whether the last radius is the greatest one (docs/proofs/newton.md, "Radius and norms")."""
         return float(self.radii[-1]) >= _GREATEST * math.sqrt(len(self.params)) * (1.0 - 1e-9)
+
+    @property
+    def gradient_bound(self) -> float:
+        """Norm to which the gradient of a record is held at last."""
+        return float(self.bounds[-1, 0])
+
+    @property
+    def further(self) -> NDArray[np.float64]:
+        """M, which moves round rows to z, shape (k, k)."""
+        return np.linalg.solve(self.round_map, self.map)
+
+    def mean_curvature(self, hessian: NDArray[np.float64]) -> float:
+        """Return the mean eigenvalue of a Hessian of z for round rows, whose squares have the mean I."""
+        back = np.linalg.inv(self.further)
+        return float(np.trace(back.T @ hessian @ back)) / len(hessian)
 
     @property
     def step(self) -> NDArray[np.float64]:

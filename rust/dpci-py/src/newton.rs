@@ -73,31 +73,34 @@ impl NewtonSpec {
         self.inner.choices().loss.curvature_bound()
     }
 
-    /// Steps and seals, where the radii of each round and at last and the bounds on gradients and Hessians are these.
-    fn planned(
-        &self,
-        radii: [f64; 3],
-        gradient_bound: f64,
-        hessian_bound: f64,
-    ) -> PyResult<(Vec<Step>, Vec<Seal>)> {
-        let bounds = spec::NormBounds {
-            gradient: gradient_bound,
-            hessian: hessian_bound,
-        };
-        let (spent, sealed) = self.inner.planned(radii, bounds).map_err(to_python)?;
+    /// Steps and seals, where the radii of each round and at last are these, and so at each point are the bounds on gradients and Hessians
+    /// and the greatest stretch of round rows.
+    fn planned(&self, radii: Vec<f64>, bounds: Vec<[f64; 3]>) -> PyResult<(Vec<Step>, Vec<Seal>)> {
+        let bounds = bounds
+            .into_iter()
+            .map(|[gradient, hessian, stretch]| spec::NormBounds {
+                gradient,
+                hessian,
+                stretch,
+            });
+        let bounds: Vec<_> = bounds.collect();
+        let (spent, sealed) = self.inner.planned(&radii, &bounds).map_err(to_python)?;
         Ok((steps(&spent), seals(&sealed)))
     }
 
-    /// The ridge whose perturbed minimiser is the start of the last step, under pure DP; 0 for other notions.
-    fn ridge(&self, gradient_bound: f64, hessian_bound: f64) -> PyResult<f64> {
+    /// Radii to release, and points with bounds of their own.
+    #[getter]
+    fn counts(&self) -> (usize, usize) {
+        (self.inner.rounds() + 1, self.inner.n_points())
+    }
+
+    /// The ridge whose perturbed minimiser is the start of the last step, under pure DP, where rows weigh less beyond this radius; 0 for
+    /// other notions.
+    fn ridge(&self, radius: f64) -> PyResult<f64> {
         if !self.inner.is_pure() {
             return Ok(0.0);
         }
-        let bounds = spec::NormBounds {
-            gradient: gradient_bound,
-            hessian: hessian_bound,
-        };
-        self.inner.ridge(bounds).map_err(to_python)
+        self.inner.ridge(radius).map_err(to_python)
     }
 
     /// The target has no ridge.
@@ -117,9 +120,9 @@ impl NewtonSpec {
 #[derive(IntoPyObject)]
 pub(crate) struct NewtonFit {
     map: Matrix,
+    round_map: Matrix,
     radii: Vector,
-    gradient_bound: f64,
-    hessian_bound: f64,
+    bounds: Vec<[f64; 3]>,
     start: Vector,
     gradient: Vector,
     centre: Vector,
@@ -198,13 +201,17 @@ impl OfSums for NewtonSpec {
         let (perturbed, dim) = (found.perturbed.as_ref(), spec.n_params());
         Ok(NewtonFit {
             params: Vector(found.mapped_params()),
-            radii: Vector(found.radii.to_vec()),
-            gradient_bound: found.bounds.gradient,
-            hessian_bound: found.bounds.hessian,
+            map: Matrix::square(found.map()),
+            radii: Vector(found.radii),
+            bounds: found
+                .bounds
+                .iter()
+                .map(|at| [at.gradient, at.hessian, at.stretch])
+                .collect(),
             gradient: Vector(found.gradient),
             centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
             ridge: perturbed.map_or(0.0, |found| found.l2_strength),
-            map: Matrix::square(found.map),
+            round_map: Matrix::square(found.round_map),
             start: Vector(found.start),
             hessian: Matrix::square(core::Values::into_values(found.hessian)),
             gradient_cov: Matrix::square(core::Values::into_values(found.gradient_cov)),

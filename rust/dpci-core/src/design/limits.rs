@@ -10,6 +10,8 @@ pub(super) struct Limits {
     /// `w‖x‖` and `w‖x‖²`, the norms rounded up.
     gradients: Vec<f64>,
     hessians: Vec<f64>,
+    /// w: how much rows far out weigh less.
+    pub(super) weights: Vec<f64>,
     /// How much each row counts among the records, whatever its weight; `None`: one each.
     shares: Option<Vec<f64>>,
     gradient: f64,
@@ -26,6 +28,7 @@ impl Limits {
         Self {
             gradients: pairs().map(|(norm, w)| w * norm).collect(),
             hessians: pairs().map(|(norm, w)| w * norm * norm).collect(),
+            weights: weights.to_vec(),
             shares: shares.map(<[f64]>::to_vec),
             gradient: f64::INFINITY,
             hessian: f64::INFINITY,
@@ -37,6 +40,7 @@ impl Limits {
         Self {
             gradients: rows.iter().map(|&i| self.gradients[i]).collect(),
             hessians: rows.iter().map(|&i| self.hessians[i]).collect(),
+            weights: rows.iter().map(|&i| self.weights[i]).collect(),
             shares: self
                 .shares
                 .as_ref()

@@ -80,7 +80,6 @@ impl Moved<'_> {
     /// No row is longer than `longest`.
     #[must_use]
     pub fn within(self, radius: f64, longest: f64) -> Design<'static> {
-        let design = self.design;
         // Norms are upper bounds; two quotients and a product are rounded.
         let room = 1.0 - 4.0 * f64::EPSILON;
         let weight = |norm: &f64| match radius / norm {
@@ -88,7 +87,20 @@ impl Moved<'_> {
             _ => 1.0,
         };
         let shares: Vec<f64> = self.norms.iter().map(weight).collect();
-        let mut moved = Design {
+        let counted = self.design.shares();
+        let limits = Limits::none(&self.norms, &shares, counted);
+        let mut moved = self.into_design(longest, limits);
+        match (&mut moved.persons, &mut moved.weights) {
+            (Some(persons), _) => persons.scale(&shares),
+            (None, Some(weights)) => weights.scale(&shares),
+            (None, weights) => *weights = Some(Weights::of_shares(shares)),
+        }
+        moved
+    }
+
+    fn into_design(self, longest: f64, limits: Limits) -> Design<'static> {
+        let design = self.design;
+        Design {
             rows: Rows::dense_owned(self.rows, design.n_params()),
             targets: Cow::Owned(design.targets.to_vec()),
             multiplicities: None,
@@ -102,14 +114,26 @@ impl Moved<'_> {
                 on_violation: OnViolation::Error,
             },
             extremes: None,
-            limits: Some(Limits::none(&self.norms, &shares, design.shares())),
-        };
-        match (&mut moved.persons, &mut moved.weights) {
-            (Some(persons), _) => persons.scale(&shares),
-            (None, Some(weights)) => weights.scale(&shares),
-            (None, weights) => *weights = Some(Weights::of_shares(shares)),
+            limits: Some(limits),
         }
-        moved
+    }
+}
+
+impl Design<'_> {
+    /// Rows that have weights already, moved once more: they keep these weights, and have no limits yet.
+    ///
+    /// # Errors
+    /// Errors of [`Design::moved`], and [`Error::Unsupported`] for rows that were not moved before.
+    pub fn moved_further(&self, map: &[f64], exec: &Executor<'_>) -> Result<Design<'static>> {
+        let Some(limits) = &self.limits else {
+            return Err(Error::Unsupported(
+                "rows must have been moved and weighted before they are moved further".into(),
+            ));
+        };
+        let moved = self.moved(map, exec)?;
+        let limits = Limits::none(&moved.norms, &limits.weights, self.shares_of_records());
+        let longest = self.bounds.rows.norm() * vector::norm(map);
+        Ok(moved.into_design(longest, limits))
     }
 }
 

@@ -11,11 +11,11 @@ use crate::loss::Loss;
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
-    EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, ROUNDS, Seal, Step,
+    At, EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal, Step,
 };
 
-/// Eigenvalues of a shape are raised by this part of the edge of their noise.
-const SHAPE_EDGE: f64 = 0.5;
+/// Where a matrix makes rows round, its eigenvalues are raised by this part of the edge of their noise.
+const RAISED: f64 = 0.5;
 
 /// No step is longer, in standard deviations of the predictor over round rows.
 const LONGEST_STEP: f64 = 3.0;
@@ -23,12 +23,14 @@ const LONGEST_STEP: f64 = 3.0;
 /// Everything that left the mechanism.
 #[derive(Debug, Clone)]
 pub struct NewtonRelease<V = Sealed> {
-    /// T, row-major: rows are moved to `z = Tᵀx`, so that `θ = T·params`. Computed from the released shapes.
-    pub map: Vec<f64>,
+    /// R, row-major, computed from the released shapes: rows `Rᵀx` are round, and their norms decide their weights.
+    pub round_map: Vec<f64>,
+    /// M, row-major, computed from the released Hessians: it moves round rows further, to `z = MᵀRᵀx`, so that `θ = RM·params`.
+    pub further: Vec<f64>,
     /// Radii beyond which rows weigh less: in each round, and at last.
-    pub radii: [f64; ROUNDS + 1],
-    /// Norms to which the gradient and the Hessian of each record are held, after the first step.
-    pub bounds: NormBounds,
+    pub radii: Vec<f64>,
+    /// Norms to which the gradient and the Hessian of each record are held, at each point after the first step.
+    pub bounds: Vec<NormBounds>,
     /// Start of the last step.
     pub start: Vec<f64>,
     /// The noisy mean gradient there: released, or what the ridge of a perturbed minimiser balances.
@@ -61,10 +63,24 @@ pub struct Perturbed<V = Sealed> {
 }
 
 impl<V> NewtonRelease<V> {
-    /// Parameters of the rows before they are moved: `T·params`.
+    /// RM, row-major.
+    #[must_use]
+    pub fn map(&self) -> Vec<f64> {
+        let dim = self.params.len();
+        let columns = transposed(&self.further, dim);
+        product_transposed(&self.round_map, &columns, dim)
+    }
+
+    /// Parameters of the rows before they are moved: `RM·params`.
     #[must_use]
     pub fn mapped_params(&self) -> Vec<f64> {
-        product(&self.map, &self.params)
+        product(&self.map(), &self.params)
+    }
+
+    /// The bounds at the last point.
+    #[must_use]
+    pub fn last_bounds(&self) -> NormBounds {
+        self.bounds[self.bounds.len() - 1]
     }
 }
 
@@ -93,25 +109,32 @@ pub fn release_newton<G: Gate>(
         steps: Vec::new(),
         seals: Vec::new(),
     };
-    let (rounding, mut round) = stages.release_round(records)?;
-    let (point, bounds, perturbed) = if spec.is_pure() {
-        let bounds = spec.bounds_within(rounding.radii[ROUNDS]);
+    let (rounding, round) = stages.release_round(records)?;
+    let (steps, perturbed) = if spec.is_pure() {
         let perturbed = stages.release_perturbed(records, &rounding, &round)?;
-        (perturbed.params.values().to_vec(), bounds, Some(perturbed))
+        let start = perturbed.params.values().to_vec();
+        (Path::at(start, &rounding, round, spec), Some(perturbed))
     } else {
-        let (point, bounds) = stages.release_earlier(&rounding, &mut round)?;
-        (point, bounds, None)
+        (stages.release_earlier(&rounding, round)?, None)
     };
-    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, bounds)?;
+    let Path {
+        point,
+        round,
+        further,
+        bounds,
+    } = steps;
+    let at = bounds[bounds.len() - 1];
+    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, at)?;
     let gradient = match &perturbed {
         Some(perturbed) => perturbed.gradient(),
         None => stages
-            .release_gradient(&round, &point, bounds.gradient, None)?
+            .release_gradient(&round, &point, at, At::Last)?
             .into_values(),
     };
     let change = solve(&raised(hessian.values(), point.len(), edge)?, &gradient)?;
     Ok(NewtonRelease {
-        map: rounding.map,
+        round_map: rounding.map,
+        further,
         radii: rounding.radii,
         bounds,
         params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
@@ -143,13 +166,43 @@ fn check(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
 
 /// Map and radii that make rows round: released values, and functions of them.
 struct Rounding {
-    /// T, row-major.
+    /// Row-major.
     map: Vec<f64>,
-    radii: [f64; ROUNDS + 1],
+    radii: Vec<f64>,
     /// v with `zᵀv = 1` for each moved row, where rows have a constant.
     constant: Option<Vec<f64>>,
     /// Edge of the noise of the last shape.
     edge: f64,
+}
+
+impl Rounding {
+    /// The last radius.
+    fn radius(&self) -> f64 {
+        self.radii.last().copied().unwrap_or_default()
+    }
+}
+
+/// Where the earlier steps end.
+struct Path<'r> {
+    point: Vec<f64>,
+    /// The rows, which M has moved.
+    round: Round<'r>,
+    further: Vec<f64>,
+    /// Bounds at each point.
+    bounds: Vec<NormBounds>,
+}
+
+impl<'r> Path<'r> {
+    /// A point of round rows, where no gradient is held.
+    fn at(point: Vec<f64>, rounding: &Rounding, round: Round<'r>, spec: &NewtonSpec) -> Self {
+        let further = identity(point.len());
+        Self {
+            point,
+            round,
+            further,
+            bounds: vec![spec.bounds_within(rounding.radius())],
+        }
+    }
 }
 
 /// The stages of one release, with the steps and seals of those that are done.
@@ -166,16 +219,16 @@ impl<G: Gate> Stages<'_, G> {
     fn release_round<'r>(&mut self, records: &'r dyn Records) -> Result<(Rounding, Round<'r>)> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
-        let mut radii = [0.0; ROUNDS + 1];
+        let mut radii = Vec::new();
         let mut edge = 0.0;
         let mut constant = self.spec.choices().intercept.map(|intercept| {
             let mut last = vec![0.0; dim];
             last[dim - 1] = intercept.recip();
             last
         });
-        for (round, released) in radii.iter_mut().take(ROUNDS).enumerate() {
+        for round in 0..self.spec.rounds() {
             let (moved, radius) = self.release_weighted(records, &map, round)?;
-            *released = radius;
+            radii.push(radius);
             let planned = self.spec.shape(radius)?;
             let mut moments = second_moments(&moved, self.exec)?.gram;
             let n = self.spec.divisor();
@@ -185,17 +238,18 @@ impl<G: Gate> Stages<'_, G> {
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
             edge = self.spec.edge(planned.law);
-            let root = |power: fn(f64) -> f64| {
-                let spread = |value: f64| power((value.max(0.0) + SHAPE_EDGE * edge).sqrt());
-                project_eigenvalues(shape.values(), dim, "the released shape", spread)
+            let rounder = Rounder {
+                matrix: shape.values(),
+                dim,
+                edge,
             };
-            map = product_transposed(&map, &root(f64::recip)?, dim);
+            map = product_transposed(&map, &rounder.map()?, dim);
             if let Some(v) = &mut constant {
-                *v = product(&root(|value| value)?, v);
+                *v = product(&rounder.inverse()?, v);
             }
         }
-        let (round, last) = self.release_weighted(records, &map, ROUNDS)?;
-        radii[ROUNDS] = last;
+        let (round, last) = self.release_weighted(records, &map, self.spec.rounds())?;
+        radii.push(last);
         let rounding = Rounding {
             map,
             radii,
@@ -205,25 +259,53 @@ impl<G: Gate> Stages<'_, G> {
         Ok((rounding, round))
     }
 
-    /// Takes the earlier steps, after the first of which gradients and Hessians are held to bounds.
-    fn release_earlier(
+    /// Takes the earlier steps. After the first one each begins with a Hessian, by which the rows are made round anew: then gradients and
+    /// Hessians have about the same spread in every direction, and are held to bounds.
+    fn release_earlier<'r>(
         &mut self,
         rounding: &Rounding,
-        round: &mut Round<'_>,
-    ) -> Result<(Vec<f64>, NormBounds)> {
-        let (zero, greatest) = (vec![0.0; self.spec.n_params()], self.spec.gradient_at_0());
-        round.limit(greatest, f64::INFINITY);
-        let gradient = self.release_gradient(round, &zero, greatest, Some(0))?;
+        mut round: Round<'r>,
+    ) -> Result<Path<'r>> {
+        let (dim, spec) = (self.spec.n_params(), self.spec);
+        let zero = vec![0.0; dim];
+        let mut at = NormBounds {
+            gradient: spec.gradient_at_0(),
+            ..spec.bounds_within(rounding.radius())
+        };
+        round.limit(at.gradient, at.hessian);
+        let gradient = self.release_gradient(&round, &zero, at, At::Zero)?;
         let mut point = self.first_point(rounding, gradient.values())?;
-        let bounds = self.release_bounds(round, &point, rounding.radii[ROUNDS])?;
-        round.limit(bounds.gradient, bounds.hessian);
-        for step in 1..EARLIER_STEPS {
-            let hessian = self.release_hessian(round, &point, bounds.hessian, step)?;
-            let gradient = self.release_gradient(round, &point, bounds.gradient, Some(step))?;
-            let change = shortened(solve(&hessian, gradient.values())?);
+        let (mut further, mut typical, mut bounds) = (identity(dim), None, Vec::new());
+        for step in 0..EARLIER_STEPS {
+            let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
+            let rounder = Rounder {
+                matrix: hessian.values(),
+                dim,
+                edge,
+            };
+            // The first one is of round rows, whose squares have the mean I.
+            let typical = *typical.get_or_insert_with(|| spec.typical_norm(hessian.values(), edge));
+            let map = rounder.map()?;
+            round = round.moved_further(&map, self.exec)?;
+            further = product_transposed(&further, &map, dim);
+            point = product(&rounder.inverse()?, &point);
+            at = NormBounds {
+                stretch: vector::norm(&further),
+                ..self.release_bounds(&round, &point, typical)?
+            };
+            round.limit(at.gradient, at.hessian);
+            let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
+            let change = product(&rounder.inverse_hessian()?, gradient.values());
+            let change = shortened(change, |change| vector::norm(&product(&further, change)));
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
+            bounds.push(at);
         }
-        Ok((point, bounds))
+        Ok(Path {
+            point,
+            round,
+            further,
+            bounds,
+        })
     }
 
     /// Releases the minimiser of the perturbed risk, whose ridge is around the best constant predictor where that is known.
@@ -240,7 +322,7 @@ impl<G: Gate> Stages<'_, G> {
             }
             _ => vec![0.0; self.spec.n_params()],
         };
-        let spec = self.spec.perturbed(rounding.radii[ROUNDS])?;
+        let spec = self.spec.perturbed(rounding.radius())?;
         let params = release_around(&spec, &centre, round, self.exec, self.gate)?;
         self.steps.push(spec.coefficients().clone());
         self.seals.push(*spec.seal());
@@ -275,9 +357,12 @@ impl<G: Gate> Stages<'_, G> {
     fn first_point(&self, rounding: &Rounding, gradient: &[f64]) -> Result<Vec<f64>> {
         let loss = &self.spec.choices().loss;
         let step = |curvature: f64, gradient: &[f64]| {
-            shortened(gradient.iter().map(|g| g / curvature).collect())
+            let change = gradient.iter().map(|g| g / curvature).collect();
+            shortened(change, vector::norm)
         };
-        let at_0 = self.spec.gradient(self.spec.gradient_at_0(), Some(0))?;
+        let at_0 = self
+            .spec
+            .gradient(self.spec.gradient_at_0(), 1.0, At::Zero)?;
         let noise = at_0.step.scale;
         let null = rounding.constant.as_ref().and_then(|v| {
             let least = (noise * vector::norm(v)).min(0.5);
@@ -317,21 +402,21 @@ impl<G: Gate> Stages<'_, G> {
         Ok((moved.within(radius, longest), radius))
     }
 
-    /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point.
+    /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point, of rows of this typical norm.
     fn release_bounds(
         &mut self,
         round: &Round<'_>,
         point: &[f64],
-        radius: f64,
+        typical: f64,
     ) -> Result<NormBounds> {
-        let planned = self.spec.norms()?;
+        let planned = self.spec.norms(typical)?;
         let norms = planned.each_ref().map(|each| each.norms.as_slice());
         let loss = &*self.spec.choices().loss;
         let [of_gradients, of_hessians] =
             round.counts_of_derivatives(loss, point, norms, self.exec)?;
         let gradient = self.release_quantile(&planned[0], of_gradients)?;
         let hessian = self.release_quantile(&planned[1], of_hessians)?;
-        Ok(self.spec.bounds_of(gradient, hessian, radius))
+        self.spec.bounds_of(gradient, hessian, typical)
     }
 
     /// Releases the norm beyond which few of the counted records are.
@@ -346,15 +431,15 @@ impl<G: Gate> Stages<'_, G> {
         Ok(planned.quantile(shares.values()))
     }
 
-    /// Releases the mean gradient at the point of an earlier step, or the last one; no record's is longer than the greatest.
+    /// Releases the mean gradient at a point, where those of records have these bounds.
     fn release_gradient(
         &mut self,
         round: &Round<'_>,
         point: &[f64],
-        greatest: f64,
-        step: Option<usize>,
+        bounds: NormBounds,
+        at: At,
     ) -> Result<G::Value> {
-        let planned = self.spec.gradient(greatest, step)?;
+        let planned = self.spec.gradient(bounds.gradient, bounds.stretch, at)?;
         let request = Request::Risk {
             params: point.to_vec(),
             hessian: HessianRows::None,
@@ -370,19 +455,19 @@ impl<G: Gate> Stages<'_, G> {
         self.gate.release(&planned.seal, gradient, None)
     }
 
-    /// Releases the Hessian at an earlier point; its eigenvalues are raised to the edge of its noise.
+    /// Releases the Hessian at an earlier point, where those of records have these bounds; and the edge of its noise.
     fn release_hessian(
         &mut self,
         round: &Round<'_>,
         point: &[f64],
-        greatest: f64,
+        bounds: NormBounds,
         step: usize,
-    ) -> Result<Vec<f64>> {
-        let planned = self.spec.hessian(greatest, step)?;
+    ) -> Result<(G::Value, f64)> {
+        let planned = self.spec.hessian(bounds, step)?;
         let moments = self.data_moments(round, point)?;
         let hessian = self.release_matrix(moments.curvature, planned.law, planned.seal)?;
         self.steps.push(planned.step);
-        raised(hessian.values(), point.len(), self.spec.edge(planned.law))
+        Ok((hessian, self.spec.edge(planned.law)))
     }
 
     /// Releases Hessian and gradient covariance at the last point; and the edge of the noise of the first.
@@ -449,15 +534,52 @@ fn identity(dim: usize) -> Vec<f64> {
     matrix
 }
 
+fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let entry = |k: usize| matrix[k % dim * dim + k / dim];
+    (0..dim * dim).map(entry).collect()
+}
+
 /// The product of a square matrix and a vector.
 fn product(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
     let rows = matrix.chunks_exact(vector.len());
     rows.map(|row| vector::dot(row, vector)).collect()
 }
 
-/// A step that is not longer than the longest one.
-fn shortened(mut step: Vec<f64>) -> Vec<f64> {
-    let length = vector::norm(&step);
+/// A released mean of `zzᵀ`, with weights, that makes the rows round: each eigenvalue counts with a part of the edge of its noise more.
+struct Rounder<'a> {
+    matrix: &'a [f64],
+    dim: usize,
+    edge: f64,
+}
+
+impl Rounder<'_> {
+    fn with(&self, of: impl Fn(f64) -> f64) -> Result<Vec<f64>> {
+        project_eigenvalues(self.matrix, self.dim, "a released matrix", of)
+    }
+
+    fn counted(&self, value: f64) -> f64 {
+        value.max(0.0) + RAISED * self.edge
+    }
+
+    /// The map M, symmetric, of which the rows become `Mz`.
+    fn map(&self) -> Result<Vec<f64>> {
+        self.with(|value| self.counted(value).sqrt().recip())
+    }
+
+    /// Its inverse, by which parameters move.
+    fn inverse(&self) -> Result<Vec<f64>> {
+        self.with(|value| self.counted(value).sqrt())
+    }
+
+    /// The inverse of the Hessian of rows that are moved by M, of which no eigenvalue is below the edge.
+    fn inverse_hessian(&self) -> Result<Vec<f64>> {
+        self.with(|value| self.counted(value) / value.max(self.edge))
+    }
+}
+
+/// A step whose length is not above the longest one.
+fn shortened(mut step: Vec<f64>, length: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let length = length(&step);
     if length > LONGEST_STEP {
         for v in &mut step {
             *v *= LONGEST_STEP / length;

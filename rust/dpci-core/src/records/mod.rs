@@ -165,8 +165,8 @@ impl Request {
     }
 
     /// The point at which sums are asked for: one number for each parameter, two in doubled precision; then the cap of slopes, or the greatest.
-    /// For moved rows the number of entries of the map, the map, and the radii, or the radius, the greatest length, both limits
-    /// and the point. For counts of derivatives the number of the bounds before each.
+    /// For moved rows the number of entries of the map, the map, and the radii, or the same of further maps, the radius, the
+    /// greatest length, both limits and the point. For counts of derivatives the number of the bounds before each.
     #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
@@ -204,11 +204,14 @@ impl Request {
                     map,
                     radius,
                     longest,
+                    further,
                     limits: [gradient, hessian],
                 } = rounding;
                 [
                     &[map.len() as f64],
                     map.as_slice(),
+                    &[further.len() as f64],
+                    further,
                     &[*radius, *longest, *gradient, *hessian],
                     of.point().as_slice(),
                 ]
@@ -290,6 +293,7 @@ impl Request {
             let radii = rest.to_vec();
             return Ok(Self::MovedCounts { map, radii });
         }
+        let (further, rest) = counted(rest)?;
         let Some((&[radius, longest, gradient, hessian], point)) = rest.split_first_chunk() else {
             return Err(short(rest, 4));
         };
@@ -298,6 +302,7 @@ impl Request {
                 map,
                 radius,
                 longest,
+                further: further.to_vec(),
                 limits: [gradient, hessian],
             },
             of: Box::new(Self::new(of, point.to_vec())?),

@@ -4,6 +4,7 @@ use super::{Records, Request, Sums};
 use crate::Result;
 use crate::design::{self, Design, OnViolation, RowBounds};
 use crate::exec::Executor;
+use crate::linalg::vector;
 use crate::loss::Loss;
 use crate::row_domain::RowDomain;
 use crate::unit::Unit;
@@ -64,6 +65,7 @@ impl<'r> Moved<'r> {
                     map,
                     radius,
                     longest,
+                    further: Vec::new(),
                     limits: [f64::INFINITY; 2],
                 },
                 bounds: RowBounds {
@@ -85,6 +87,8 @@ pub struct Rounding {
     pub radius: f64,
     /// No moved row is longer.
     pub longest: f64,
+    /// Maps that move the weighted rows further, one after another, each as large as the first.
+    pub further: Vec<f64>,
     /// Norms to which the gradient and the Hessian of a record are held.
     pub limits: [f64; 2],
 }
@@ -94,6 +98,9 @@ impl Rounding {
     pub(super) fn of(&self, design: &Design<'_>, exec: &Executor<'_>) -> Result<Design<'static>> {
         let moved = design.moved(&self.map, exec)?;
         let mut round = moved.within(self.radius, self.longest);
+        for map in self.further.chunks(self.map.len().max(1)) {
+            round = round.moved_further(map, exec)?;
+        }
         round.limit(self.limits[0], self.limits[1]);
         Ok(round)
     }
@@ -116,6 +123,30 @@ pub enum Round<'r> {
 }
 
 impl Round<'_> {
+    /// The rows moved once more, with the weights that they have, and without limits.
+    ///
+    /// # Errors
+    /// Errors of [`Design::moved_further`].
+    pub fn moved_further(self, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
+        Ok(match self {
+            Self::Here(design) => Self::Here(Box::new(design.moved_further(map, exec)?)),
+            Self::InParts {
+                records,
+                mut rounding,
+                mut bounds,
+            } => {
+                rounding.further.extend_from_slice(map);
+                rounding.limits = [f64::INFINITY; 2];
+                bounds.rows = RowDomain::Ball(bounds.rows.norm() * vector::norm(map));
+                Self::InParts {
+                    records,
+                    rounding,
+                    bounds,
+                }
+            }
+        })
+    }
+
     /// Holds gradients and Hessians of the rows to these norms from now on; see [`Design::limit`].
     pub fn limit(&mut self, gradient: f64, hessian: f64) {
         match self {

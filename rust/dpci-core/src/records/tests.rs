@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::design::{Csr, OnViolation, Rows};
+use crate::linalg::vector;
 use crate::loss::{Hinge, Logistic, Targets};
 use crate::row_domain::RowDomain;
 
@@ -43,6 +44,7 @@ fn requests() -> [Request; 14] {
             map: map.clone(),
             radius: 4.0,
             longest: 20.0,
+            further: (0..DIM * DIM).map(|i| (i % 5) as f64 - 1.5).collect(),
             limits: [1.5, 4.0],
         },
         of: Box::new(of),
@@ -221,11 +223,13 @@ fn moved_rows_in_parts_are_those_in_memory() {
         let of = |records| {
             let moved = Moved::new(records, &rounding.map, exec).unwrap();
             let beyond = moved.counts(&[1.0, 2.0, 4.0], &Logistic, exec).unwrap();
-            let mut round = moved.within(rounding.radius, rounding.longest);
+            let round = moved.within(rounding.radius, rounding.longest);
+            let mut round = round.moved_further(&rounding.further, exec).unwrap();
             round.limit(rounding.limits[0], rounding.limits[1]);
             assert_eq!((round.n_params(), round.n_rows()), (DIM, 600));
             assert_eq!((round.n_records(), round.intercept()), (600, None));
-            assert!((round.bounds().rows.norm() - rounding.longest).abs() < 1e-12);
+            let longest = rounding.longest * vector::norm(&rounding.further);
+            assert!((round.bounds().rows.norm() - longest).abs() < 1e-9);
             let Request::Moved { of, .. } = &curvatures else {
                 panic!()
             };

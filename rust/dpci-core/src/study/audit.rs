@@ -185,7 +185,7 @@ impl Repeated for NewtonSpec {
         for matrix in [&found.hessian, &found.gradient_cov] {
             append_triangle(Some(matrix), self.n_params(), &mut row);
         }
-        row.push(found.bounds.gradient);
+        row.push(found.last_bounds().gradient);
         Ok(row)
     }
 }

@@ -13,7 +13,7 @@ use crate::noise::SimulationGenerator;
 use crate::privacy::{Budget, Cost, Neighbors};
 use crate::records::{HessianRows, Records, Request};
 use crate::row_domain::RowDomain;
-use crate::spec::{NewtonChoices, NewtonSpec, NormBounds, Terms};
+use crate::spec::{At, NewtonChoices, NewtonSpec, NormBounds, Terms};
 use crate::unit::{Unit, Weighting};
 
 pub(super) const COLUMNS: usize = 3;
@@ -97,31 +97,31 @@ pub(super) fn gradient(
 fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
     let found = released(&spec(3000, 1e12), 3);
     with_design(&data(3000), Targets::Signs, |design, exec| {
-        let moved = design.moved(&found.map, exec).unwrap();
-        let mut round = moved.within(found.radii[2], 99.0);
-        round.limit(found.bounds.gradient, found.bounds.hessian);
-        let slope = gradient(&round, &Logistic, &found.params, exec);
-        assert!(vector::norm(&slope) < 1e-6, "{slope:?}");
-        // The rows are round.
+        let moved = design.moved(&found.round_map, exec).unwrap();
+        let round = moved.within(found.radii[1], 99.0);
+        let is_identity = |matrix: &[f64]| {
+            for (i, m) in matrix.iter().enumerate() {
+                let identity = f64::from(u8::from(i % 5 == 0));
+                assert!((m - identity).abs() < 0.15, "{i} {m}");
+            }
+        };
+        // The rows are round, and then the Hessian is.
         let gram = second_moments(&round, exec).unwrap().gram;
-        for (i, m) in gram.iter().enumerate() {
-            let identity = f64::from(u8::from(i % 5 == 0));
-            assert!((m / 3000.0 - identity).abs() < 0.15, "{i} {m}");
-        }
-        let bounds = [[found.bounds.gradient], [found.bounds.hessian]];
+        is_identity(&gram.iter().map(|m| m / 3000.0).collect::<Vec<_>>());
+        is_identity(found.hessian.values());
+        let mut round = round.moved_further(&found.further, exec).unwrap();
+        let at = found.last_bounds();
+        round.limit(at.gradient, at.hessian);
+        let slope = gradient(&round, &Logistic, &found.params, exec);
+        assert!(vector::norm(&slope) < 1e-4, "{slope:?}");
+        let bounds = [[at.gradient], [at.hessian]];
         let bounds = bounds.each_ref().map(<[f64; 1]>::as_slice);
         let beyond = round.counts_of_derivatives(&Logistic, &found.params, bounds, exec);
         let [gradients, hessians] = beyond.unwrap();
         let first = |counts: &CompensatedSum| counts.values().next().unwrap();
-        assert!(
-            first(&gradients) <= 6.0 && first(&hessians) <= 12.0,
-            "{gradients:?} {hessians:?}"
-        );
-        assert!(
-            found.bounds.gradient < 5.0 && found.bounds.hessian < 2.5,
-            "{:?}",
-            found.bounds
-        );
+        // Noise this small hides no record.
+        assert_eq!((first(&gradients), first(&hessians)), (0.0, 0.0));
+        assert!(at.gradient < 20.0 && at.hessian < 40.0, "{at:?}");
     });
 }
 
@@ -157,7 +157,7 @@ fn stages_spend_the_budget_and_no_more() {
     ] {
         let spec = NewtonSpec::new(choices(4000, budget)).unwrap();
         let found = released(&spec, 5);
-        let (steps, seals) = spec.planned(found.radii, found.bounds).unwrap();
+        let (steps, seals) = spec.planned(&found.radii, &found.bounds).unwrap();
         assert_eq!((&found.steps, &found.seals), (&steps, &seals));
         let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
         let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
@@ -203,11 +203,12 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         let bounds = NormBounds {
             gradient: 0.7,
             hessian: 0.4,
+            stretch: 1.0,
         };
         let points = [[0.3, -0.2, 0.9, -1.4], [0.0; 4], [5.0, 5.0, -5.0, 5.0]];
         let planned = (
             spec.shape(radius).unwrap(),
-            spec.gradient(bounds.gradient, None).unwrap(),
+            spec.gradient(bounds.gradient, 1.0, At::Last).unwrap(),
             spec.moments(bounds).unwrap(),
         );
         let alpha = planned.2.gradient_cov.law.scale() / planned.2.hessian.law.scale();
@@ -265,7 +266,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
 #[test]
 fn the_norm_leaves_the_wanted_share_beyond_it() {
     let spec = spec(400, 1e12);
-    let [counts, of_hessians] = spec.norms().unwrap();
+    let [counts, of_hessians] = spec.norms(2.0).unwrap();
     let (radii, mut shares) = (counts.norms.clone(), vec![0.0; counts.norms.len()]);
     let last = radii.len() - 1;
     assert!(
@@ -273,7 +274,7 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
             .windows(2)
             .all(|pair| (pair[1] / pair[0] - 1.2).abs() < 1e-12)
     );
-    // Six times the root of four parameters, and the curvature of a quarter.
+    // Six times the typical norm, and the curvature of a quarter.
     assert_eq!((radii[last], of_hessians.norms[last]), (12.0, 36.0));
     // √2/n between neighbours, whichever counts they move.
     assert!((counts.noise.step.sensitivity * 400.0 - 2f64.sqrt()).abs() < 1e-12);
@@ -348,19 +349,20 @@ fn counted_queries(
     let bounds = NormBounds {
         gradient: 0.7,
         hessian: 0.4,
+        stretch: 1.0,
     };
     let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
     let terms = spec.choices().terms;
     let n = terms.divisor();
     let moments = spec.moments(bounds).unwrap();
     let alpha = moments.gradient_cov.law.scale() / moments.hessian.law.scale();
-    let norms = spec.norms().unwrap();
+    let norms = spec.norms(2.0).unwrap();
     let sensitivities = [
         spec.radius(0, 9.0).unwrap().noise.step.sensitivity,
         norms[0].noise.step.sensitivity,
         norms[1].noise.step.sensitivity,
         spec.shape(radius).unwrap().step.sensitivity,
-        spec.gradient(bounds.gradient, None)
+        spec.gradient(bounds.gradient, 1.0, At::Last)
             .unwrap()
             .step
             .sensitivity,

@@ -61,7 +61,7 @@ fn with_little_noise_the_last_step_ends_at_the_minimiser_over_the_weighted_rows(
     let shift = difference(&found.params, &perturbed.centre);
     assert!(vector::norm(&perturbed.centre) > 0.1 && vector::norm(&shift) > 0.1);
     with_design(&data(3000), Logistic.targets(), |design, exec| {
-        let moved = design.moved(&found.map, exec).unwrap();
+        let moved = design.moved(&found.round_map, exec).unwrap();
         let round = moved.within(found.radii[2], 99.0);
         let slope = gradient(&round, &Logistic, &found.params, exec);
         assert!(vector::norm(&slope) < 1e-5, "{slope:?}");
@@ -88,7 +88,7 @@ fn the_gradient_is_what_the_ridge_balances() {
         panic!("the noise is spherical")
     };
     with_design(&data(20_000), Logistic.targets(), |design, exec| {
-        let round = design.moved(&found.map, exec).unwrap();
+        let round = design.moved(&found.round_map, exec).unwrap();
         let round = round.within(found.radii[2], 99.0);
         let noise = difference(&found.gradient, &gradient(&round, &Logistic, start, exec));
         assert!(vector::norm(&noise) * 20_000.0 < 10.0 * DIM as f64 / rate);
@@ -104,7 +104,7 @@ fn stages_spend_the_budget_and_no_more() {
         let has_null = loss.null_predictor(0.0).is_some();
         let spec = spec(4000, 1.3, loss);
         let (steps, seals) = spec
-            .planned([0.7, 2.0, 3.0], spec.bounds_within(3.0))
+            .planned(&[0.7, 2.0, 3.0], &[spec.bounds_within(3.0)])
             .unwrap();
         let spent: f64 = steps.iter().map(|step| step.cost.value()).sum();
         let sealed: f64 = seals.iter().map(|seal| seal.cost().value()).sum();
@@ -128,7 +128,7 @@ fn stages_spend_the_budget_and_no_more() {
     }
     let spec = spec(4000, 1.3, Arc::new(Logistic));
     let found = released(&spec, 5);
-    let planned = spec.planned(found.radii, found.bounds).unwrap();
+    let planned = spec.planned(&found.radii, &found.bounds).unwrap();
     assert_eq!((found.steps, found.seals), planned);
 }
 

@@ -10,6 +10,7 @@ use super::fit::{check_size, matrix_seal, share_seal, sum_rounding};
 use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
+use crate::error::check_length;
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
     Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
@@ -19,58 +20,66 @@ use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
 use crate::row_domain::{RowDomain, row_norm_bound};
 use crate::{Error, Result};
 
-/// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
-pub(crate) const ROUNDS: usize = 2;
-/// Steps before the last one.
-pub(crate) const EARLIER_STEPS: usize = 3;
+/// Steps between the first one, from 0, and the last one. Each begins with a Hessian, by which the rows are made round anew.
+pub(crate) const EARLIER_STEPS: usize = 2;
 
-/// Shares of the budget, after the seals', of Gaussian noise: of the radii, each shape, the norms of gradients and of
-/// Hessians, earlier gradients and Hessians, and of both matrices at the last point. The last gradient has the rest. Those under pure DP are
-/// in `pure.rs`.
-const RADII: [f64; ROUNDS + 1] = [0.005, 0.005, 0.01];
+/// Shares of the budget, after the seals', of Gaussian noise: of both radii, the shape, the gradient at 0, each count of norms, earlier
+/// Hessians and gradients, and both matrices at the last point. The last gradient has the rest. Those under pure DP are in `pure.rs`.
+const RADII: [f64; 2] = [0.005, 0.01];
 const SHAPE: f64 = 0.04;
+const FIRST_GRADIENT: f64 = 0.01;
 const NORMS: f64 = 0.01;
-const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.01, 0.03, 0.10];
-const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.0, 0.02, 0.03];
-const MOMENTS: f64 = 0.12;
+const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.06, 0.05];
+const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.03, 0.12];
+const MOMENTS: f64 = 0.10;
 
-fn gradient_share(step: Option<usize>) -> f64 {
-    let earlier: f64 = RADII
-        .iter()
-        .chain(&EARLIER_GRADIENTS)
-        .chain(&EARLIER_HESSIANS)
-        .sum();
-    match step {
-        Some(step) => EARLIER_GRADIENTS[step],
-        None => 1.0 - earlier - ROUNDS as f64 * SHAPE - 2.0 * NORMS - MOMENTS,
+/// The gradient of a Newton step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// That of the first step.
+    Zero,
+    /// That of an earlier step, from 0.
+    Earlier(usize),
+    /// That of the last step.
+    Last,
+}
+
+fn gradient_share(at: At) -> f64 {
+    match at {
+        At::Zero => FIRST_GRADIENT,
+        At::Earlier(step) => EARLIER_GRADIENTS[step],
+        At::Last => {
+            let rows = RADII.iter().sum::<f64>() + SHAPE;
+            let steps = EARLIER_HESSIANS.iter().chain(&EARLIER_GRADIENTS);
+            let earlier = steps.sum::<f64>() + EARLIER_STEPS as f64 * 2.0 * NORMS;
+            1.0 - rows - FIRST_GRADIENT - earlier - MOMENTS
+        }
     }
 }
 
-/// Seals: radii, shapes, norms, earlier gradients and Hessians, then gradient, Hessian and covariance of the last point.
+/// Seals: radii and shape, the gradient at 0, four of each earlier step, then gradient, Hessian and covariance of the last point.
 const SEALS: u32 = 15;
-const _: () = assert!(SEALS as usize == 2 * ROUNDS + 3 + 2 * EARLIER_STEPS - 1 + 3);
+const _: () = assert!(SEALS as usize == 3 + 1 + 4 * EARLIER_STEPS + 3);
 
-/// Share of the records whose rows weigh less, in each round and at last.
-const BEYOND_RADIUS: [f64; ROUNDS + 1] = [0.05, 0.05, 0.002];
-/// Share of the records with a greater norm than the one from which the bound on gradients, and that on Hessians, is taken.
-const BEYOND_NORM: f64 = 0.002;
-/// The bound on gradients over that norm. With less, the coefficients of tables with heavy tails differ from the ordinary ones
-/// (docs/evidence/newton.md).
+/// Share of the records whose rows weigh less while the shape is released; at last, the least that noise does not hide.
+const BEYOND_RADIUS: [f64; 2] = [0.05, 0.0];
+/// The bound on gradients over the norm that the least visible share of the records exceeds. With less, the coefficients of tables with
+/// heavy tails differ from the ordinary ones (docs/evidence/newton.md).
 const REACH: f64 = 1.5;
+/// The bound is greater where the standard deviation of the noise stays below this part of the sampling error: that costs 4% of length.
+const CHEAP: f64 = 0.3;
 /// Beyond this share of the records the bound grows by a seventh with each factor of e: noise hides how many are held.
 const MOST_HELD: f64 = 0.004;
 const GROWTH: f64 = 1.0 / 7.0;
-/// The bound on Hessians is at least this part of the greatest one of rows within the radius: where curvature is held and slopes are not,
-/// steps are longer than Newton's by the inverse, and would not end beyond twice as long.
-const LEAST_CURVATURE: f64 = 0.75;
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
 
 /// Norms of rows and gradients to choose from fall from the greatest one by this factor each, those of Hessians by its square.
 const NORM_RATIO: f64 = 1.2;
-/// Number of norms: the least is an eighteenth of the greatest.
-const N_NORMS: usize = 17;
-/// Once rows are round, no radius is longer than this many times the square root of their dimension.
+/// Number of radii, and of other norms: the least is an eighteenth of the greatest, or a thirty-eighth.
+const N_RADII: usize = 17;
+const N_NORMS: usize = 21;
+/// Once rows are round, no radius is longer than this many times their root mean square norm.
 const GREATEST_RADIUS: f64 = 6.0;
 /// At 0 a gradient is held as if its row were no longer than this many times the root of the dimension: it only starts the steps.
 const FIRST_RADIUS: f64 = 2.0;
@@ -134,6 +143,8 @@ pub struct NormBounds {
     pub gradient: f64,
     /// On the norm of one record's Hessian.
     pub hessian: f64,
+    /// By how much the map that makes rows round anew stretches one at most: its Frobenius norm, or 1 without.
+    pub stretch: f64,
 }
 
 /// A norm beyond which a share of the records is.
@@ -142,6 +153,8 @@ pub(crate) struct Quantile {
     pub(crate) norm: f64,
     /// Share beyond: the wanted one, or the least that noise does not hide.
     pub(crate) beyond: f64,
+    /// Root mean square of the norms, at least: of the shares that noise does not hide.
+    pub(crate) size: f64,
 }
 
 /// Counts of records by a norm: of rows, gradients or Hessians.
@@ -168,6 +181,12 @@ impl NormCounts {
     /// least share that the noise does not hide: between two norms by the logarithm. Post-processing.
     pub(crate) fn quantile(&self, shares: &[f64]) -> Quantile {
         let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
+        let pairs = self.norms.iter().zip(shares);
+        let seen = pairs.filter(|(_, share)| **share > SEEN * self.std_dev());
+        let size = seen
+            .map(|(norm, share)| share * norm * norm)
+            .sum::<f64>()
+            .sqrt();
         for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
             let few = self
                 .beyond
@@ -182,13 +201,18 @@ impl NormCounts {
                     }
                     None => *norm,
                 };
-                return Quantile { norm, beyond: few };
+                return Quantile {
+                    norm,
+                    beyond: few,
+                    size,
+                };
             }
             (beyond, above) = (next, Some(*norm));
         }
         Quantile {
             norm: above.unwrap_or_default(),
             beyond: self.beyond,
+            size,
         }
     }
 }
@@ -238,10 +262,10 @@ impl NewtonSpec {
         }
         check_matrix_dim(spec.n_params())?;
         // What public values rule out is refused before anything is paid.
-        spec.radius(0, spec.row_norm)?;
-        spec.shape(spec.row_norm)?;
         let greatest = spec.greatest_radius();
-        spec.planned([spec.row_norm, greatest, greatest], spec.greatest())?;
+        let mut radii = vec![greatest; spec.rounds() + 1];
+        radii[0] = spec.row_norm;
+        spec.planned(&radii, &vec![spec.bounds_within(greatest); spec.n_points()])?;
         if spec.is_pure() {
             spec.perturbed(spec.row_norm)?;
         }
@@ -278,16 +302,22 @@ impl NewtonSpec {
         matches!(self.cost, Cost::Epsilon(_))
     }
 
+    /// Rounds in which the rows are made round by their second moments. But under pure DP, Hessians do it after the first.
+    #[must_use]
+    pub fn rounds(&self) -> usize {
+        if self.is_pure() { pure::ROUNDS } else { 1 }
+    }
+
+    /// Points at which gradients and Hessians have bounds of their own.
+    #[must_use]
+    pub fn n_points(&self) -> usize {
+        if self.is_pure() { 1 } else { EARLIER_STEPS }
+    }
+
     /// No radius is greater, once rows are round.
     #[must_use]
     pub(crate) fn greatest_radius(&self) -> f64 {
         GREATEST_RADIUS * (self.n_params() as f64).sqrt()
-    }
-
-    /// Norms that no gradient and no Hessian of a round row exceeds.
-    #[must_use]
-    fn greatest(&self) -> NormBounds {
-        self.bounds_within(self.greatest_radius())
     }
 
     /// Norms that no gradient and no Hessian exceeds where rows weigh less beyond this radius.
@@ -297,6 +327,7 @@ impl NewtonSpec {
         NormBounds {
             gradient: loss.slope_bound() * radius,
             hessian: loss.curvature_bound() * radius.powi(2),
+            stretch: 1.0,
         }
     }
 
@@ -306,64 +337,83 @@ impl NewtonSpec {
         self.choices.loss.sup_slope(0.0) * FIRST_RADIUS * (self.n_params() as f64).sqrt()
     }
 
-    /// The bounds that released quantiles of the norms choose. Post-processing.
+    /// The norm of a typical row where Hessians are about I, by the first Hessian of round rows, whose squares have the mean I: its mean
+    /// eigenvalue is that of the curvature. Post-processing.
+    #[must_use]
+    pub(crate) fn typical_norm(&self, hessian: &[f64], edge: f64) -> f64 {
+        let dim = self.n_params();
+        let trace: f64 = hessian.iter().step_by(dim + 1).sum();
+        let most = self.choices.loss.curvature_bound();
+        (dim as f64 / (trace / dim as f64).max(edge).min(most)).sqrt()
+    }
+
+    /// The bounds that released quantiles of the norms choose, of rows of this typical norm. Post-processing.
+    ///
+    /// A row of this norm is never held, however steep its slope: or a class that is rarer than what noise hides would be held as a whole.
     #[must_use]
     pub(crate) fn bounds_of(
         &self,
         gradient: Quantile,
         hessian: Quantile,
-        radius: f64,
-    ) -> NormBounds {
-        let greatest = self.greatest();
+        typical: f64,
+    ) -> Result<NormBounds> {
         let reach = REACH * (1.0 + GROWTH * (gradient.beyond / MOST_HELD).max(1.0).ln());
-        NormBounds {
-            gradient: greatest.gradient.min(reach * gradient.norm),
-            hessian: hessian
-                .norm
-                .max(LEAST_CURVATURE * self.bounds_within(radius).hessian)
-                .min(greatest.hessian),
-        }
+        let steepest = self.choices.loss.slope_bound() * typical;
+        let std_dev = self.gradient(1.0, 1.0, At::Last)?.step.scale;
+        // Of the mean gradient along one direction.
+        let sampling = gradient.size / (self.n_params() as f64 * self.divisor()).sqrt();
+        let cheap = (CHEAP * sampling / std_dev).min(GREATEST_RADIUS * steepest);
+        Ok(NormBounds {
+            gradient: (reach * gradient.norm).max(steepest).max(cheap),
+            hessian: hessian.norm,
+            stretch: 1.0,
+        })
     }
 
-    /// Steps and seals of a release, where the radii of each round and at last, and the bounds on gradients and Hessians are these.
+    /// Steps and seals of a release, where the radii of each round and at last, and the bounds on gradients and Hessians at each point, are
+    /// these.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where a noise or a seal has no scale in double precision.
-    pub fn planned(
-        &self,
-        radii: [f64; ROUNDS + 1],
-        bounds: NormBounds,
-    ) -> Result<(Vec<Step>, Vec<Seal>)> {
+    /// [`Error::Length`] for another number of radii or points; [`Error::OutOfRange`] where a noise or a seal has no scale in double
+    /// precision.
+    pub fn planned(&self, radii: &[f64], bounds: &[NormBounds]) -> Result<(Vec<Step>, Vec<Seal>)> {
+        check_length("radii", self.rounds() + 1, radii.len())?;
+        check_length("bounds", self.n_points(), bounds.len())?;
         let (mut steps, mut seals) = (Vec::new(), Vec::new());
-        for (round, radius) in radii.into_iter().enumerate() {
+        for (round, radius) in radii.iter().enumerate() {
             let counts = self.radius(round, self.row_norm)?.noise;
             steps.push(counts.step);
             seals.push(counts.seal);
-            if round < ROUNDS {
-                let shape = self.shape(radius)?;
+            if round < self.rounds() {
+                let shape = self.shape(*radius)?;
                 steps.push(shape.step);
                 seals.push(shape.seal);
             }
         }
+        let mut last = bounds[bounds.len() - 1];
         if self.is_pure() {
-            self.plan_pure(bounds, &mut steps, &mut seals)?;
+            self.plan_pure(last, &mut steps, &mut seals)?;
             return Ok((steps, seals));
         }
-        let first = self.gradient(self.gradient_at_0(), Some(0))?;
-        steps.push(first.step);
-        seals.push(first.seal);
-        for counts in self.norms()? {
-            steps.push(counts.noise.step);
-            seals.push(counts.noise.seal);
+        let mut add = |planned: (Step, Seal)| {
+            steps.push(planned.0);
+            seals.push(planned.1);
+        };
+        let first = self.gradient(self.gradient_at_0(), 1.0, At::Zero)?;
+        add((first.step, first.seal));
+        last = self.bounds_within(radii[radii.len() - 1]);
+        for (step, at) in bounds.iter().enumerate() {
+            let hessian = self.hessian(last, step)?;
+            add((hessian.step, hessian.seal));
+            for counts in self.norms(1.0)? {
+                add((counts.noise.step, counts.noise.seal));
+            }
+            let gradient = self.gradient(at.gradient, at.stretch, At::Earlier(step))?;
+            add((gradient.step, gradient.seal));
+            last = *at;
         }
-        for step in 1..EARLIER_STEPS {
-            let hessian = self.hessian(bounds.hessian, step)?;
-            let gradient = self.gradient(bounds.gradient, Some(step))?;
-            steps.extend([hessian.step, gradient.step]);
-            seals.extend([hessian.seal, gradient.seal]);
-        }
-        let moments = self.moments(bounds)?;
-        let gradient = self.gradient(bounds.gradient, None)?;
+        let moments = self.moments(last)?;
+        let gradient = self.gradient(last.gradient, last.stretch, At::Last)?;
         steps.extend([moments.step, gradient.step]);
         seals.extend(moments.seals.into_iter().chain([gradient.seal]));
         Ok((steps, seals))
@@ -379,7 +429,7 @@ impl NewtonSpec {
         self.choices.terms.bounds(radius, self.n_params())
     }
 
-    /// The counts that choose the radius of a round, or (`round` = [`ROUNDS`]) the last one, of rows that are at most so long.
+    /// The counts that choose the radius of a round, or (`round` = [`Self::rounds`]) the last one, of rows that are at most so long.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
@@ -394,50 +444,45 @@ impl NewtonSpec {
         } else {
             (RADII[round], BEYOND_RADIUS[round])
         };
-        self.counts(
-            Query::Radius,
-            Part::Radius,
-            (greatest, NORM_RATIO, beyond),
-            share,
-        )
+        let norms = falling(greatest, NORM_RATIO, N_RADII);
+        self.counts((Query::Radius, Part::Radius), norms, beyond, share)
     }
 
-    /// The counts that choose the bounds on gradients and on Hessians.
+    /// The counts that choose the bounds on gradients and on Hessians, of rows of this typical norm.
     ///
     /// # Errors
     /// Errors of [`Self::radius`].
-    pub(crate) fn norms(&self) -> Result<[NormCounts; 2]> {
-        let greatest = self.greatest();
-        let gradient = (greatest.gradient, NORM_RATIO, BEYOND_NORM);
-        let hessian = (greatest.hessian, NORM_RATIO.powi(2), BEYOND_NORM);
+    pub(crate) fn norms(&self, typical: f64) -> Result<[NormCounts; 2]> {
+        let greatest = self.bounds_within(GREATEST_RADIUS * typical);
+        let gradients = falling(greatest.gradient, NORM_RATIO, N_NORMS);
+        let hessians = falling(greatest.hessian, NORM_RATIO.powi(2), N_NORMS);
+        let of = (Query::GradientNorms, Part::GradientNorms);
+        let of_hessians = (Query::HessianNorms, Part::HessianNorms);
         Ok([
-            self.counts(Query::GradientNorms, Part::GradientNorms, gradient, NORMS)?,
-            self.counts(Query::HessianNorms, Part::HessianNorms, hessian, NORMS)?,
+            self.counts(of, gradients, 0.0, NORMS)?,
+            self.counts(of_hessians, hessians, 0.0, NORMS)?,
         ])
     }
 
-    /// Counts of records by norms that fall from the greatest one by a ratio.
+    /// Counts of records by increasing norms, of which this share shall be beyond the one that is chosen.
     ///
     /// # Privacy
     /// A record counts at most once, in parts that are not negative: one that is replaced moves the counts by at most √2 in the Euclidean
     /// norm, and by at most 2 in the sum of their sizes, which counts under pure DP.
     fn counts(
         &self,
-        query: Query,
-        part: Part,
-        (greatest, ratio, beyond): (f64, f64, f64),
+        (query, part): (Query, Part),
+        norms: Vec<f64>,
+        beyond: f64,
         share: f64,
     ) -> Result<NormCounts> {
-        let mut norms: Vec<f64> = std::iter::successors(Some(greatest), |norm| Some(norm / ratio))
-            .take(N_NORMS)
-            .collect();
-        norms.reverse();
-        let (bounds, cost) = (self.choices.terms.bounds(1.0, N_NORMS)?, self.share(share));
+        let (number, cost) = (norms.len(), self.share(share));
+        let bounds = self.choices.terms.bounds(1.0, number)?;
         let moved = bounds.objective_shift(1.0);
         let moved = if self.is_pure() { moved } else { moved.sqrt() };
         let sensitivity = bounds.argmin(moved, 1.0);
         let (family, scale) = noise_of(cost, sensitivity)?;
-        let law = independent(cost, N_NORMS, scale)?;
+        let law = independent(cost, number, scale)?;
         let distance = 2.0 * sum_rounding(&bounds, gradient_rounding) + 2.0 * law.error_bound();
         Ok(NormCounts {
             norms,
@@ -451,7 +496,7 @@ impl NewtonSpec {
                     hessian_scale: None,
                     sensitivity,
                 },
-                seal: Seal::new(part, N_NORMS, distance, self.seal_cost)?,
+                seal: Seal::new(part, number, distance, self.seal_cost)?,
                 law,
             },
         })
@@ -480,18 +525,25 @@ impl NewtonSpec {
         (2.0 * dim as f64).sqrt() * noise.law.isometric_std_dev(dim)
     }
 
-    /// The noise of the mean gradient, of which each record's is at most so long, at an earlier step or the last one.
+    /// The noise of the mean gradient, of which each record's is at most so long, at an earlier step or the last one. Round rows have been
+    /// stretched by this at most.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] where the noise or the seal have no scale in double precision.
-    pub(crate) fn gradient(&self, greatest: f64, step: Option<usize>) -> Result<Planned<NoiseLaw>> {
+    pub(crate) fn gradient(
+        &self,
+        greatest: f64,
+        stretch: f64,
+        at: At,
+    ) -> Result<Planned<NoiseLaw>> {
         let (bounds, dim) = (self.bounds(1.0)?, self.n_params());
-        let cost = self.share(gradient_share(step));
+        let cost = self.share(gradient_share(at));
         let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
         let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
         let law = NoiseLaw::Gaussian { std_dev };
         // Slopes err by a part of their bound, whatever the limit on them.
-        let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * self.greatest().gradient;
+        let longest = self.bounds_within(self.greatest_radius() * stretch);
+        let data = 2.0 * sum_rounding(&bounds, gradient_rounding) * longest.gradient;
         let distance = data + 2.0 * law.on(dim)?.error_bound();
         Ok(Planned {
             step: Step {
@@ -507,17 +559,17 @@ impl NewtonSpec {
         })
     }
 
-    /// The noise of the mean Hessian at an earlier point, of which each record's is at most so long.
+    /// The noise of the mean Hessian at an earlier point, where those of records have these bounds.
     ///
     /// # Errors
     /// Errors of [`Self::gradient`].
-    pub(crate) fn hessian(&self, greatest: f64, step: usize) -> Result<Planned<MatrixNoise>> {
+    pub(crate) fn hessian(&self, bounds: NormBounds, step: usize) -> Result<Planned<MatrixNoise>> {
         let cost = self.share(EARLIER_HESSIANS[step]);
-        let noise = matrix_noise(&self.bounds(1.0)?, greatest, cost)?;
+        let noise = matrix_noise(&self.bounds(1.0)?, bounds.hessian, cost)?;
         Ok(Planned {
             law: noise,
             step: step_of(Query::NewtonHessian, cost, noise),
-            seal: self.moment_seal(Part::Hessian, noise)?,
+            seal: self.moment_seal(Part::Hessian, noise, bounds.stretch)?,
         })
     }
 
@@ -562,16 +614,17 @@ impl NewtonSpec {
                 sensitivity: gradient_cov.sensitivity,
             },
             seals: [
-                self.moment_seal(Part::Hessian, hessian)?,
-                self.moment_seal(Part::GradientCov, gradient_cov)?,
+                self.moment_seal(Part::Hessian, hessian, greatest.stretch)?,
+                self.moment_seal(Part::GradientCov, gradient_cov, greatest.stretch)?,
             ],
             hessian,
             gradient_cov,
         })
     }
 
-    fn moment_seal(&self, part: Part, noise: MatrixNoise) -> Result<Seal> {
-        let (bounds, loss) = (self.bounds(self.greatest_radius())?, &self.choices.loss);
+    fn moment_seal(&self, part: Part, noise: MatrixNoise, stretch: f64) -> Result<Seal> {
+        let longest = self.greatest_radius() * stretch;
+        let (bounds, loss) = (self.bounds(longest)?, &self.choices.loss);
         // As of other fits, the covariance of persons and of weighted rows has a factor more.
         let (of_rows, greatest): (fn(usize) -> f64, f64) = match part {
             Part::GradientCov => (person_rounding, loss.slope_bound().powi(2)),
@@ -587,4 +640,14 @@ impl NewtonSpec {
         let count = symmetric::isometric_dim(dim);
         Seal::new(part, count, distance, self.seal_cost)
     }
+}
+
+/// Numbers that fall from the greatest one by a ratio, increasing.
+fn falling(greatest: f64, ratio: f64, number: usize) -> Vec<f64> {
+    let next = |norm: &f64| Some(norm / ratio);
+    let mut norms: Vec<f64> = std::iter::successors(Some(greatest), next)
+        .take(number)
+        .collect();
+    norms.reverse();
+    norms
 }

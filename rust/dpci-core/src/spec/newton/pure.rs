@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{NewtonSpec, NormBounds, Planned, ROUNDS};
+use super::{NewtonSpec, NormBounds, Planned};
 use crate::loss::gradient_rounding;
 use crate::noise::{AnyLaw, MatrixLaw};
 use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
@@ -17,6 +17,8 @@ use crate::spec::{
 };
 use crate::{Error, Result};
 
+/// Rounds in which the rows are made round: the second sees directions that the noise of the first hides.
+pub(super) const ROUNDS: usize = 2;
 /// Shares of the budget, after the seals': of the radii, each shape, the mean slope at 0 and both matrices. The coefficients have the rest.
 pub(super) const RADII: [f64; ROUNDS + 1] = [0.01, 0.01, 0.03];
 pub(super) const SHAPE: f64 = 0.05;
@@ -128,12 +130,12 @@ impl NewtonSpec {
         Spec::with_seal(choices, c.budget, self.seal_cost)
     }
 
-    /// The ridge of the risk whose perturbed minimiser is the start of the last step.
+    /// The ridge of the risk whose perturbed minimiser is the start of the last step, where rows weigh less beyond this radius.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] and others of [`Spec::new`], where the noise or the seal have no scale or a minimiser no certificate.
-    pub fn ridge(&self, bounds: NormBounds) -> Result<f64> {
-        Ok(self.perturbed(self.radius_of(bounds))?.l2_strength())
+    pub fn ridge(&self, radius: f64) -> Result<f64> {
+        Ok(self.perturbed(radius)?.l2_strength())
     }
 
     /// The radius beyond which rows weigh less, which makes these bounds.
