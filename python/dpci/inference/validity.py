@@ -118,8 +118,8 @@ def _unfinished(record: FitRecord, newton: Newton) -> str | None:
 def _errors(record: FitRecord) -> float | None:
     """Return the squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
 
-    They are what the noise lets be told for certain: two standard deviations of it more. None where the two need not agree: for other losses than those of odds, and persons and weights; and under pure DP,
-    whose noise hides them.
+    Two standard deviations of the noise are added, so that chance does not make them few. None where the two need not
+    agree: for other losses than those of odds, and persons and weights; and under pure DP, whose noise hides them.
     """
     is_shown = record.notion != "pure" and gradients_of_likelihood(record)
     if record.loss["name"] not in LOG_ODDS or not is_shown:
@@ -137,7 +137,9 @@ def _predictor(record: FitRecord, newton: Newton) -> tuple[float, float]:
     """
     hessian = np.asarray(record.hessian)
     values, vectors = np.linalg.eigh(hessian)
-    variances = np.where(values > newton.edge, _FEW * values / newton.mean_curvature(raised_hessian(record, newton)), 0)
+    variances = np.where(
+        values > 2.0 * newton.edge, _FEW * values / newton.mean_curvature(raised_hessian(record, newton)), 0
+    )
     directions = newton.further @ vectors
     parts = np.minimum(1.0, np.sqrt(variances) / np.linalg.norm(directions, axis=0))
     params = directions @ (parts * (vectors.T @ newton.params))

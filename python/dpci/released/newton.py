@@ -17,9 +17,9 @@ _GREATEST = 6.0
 class Newton:
     """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
 
-    Rows x become round by ``round_map' x``; those longer than the last radius weigh less. They become ``z = map' x``, so
-    that Hessians are round, too. Slopes are held such that no record's gradient is longer than its bound. Parameters of
-    z become those of x by ``map @``.
+    Rows x become round by ``round_map' x``; those longer than the last radius weigh less. By ``z = map' x`` Hessians
+    are round, too. Slopes are held such that no record's gradient is longer than its bound. Parameters of z become
+    those of x by ``map @``.
     """
 
     map: NDArray[np.float64]
@@ -77,7 +77,7 @@ class Newton:
     @property
     def further(self) -> NDArray[np.float64]:
         """M, which moves round rows to z, shape (k, k)."""
-        return np.linalg.solve(self.round_map, self.map)
+        return np.asarray(np.linalg.solve(self.round_map, self.map))
 
     def mean_curvature(self, hessian: NDArray[np.float64]) -> float:
         """Return the mean eigenvalue of a Hessian of z for round rows, whose squares have the mean I."""

@@ -275,7 +275,7 @@ impl<G: Gate> Stages<'_, G> {
         round.limit(at.gradient, at.hessian);
         let gradient = self.release_gradient(&round, &zero, at, At::Zero)?;
         let mut point = self.first_point(rounding, gradient.values())?;
-        let (mut further, mut typical, mut bounds) = (identity(dim), None, Vec::new());
+        let (mut further, mut back, mut bounds) = (identity(dim), identity(dim), Vec::new());
         for step in 0..EARLIER_STEPS {
             let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
             let rounder = Rounder {
@@ -283,12 +283,19 @@ impl<G: Gate> Stages<'_, G> {
                 dim,
                 edge,
             };
-            // The first one is of round rows, whose squares have the mean I.
-            let typical = *typical.get_or_insert_with(|| spec.typical_norm(hessian.values(), edge));
+            // Of round rows, whose squares have the mean I, the Hessian has the mean curvature as its mean eigenvalue.
+            let of_round = |matrix: &[f64]| {
+                let half = product_transposed(matrix, &transposed(&back, dim), dim);
+                half.iter().zip(&back).map(|(h, b)| h * b).sum::<f64>() / dim as f64
+            };
+            let (curvature, noise) = (of_round(hessian.values()), edge * of_round(&identity(dim)));
+            let typical = spec.typical_norm(curvature, noise);
             let map = rounder.map()?;
             round = round.moved_further(&map, self.exec)?;
             further = product_transposed(&further, &map, dim);
-            point = product(&rounder.inverse()?, &point);
+            let inverse = rounder.inverse()?;
+            point = product(&inverse, &point);
+            back = product_transposed(&inverse, &transposed(&back, dim), dim);
             at = NormBounds {
                 stretch: vector::norm(&further),
                 ..self.release_bounds(&round, &point, typical)?

@@ -44,7 +44,9 @@ fn requests() -> [Request; 14] {
             map: map.clone(),
             radius: 4.0,
             longest: 20.0,
-            further: (0..DIM * DIM).map(|i| (i % 5) as f64 - 1.5).collect(),
+            further: (0..DIM * DIM)
+                .map(|i| 0.2 * ((i % 5) as f64 - 1.5))
+                .collect(),
             limits: [1.5, 4.0],
         },
         of: Box::new(of),

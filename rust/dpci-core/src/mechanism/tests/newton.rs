@@ -121,7 +121,7 @@ fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
         let first = |counts: &CompensatedSum| counts.values().next().unwrap();
         // Noise this small hides no record.
         assert_eq!((first(&gradients), first(&hessians)), (0.0, 0.0));
-        assert!(at.gradient < 20.0 && at.hessian < 40.0, "{at:?}");
+        assert!(at.gradient < 30.0 && at.hessian < 40.0, "{at:?}");
     });
 }
 
@@ -280,19 +280,27 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     assert!((counts.noise.step.sensitivity * 400.0 - 2f64.sqrt()).abs() < 1e-12);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
     assert!(near(counts.quantile(&shares).norm, radii[0]));
+    // Nothing is hidden, and no share is wanted beyond.
     shares[9] = 0.02;
-    // .002 of .02 lies beyond a tenth of the way down.
+    assert!(near(counts.quantile(&shares).norm, radii[10]));
     assert!(near(
-        counts.quantile(&shares).norm,
-        radii[10] * (1.2_f64).powf(-0.1)
+        counts.quantile(&shares).size,
+        radii[9] * 0.02_f64.sqrt()
     ));
     shares[last] = 0.3;
     assert!(near(counts.quantile(&shares).norm, radii[last]));
+    let of_rows = spec.radius(0, 12.0).unwrap();
+    let (radii, mut shares) = (of_rows.norms.clone(), vec![0.0; of_rows.norms.len()]);
+    shares[9] = 0.5;
+    // .05 of .5 lies beyond a tenth of the way down.
+    let found = of_rows.quantile(&shares);
+    assert!(near(found.norm, radii[10] * 1.2_f64.powf(-0.1)));
+    assert!(near(found.beyond, 0.05));
     // Noise hides what is below three of its standard deviations.
-    let [noisy, _] = self::spec(400, 0.01).norms().unwrap();
-    let mut shares = vec![0.0; radii.len()];
-    shares[9] = 0.9 * 3.0 * 8f64.sqrt() * noisy.noise.step.scale;
-    assert!(near(noisy.quantile(&shares).norm, radii[0]));
+    let [noisy, _] = self::spec(400, 0.01).norms(2.0).unwrap();
+    let mut shares = vec![0.0; noisy.norms.len()];
+    shares[9] = 0.9 * 3.0 * 12f64.sqrt() * noisy.noise.step.scale;
+    assert!(near(noisy.quantile(&shares).norm, noisy.norms[0]));
 }
 
 /// Neighbours in all rows of one person, who has three of nine, and in one weighted row.

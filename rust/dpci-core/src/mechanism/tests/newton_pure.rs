@@ -78,7 +78,7 @@ fn the_gradient_is_what_the_ridge_balances() {
     let found = released(&spec, 4);
     let perturbed = found.perturbed.unwrap();
     let (ridge, start) = (perturbed.l2_strength, &found.start);
-    assert!((spec.ridge(found.bounds).unwrap() / ridge - 1.0).abs() < 1e-15);
+    assert!((spec.ridge(found.radii[2]).unwrap() / ridge - 1.0).abs() < 1e-15);
     for ((g, p), c) in found.gradient.iter().zip(start).zip(&perturbed.centre) {
         assert!((g + ridge * (p - c)).abs() < 1e-15);
     }

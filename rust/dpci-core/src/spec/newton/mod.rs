@@ -68,6 +68,9 @@ const BEYOND_RADIUS: [f64; 2] = [0.05, 0.0];
 const REACH: f64 = 1.5;
 /// The bound is greater where the standard deviation of the noise stays below this part of the sampling error: that costs 4% of length.
 const CHEAP: f64 = 0.3;
+/// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
+/// must not hide them.
+const MOST_EDGE: f64 = 0.35;
 /// Beyond this share of the records the bound grows by a seventh with each factor of e: noise hides how many are held.
 const MOST_HELD: f64 = 0.004;
 const GROWTH: f64 = 1.0 / 7.0;
@@ -337,14 +340,12 @@ impl NewtonSpec {
         self.choices.loss.sup_slope(0.0) * FIRST_RADIUS * (self.n_params() as f64).sqrt()
     }
 
-    /// The norm of a typical row where Hessians are about I, by the first Hessian of round rows, whose squares have the mean I: its mean
-    /// eigenvalue is that of the curvature. Post-processing.
+    /// The norm of a typical row where Hessians are about I, by the mean curvature as far as noise of this size lets it be told.
+    /// Post-processing.
     #[must_use]
-    pub(crate) fn typical_norm(&self, hessian: &[f64], edge: f64) -> f64 {
-        let dim = self.n_params();
-        let trace: f64 = hessian.iter().step_by(dim + 1).sum();
+    pub(crate) fn typical_norm(&self, curvature: f64, noise: f64) -> f64 {
         let most = self.choices.loss.curvature_bound();
-        (dim as f64 / (trace / dim as f64).max(edge).min(most)).sqrt()
+        (self.n_params() as f64 / curvature.max(noise).min(most)).sqrt()
     }
 
     /// The bounds that released quantiles of the norms choose, of rows of this typical norm. Post-processing.
@@ -363,9 +364,15 @@ impl NewtonSpec {
         // Of the mean gradient along one direction.
         let sampling = gradient.size / (self.n_params() as f64 * self.divisor()).sqrt();
         let cheap = (CHEAP * sampling / std_dev).min(GREATEST_RADIUS * steepest);
+        let unit = NormBounds {
+            gradient: 1.0,
+            hessian: 1.0,
+            stretch: 1.0,
+        };
+        let most = MOST_EDGE / self.edge(self.moments(unit)?.hessian);
         Ok(NormBounds {
             gradient: (reach * gradient.norm).max(steepest).max(cheap),
-            hessian: hessian.norm,
+            hessian: hessian.norm.min(most),
             stretch: 1.0,
         })
     }
