@@ -124,7 +124,7 @@ def test_a_report_is_verified(made, capsys):
         (["--candidate", "l2_strength=.1,l2_strength=.2"], "each name once"),
         (["--candidate", "l2_strength=small"], "--candidate l2_strength must hold numbers, got 'small'"),
         (["--candidate", "level=0.9"], "candidates must differ only in"),
-        (["--candidate", "radius=2"], "every candidate must have an l2_strength"),
+        (["--candidate", "radius=2"], "every candidate must have a number as l2_strength"),
         ([*TWO, "--method", "best"], "method must be one of"),
         ([*TWO, "--selection-share", "2"], "selection_share must be > 0 and <= 1"),
     ],

@@ -109,15 +109,15 @@ KEYWORDS = {
     "l2_strength nan": ({"l2_strength": NAN}, InvalidInput, r"l2_strength must be finite and > 0, got .*=nan"),
     "l2_strength infinite": ({"l2_strength": INF}, InvalidInput, r"l2_strength must be finite and > 0, got .*=inf"),
     "l2_strength beyond floats": ({"l2_strength": 10**400}, InvalidInput, r"l2_strength must be finite and > 0"),
-    "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
+    "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"must be a real number or 'auto', got l2_strength='1'"),
     "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
     "l2_strength None": (
-        {"l2_strength": None, "mechanism": "objective"},
-        TypeError,
-        "missing required keyword-only argument: 'l2_strength'",
-    ),
-    "l2_strength None, with keywords of others": (
         {"l2_strength": None},
+        InvalidInput,
+        "l2_strength must be a real number or 'auto', got l2_strength=None",
+    ),
+    "l2_strength auto, with keywords of others": (
+        {"l2_strength": "auto"},
         InvalidInput,
         r"projection must be 'auto' .* \(pass l2_strength for objective perturbation\)",
     ),
@@ -378,5 +378,3 @@ def test_keywords_are_checked_before_the_data():
 def test_positional_settings_are_refused():
     with pytest.raises(TypeError):
         dpci.fit(X, Y, BUDGET, 0.5)
-    with pytest.raises(TypeError):
-        dpci.fit(X, Y, budget=dpci.PureDP(1.0), mechanism="output")

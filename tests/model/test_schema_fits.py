@@ -173,7 +173,9 @@ def test_contradictions(keywords, message):
 def test_a_number_as_target():
     dosed = Schema(columns=SCHEMA.columns[:2], target=NumericTarget(column="dose", lower=0, upper=5))
     with pytest.raises(InvalidInput, match=r"target is a number: pass loss='squared' \(dpci fit --loss squared\)"):
-        dpci.fit(TABLE, schema=dosed, **KEYWORDS)
+        dpci.fit(TABLE, schema=dosed, loss="logistic", **KEYWORDS)
+    usual = dpci.fit(TABLE, schema=dosed, **KEYWORDS)
+    assert isinstance(usual, dpci.regression.LinearFit)
     result = dpci.fit(TABLE, schema=dosed, loss="squared", radius=5.0, **KEYWORDS)
     assert result.classes is None
 

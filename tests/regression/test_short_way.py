@@ -91,8 +91,6 @@ def test_what_it_does_not_use_is_refused_before_anything_is_spent(keywords, mess
     with pytest.raises(dpci.DpciError, match=message):
         fitted(y=y, seed=None, ledger=ledger, **keywords)
     assert ledger.spent == {"rho": 0.0}
-    with pytest.raises(TypeError, match="l2_strength"):
-        dpci.fit(X, Y > 0, budget=dpci.PureDP(1.0), mechanism="objective")
 
 
 def test_a_regression_that_noise_hides_keeps_the_matrix():

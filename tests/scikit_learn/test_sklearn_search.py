@@ -239,7 +239,7 @@ def test_private_search_in_a_pipeline_and_on_frames():
         (LOGISTIC, GRID, {"method": "public_rule"}, "method must be one of 'repeat', 'chunks'"),
         (PrivateLogisticRegression(rho=1.0), GRID, {}, "epsilon and delta must be None if rho is given"),
         (SVC, {"h": [0.5, 0.7], "l2_strength": [0.1]}, {"validation_radius": 4.0}, "validation_loss must be given"),
-        (SVC, {"h": [0.5]}, {"validation_radius": 4.0}, "every candidate must have an l2_strength"),
+        (SVC, {"h": [0.5]}, {"validation_radius": 4.0}, "every candidate must have a number as l2_strength"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

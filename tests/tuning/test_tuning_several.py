@@ -216,7 +216,7 @@ def test_a_tuning_of_persons_pays_once_and_survives_files():
         ({"validation_loss": "logistic"}, "validation_loss must be None with three or more classes"),
         ({"radius": 1.0}, "radius must not be given with three or more classes"),
         ({"candidates": [{"l2_strength": 1.0, "radius": 2.0}]}, "must differ only in l2_strength, mechanism"),
-        ({"candidates": [{"mechanism": "output"}]}, "every candidate must have an l2_strength"),
+        ({"candidates": [{"mechanism": "output"}]}, "every candidate must have a number as l2_strength"),
         ({"validation_radius": None}, "validation_radius must be given"),
         ({"neighbors": "add_remove", "n_public": N}, "private tuning requires neighbors"),
         ({"classes": ("a", "b", "b")}, "classes"),

@@ -156,7 +156,13 @@ PlannedRidge = Annotated[
 ]
 L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 regularisation of the mean objective.")]
 CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
-FitStrength = Annotated[float | None, _option(MODEL, "Lambda, the strength of a ridge. Without it Newton steps.")]
+FitStrength = Annotated[
+    float | None,
+    _option(
+        MODEL,
+        "Lambda, the strength of a ridge. Default: none for Newton steps, otherwise what public values recommend.",
+    ),
+]
 LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),

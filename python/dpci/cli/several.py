@@ -61,9 +61,9 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             raise InvalidInput(msg)
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
-        "l2_strength": model.ridge(),
         "fit_intercept": model.intercept,
         **given(
+            l2_strength=model.ridge(),
             split=None if model.split is None else numbers("split", model.split),
             mechanism=model.mechanism,
             moments=model.moments,

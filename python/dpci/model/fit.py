@@ -1,14 +1,14 @@
 """``fit``: from rows to a private model with confidence intervals."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import broken, check_real
+from dpci.base.validation import broken
 from dpci.budgets import Budget, Calibration, GaussianBudget, Neighbors, check_budget
 from dpci.data.arrays import OnViolation, Table
 from dpci.data.frames import named_columns, taken_over
@@ -20,14 +20,14 @@ from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
-from dpci.losses import LossLike, Squared, check_loss
+from dpci.losses import LossLike, Squared
 from dpci.mechanisms import MechanismLike, NewtonSteps, check_mechanism
-from dpci.model.keywords import takes_moments, takes_newton
+from dpci.model.keywords import default_loss, takes_moments, takes_newton
 from dpci.model.newton import check_newton, newton_release, newton_spec
-from dpci.model.recommend import recommended_l2_strength, with_default_rows
+from dpci.model.recommend import strength_of, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
-from dpci.model.settings import FitKeywords, Moments, OtherKeywords, Projection, Settings, fit_keywords
+from dpci.model.settings import FitKeywords, Moments, OtherKeywords, Projection, Settings, check_strength, fit_keywords
 from dpci.model.tables import source_of
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
@@ -70,7 +70,7 @@ def fit(
     y: ArrayLike | None = None,
     *,
     budget: Budget,
-    loss: LossLike = "logistic",
+    loss: LossLike | None = None,
     mechanism: MechanismLike | Literal["newton"] | None = None,
     radius: float | None = None,
     schema: Schema | PartialSchema | None = None,
@@ -85,10 +85,10 @@ def fit(
     y: ArrayLike | None = None,
     *,
     budget: GaussianBudget,
-    l2_strength: float | Literal["private"] | None = None,
+    l2_strength: float | Literal["auto", "private"] = "auto",
     schema: Schema | PartialSchema | None = None,
     bounds_share: float | None = None,
-    loss: LossLike = "logistic",
+    loss: LossLike | None = None,
     mechanism: MechanismLike | Literal["newton", "moments"] | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",
@@ -131,11 +131,12 @@ def fit(
     budget : PureDP, ZCDP, ApproxDP or GDP
         Budget to spend. Objective perturbation takes Laplace noise under PureDP and ZCDP, Gaussian noise under
         ApproxDP. GDP is for ``mechanism="moments"`` alone.
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ > 0, which objective and output perturbation need. It defines the target of the intervals and
-        must not depend on the data. 0 is legal only for a custom loss that declares strong convexity, and with
-        ``mechanism="moments"``. There 0 is the default, and "private" takes the smallest λ that the noise allows.
-        None with ``mechanism="newton"``.
+        must not depend on the data. "auto": there what the budget, the public number of records and the domain of the
+        rows recommend (docs/sklearn.md, "The default λ"); elsewhere no ridge. 0 is legal only for a custom loss that
+        declares strong convexity, and with ``mechanism="moments"``, where "private" takes the smallest λ that the
+        noise allows.
     schema : dpci.schema.Schema, optional
         Public description of the table: it gives the bound on the rows, the names and the classes. It stays with the
         result, which then encodes tables by itself and gives numbers in the units of the table (docs/data.md). None:
@@ -144,16 +145,17 @@ def fit(
     bounds_share : float, optional
         Share of the budget for the bounds that ``schema`` lacks, between 0 and 1. None: the smallest of 5%, 10%, 15%,
         20% and 25% at which bounds leave out no more than 5% of the values on either side, and 25% if none does.
-    loss : str or object of dpci.losses
+    loss : str or object of dpci.losses, optional
         "logistic", "huber_hinge", "smooth_hinge", "soft_logistic" (labels in [0, 1]), "squared" (targets in [-1, 1]),
-        "hinge", or an object.
+        "hinge", or an object. None: "squared" for a schema whose target is a number, otherwise "logistic".
     mechanism : str or object, optional
         "newton": Newton steps with noisy gradients, which estimate the ordinary coefficients without a ridge
         (docs/newton.md), for losses with bounded slope and curvature.
         "objective" or "output" perturbation, or an object that also names the noise. "moments", for the squared loss:
         linear regression from one noisy moment matrix, without a radius (docs/linear_regression.md); it takes none of
         ``split``, ``moments``, ``projection``, ``calibration``, ``radius``, ``classes`` and ``intercept_scale``. None:
-        "moments" for the squared loss without a radius; "newton" without ``l2_strength``; otherwise "objective".
+        "moments" for the squared loss without a radius; "newton" without ``l2_strength`` for losses that it takes;
+        otherwise "objective".
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
         PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
@@ -267,32 +269,24 @@ def fit(
     if schema is None and isinstance(X, Chunks):
         schema = X.schema
     given = dict(locals())
-    loss = check_loss(loss)
     partial = schema if isinstance(schema, PartialSchema) else None
     if partial is None and bounds_share is not None:
         raise broken("bounds_share", "None for a schema without gaps", bounds_share)
     described = schema.blank if isinstance(schema, PartialSchema) else schema
+    loss = default_loss(loss, described)
     if takes_moments(loss, mechanism, radius):
         # Imported when it is first used: a program that fits other losses does not wait for it.
         from dpci.model.moments import fit_moments  # noqa: PLC0415
 
         del given["bounds_share"]
         return fit_moments(**{**given, "loss": loss})
-    steps = takes_newton(mechanism, l2_strength, budget)
+    steps = takes_newton(mechanism, l2_strength, budget, loss)
     if steps:
         check_newton(given)
-        l2_strength = 0.0
-    if l2_strength is None:
-        check_budget(budget)
-        check_mechanism("objective" if mechanism is None else mechanism)
-        raise TypeError(
-            "fit() missing required keyword-only argument: 'l2_strength' (a fit without it needs PureDP, ZCDP or "
-            "ApproxDP, and no other mechanism than 'newton')"
-        )
     unit, weighing, beside = given_unit(persons, weights)
     decided: FitKeywords = {
         "budget": check_budget(budget),
-        "l2_strength": check_real("l2_strength", l2_strength),
+        "l2_strength": 0.0 if steps else check_strength(l2_strength),
         "loss": loss,
         "mechanism": NewtonSteps() if steps else check_mechanism("objective" if mechanism is None else mechanism),
         "persons": unit,
@@ -311,19 +305,16 @@ def fit(
     )
 
 
-def release_fit(source: Source, settings: Settings, *, payment: Payment, recommended: bool = False) -> PrivateFit:
-    """Fit with validated keywords, see :func:`fit`.
+def release_fit(source: Source, settings: Settings, *, payment: Payment) -> PrivateFit:
+    """Fit with validated keywords, see :func:`fit`."""
 
-    ``recommended``: with the λ that public values recommend for predictions, whatever the settings have.
-    """
-
-    def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[PrivateFit]:
-        result = fit_rows(rows, *made, paid=paid)
+    def release(rows: Rows, spec: AnySpec, paid: Paid) -> Outcome[PrivateFit]:
+        result = fit_rows(rows, spec, settings, paid=paid)
         return result, remarks(record_of(result))
 
     kind = Kind(
         choices=settings,
-        resolve=calibration_of(settings, payment, recommended=recommended),
+        resolve=lambda n, k: spec_of(settings, n, k, budget=payment.budget),
         release=release,
         parts=PartRules.of(settings),
     )
@@ -427,26 +418,12 @@ def _described_by(schema: Schema, source: Source, rows: Rows, settings: Settings
     return dataclasses.replace(rows, shape=shape, names=_names_by(schema, rows), parts=parts)
 
 
-def calibration_of(
-    settings: Settings, payment: Payment, *, recommended: bool
-) -> Callable[[int, int], tuple[AnySpec, Settings]]:
-    """Return the calibration of a fit for its numbers of records and columns; ``recommended`` as above."""
-
-    def resolve(n_samples: int, n_columns: int) -> tuple[AnySpec, Settings]:
-        chosen = settings
-        if recommended:
-            strength = recommended_l2_strength(settings, n_samples, n_columns)
-            chosen = dataclasses.replace(settings, l2_strength=strength)
-        return spec_of(chosen, n_samples, n_columns, budget=payment.budget), chosen
-
-    return resolve
-
-
 def spec_of(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> AnySpec:
-    """Return the specification of a fit, calibrated; see :meth:`Settings.spec`."""
+    """Return the specification of a fit, calibrated, at the λ that goes with it; see :meth:`Settings.spec`."""
     if isinstance(settings.mechanism, NewtonSteps):
         return newton_spec(settings, n_samples, n_columns, budget=budget)
-    return settings.spec(n_samples, n_columns, budget=budget)
+    strength = strength_of(dataclasses.replace(settings, budget=budget), n_samples, n_columns)
+    return settings.spec(n_samples, n_columns, budget=budget, l2_strength=strength)
 
 
 def fit_rows(

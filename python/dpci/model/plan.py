@@ -14,7 +14,7 @@ from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.intervals import TARGETS, Target
-from dpci.losses import LossLike, Squared, check_loss, describe
+from dpci.losses import LossLike, Squared, describe
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
     KEYWORDS,
@@ -22,6 +22,7 @@ from dpci.model.keywords import (
     asks_add_remove,
     check_keywords,
     check_n_planned,
+    default_loss,
     planned_unit,
     takes_moments,
     takes_newton,
@@ -33,10 +34,11 @@ from dpci.model.recommend import (
     hidden_columns,
     noise_std_devs,
     recommended_l2_strength,
+    strength_of,
     with_default_rows,
 )
 from dpci.model.result import PrivateFit
-from dpci.model.settings import CommonKeywords, FitKeywords, OtherKeywords, Settings
+from dpci.model.settings import AUTO, CommonKeywords, FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
@@ -261,7 +263,7 @@ def plan(
     bounds_share: float | None = None,
     budget: Budget,
     mechanism: Literal["newton"],
-    loss: LossLike = "logistic",
+    loss: LossLike | None = None,
     **keywords: Unpack[OtherKeywords],
 ) -> NewtonPlan: ...
 
@@ -276,8 +278,8 @@ def plan(
     target: Target = "regularised",
     like: PrivateFit | None = None,
     budget: Budget,
-    l2_strength: float,
-    loss: LossLike = "logistic",
+    l2_strength: float | Literal["auto"] = "auto",
+    loss: LossLike | None = None,
     mechanism: MechanismLike | None = None,
     radius: float | None = None,
     persons: Persons | None = None,
@@ -332,9 +334,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         intervals, the noise in the new matrices included. Only its released values are used. A plan of a linear
         regression takes an earlier moment matrix.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` is required. As in a fit, a plan without ``l2_strength`` is one of
-        Newton steps under ZCDP and ApproxDP. With a pure budget, or ``mechanism="objective"``, it is one of objective
-        perturbation with the recommended strength. With
+        Keywords of :func:`dpci.fit`; ``budget`` is required. With
         ``persons=dpci.Persons()`` the samples are persons; ``weights=dpci.Weights(bound=...)`` plans a fit with
         weights. Both have no values, because a plan reads no data.
 
@@ -373,15 +373,16 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
-    if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
+    loss = default_loss(keywords.get("loss"), described)
+    keywords["loss"] = loss
+    if takes_moments(loss, keywords.get("mechanism"), keywords.get("radius")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
 
-        keywords["loss"] = check_loss(keywords.get("loss", "logistic"))
         return plan_moments(
             n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
         )
-    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), keywords["budget"]):
+    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), keywords["budget"], loss):
         if target != "regularised" or like is not None:
             given = f"target={target!r}" if like is None else "like"
             raise InvalidInput(
@@ -415,17 +416,12 @@ def _of_perturbation(
     **keywords: Unpack[FitKeywords],
 ) -> Plan:
     """Plan a fit that perturbs one minimisation; see :func:`plan`. ``schema`` is the blank one of ``partial``."""
-    by_rule = keywords.get("l2_strength") is None
-    if by_rule:
-        keywords["l2_strength"] = 1.0  # until the rule has one
     settings = Settings.checked(schema=schema, **keywords)
     if not are_rows_given(keywords):
         settings = with_default_rows(settings)
 
     def found(settings: Settings) -> Plan:
-        recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
-        if by_rule and recommended is not None:
-            settings = replace(settings, l2_strength=recommended)
+        recommended = _recommended(settings, n_samples, n_features, target)
         return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
 
     if partial is None:
@@ -447,7 +443,7 @@ def planned(
     like: object = None,
 ) -> Plan:
     """Return the plan of a fit with validated keywords and as many samples and columns; see :func:`plan`."""
-    spec = settings.spec(n_samples, n_features)
+    spec = settings.spec(n_samples, n_features, l2_strength=strength_of(settings, n_samples, n_features))
     core = spec.plan()
     record = settings.public_record(spec)
     loss = describe(record["loss"])
@@ -468,10 +464,16 @@ def planned(
         column_length=column_length(settings, core["privacy_length"][1], std_devs),
         cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
         guarantee=guarantee_of(settings.budget, steps, seals, record, divisor=spec.divisor, n_params=core["n_params"]),
-        title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
-        f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}, "
-        f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),
+        title=_title(settings, spec, loss, n_samples),
     )
+
+
+def _title(settings: Settings, spec: _core.Spec, loss: str, n_samples: int) -> str:
+    counted = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
+    ridge = f"lambda={spec.l2_strength:g}{' (recommended)' if settings.is_auto else ''}"
+    ball = [] if settings.radius is None else [f"radius={settings.radius:g}"]
+    how = f"{settings.mechanism.name} perturbation"
+    return ", ".join([f"Plan: {loss} loss", how, str(settings.budget), counted, ridge, *ball])
 
 
 def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_params: int, like: object) -> float:
@@ -506,11 +508,11 @@ def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_par
     return float(spec.expected_lengths(*known, LEVEL).mean())
 
 
-def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target, *, required: bool) -> float | None:
+def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target) -> float | None:
     """Return the recommended λ, None where public values do not tell and none is needed."""
     try:
         return recommended_l2_strength(settings, n_samples, n_columns, target=target)
     except DpciError:
-        if required or target == "unregularised":
+        if settings.is_auto or target == "unregularised":
             raise
         return None

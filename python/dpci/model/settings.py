@@ -14,6 +14,7 @@ from dpci.base.validation import (
     check_flag,
     check_not_negative,
     check_positive,
+    check_real,
     check_reals,
     check_seed,
     check_threads,
@@ -35,6 +36,8 @@ from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, 
 
 Moments: TypeAlias = Literal["joint", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
+AUTO: Literal["auto"] = "auto"
+"""λ that public values recommend, once they are all known."""
 
 
 def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -49,11 +52,21 @@ def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
     return lambda value: check_choice(name, value, choices)
 
 
+def check_strength(value: object) -> float | Literal["auto"]:
+    """Return λ, or that public values choose it."""
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    if isinstance(value, str) or value is None:
+        raise broken("l2_strength", "a real number or 'auto'", value)
+    return check_real("l2_strength", value)
+
+
 # Of each keyword alone; :class:`Settings` looks at those that depend on another.
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
     "intercept_scale": _positive("intercept_scale"),
     "rows": check_rows,
+    "l2_strength": check_strength,
     "loss": check_loss,
     "radius": _optional(_positive("radius")),
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
@@ -99,7 +112,7 @@ class CommonKeywords(TypedDict, total=False):
 class OtherKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
 
-    l2_strength: float | Literal["private"]
+    l2_strength: float | Literal["auto", "private"]
     persons: PersonsLike | None
     weights: Weights | None
     n_threads: int | None
@@ -109,8 +122,8 @@ class OtherKeywords(CommonKeywords, total=False):
 class BudgetlessKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
-    l2_strength: float
-    loss: LossLike
+    l2_strength: float | Literal["auto"]
+    loss: LossLike | None
     mechanism: MechanismLike | NewtonSteps | Literal["newton"]
     radius: float | None
 
@@ -187,7 +200,7 @@ class Settings(DerivedFacts):
     """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""
 
     budget: Budget
-    l2_strength: float
+    l2_strength: float | Literal["auto"] = AUTO
     loss: Loss = field(default_factory=Logistic)
     mechanism: Mechanism | NewtonSteps = field(default_factory=ObjectivePerturbation)
     split: tuple[float, float, float] | None = None
@@ -225,12 +238,31 @@ class Settings(DerivedFacts):
         # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core
         # looks at.
         strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0 or isinstance(self.mechanism, NewtonSteps)
-        strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
-        object.__setattr__(self, "l2_strength", strength)
+        if not self.is_auto:
+            strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
+            object.__setattr__(self, "l2_strength", strength)
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         if self.schema is not None:
             self._take(self.schema)
         self.check_targets()
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether public values choose λ."""
+        return isinstance(self.l2_strength, str) and self.l2_strength == AUTO
+
+    @property
+    def strength(self) -> float:
+        """Number λ, for functions that take no other.
+
+        Raises
+        ------
+        InvalidInput
+            Where public values have to choose it.
+        """
+        if isinstance(self.l2_strength, str):
+            raise broken("l2_strength", "a number for this function", self.l2_strength)
+        return self.l2_strength
 
     def _take(self, schema: Schema) -> None:
         """Take the classes of a schema, and refuse what contradicts it."""
@@ -276,7 +308,7 @@ class Settings(DerivedFacts):
             intercept=self.intercept,
             row_norm=core_rows(self.rows),
             loss=self.core_loss,
-            l2_strength=self.l2_strength if l2_strength is None else l2_strength,
+            l2_strength=self.strength if l2_strength is None else l2_strength,
             radius=self.radius,
             budget=core_budget(self.budget if budget is None else budget),
             mechanism=mechanism.name,
@@ -312,6 +344,7 @@ class Settings(DerivedFacts):
         return {
             **{name: getattr(self, name) for name in kept},
             "l2_strength": spec.l2_strength,
+            "l2_recommended": self.is_auto,
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),

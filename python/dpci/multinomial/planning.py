@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
@@ -24,7 +24,7 @@ def plan(
     n_features: int | None = None,
     budget: Budget,
     classes: Sequence[Any] | None = None,
-    l2_strength: float,
+    l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
     split: Sequence[float] | None = None,
     moments: Moments = "joint",

@@ -16,6 +16,7 @@ from dpci.losses import Squared
 from dpci.model.keywords import used_keywords
 from dpci.model.moments import regression_of_counts
 from dpci.model.result import PrivateFit
+from dpci.model.settings import AUTO
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
 from dpci.regression.choices.model import PRIVATE, Ridge, check_ridge
 from dpci.regression.choices.targets import Targets
@@ -193,7 +194,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
             return super()._release(source, given)
         keywords = self._keywords()
         l2_strength = keywords.pop("l2_strength")
-        strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
+        strength = PRIVATE if l2_strength == AUTO else check_ridge("l2_strength", l2_strength)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         robust = regression_of_counts(strength, fit_intercept=intercept) if given.beside.given else ()
         choices = choices_of_fit(

@@ -82,9 +82,9 @@ class PenalisedParameters(CommonParameters):
     ----------
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals. None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_``
+        intervals. "auto": what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_``
         has it.
     intercept_scale : float
         Size of the constant column behind the intercept; a larger one weakens the regularisation of the intercept and
@@ -96,7 +96,7 @@ class PenalisedParameters(CommonParameters):
         coefficients have the whole budget, and there are no intervals.
     """
 
-    l2_strength: float | None = None
+    l2_strength: float | Literal["auto"] = "auto"
     intercept_scale: float = 1.0
     split: Sequence[float] | None = None
     moments: Moments = "joint"
@@ -204,9 +204,9 @@ class RidgeParameters(FitParameters):
 
     Parameters
     ----------
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals. None without a radius: the least λ that the noise allows, from the released matrix
+        intervals. "auto" without a radius: the least λ that the noise allows, from the released matrix
         (``l2_strength="private"``); with one: what public values recommend for predictions (docs/sklearn.md, "The
         default λ"). ``result_`` has it.
     radius : float, optional
@@ -229,10 +229,10 @@ class MultinomialParameters(PenalisedParameters):
 
     Parameters
     ----------
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
         intervals. It acts on the log odds of each class against the reference.
-        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
+        "auto": what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
     classes : sequence of labels, optional
         The public classes, 3 to 20 of them, the reference first. None: inferred from ``y``, with a
         ``PrivacyLeakWarning``; the reference is then the smallest label.

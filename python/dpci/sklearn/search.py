@@ -17,6 +17,7 @@ from dpci.data.arrays import Table
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.losses import LossLike
+from dpci.model.settings import AUTO
 from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator, Releasing
 from dpci.sklearn.leaks import warn_of_fitting
@@ -189,7 +190,7 @@ class PrivateGridSearch(Releasing):
                     {
                         name: value
                         for name, value in keywords.items()
-                        if name in _CANDIDATE and (name, value) != ("l2_strength", None)
+                        if name in _CANDIDATE and (name, value) != ("l2_strength", AUTO)
                     }
                     for keywords in candidates
                 ],

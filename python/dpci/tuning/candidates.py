@@ -13,7 +13,7 @@ from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss, declaration, describe
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.keywords import KEYWORDS, check_no_ledger
-from dpci.model.settings import BudgetlessKeywords, Settings
+from dpci.model.settings import AUTO, BudgetlessKeywords, Settings
 from dpci.tuning.selection import METHODS, Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
@@ -112,10 +112,15 @@ def candidate_settings(grid: Sequence[dict[str, Any]], options: Mapping[str, Any
     found = []
     for candidate in grid:
         values = {**options, **candidate, "budget": budget}
-        if "l2_strength" not in values:
-            raise InvalidInput(f"every candidate must have an l2_strength, got {candidate!r}")
+        check_has_strength(values, candidate)
         found.append(Settings.checked(**values))
     return found
+
+
+def check_has_strength(values: Mapping[str, Any], candidate: object) -> None:
+    """Refuse a candidate without a λ of its own: what public values recommend is not compared."""
+    if isinstance(values.get("l2_strength", AUTO), str):
+        raise InvalidInput(f"every candidate must have a number as l2_strength, got {candidate!r}")
 
 
 def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> Loss:

@@ -66,7 +66,7 @@ class BudgetPath:
 
     def l2_strength(self, value: float) -> float:
         """Return λ, with ``2tR²/(nε)`` added for Kifer et al. (Theorem 1 of Li et al.), ε the coefficients' share."""
-        base = self.settings.l2_strength
+        base = self.settings.strength
         if not self.adds_regularisation:
             return base
         square = self.settings.core_loss.curvature_bound * self.row_norm**2
@@ -74,7 +74,7 @@ class BudgetPath:
 
     def l2_slope(self, value: float) -> float:
         """Return the derivative of :meth:`l2_strength`."""
-        return (self.settings.l2_strength - self.l2_strength(value)) / value
+        return (self.settings.strength - self.l2_strength(value)) / value
 
     def spec(self, value: float) -> _core.Spec:
         """Return the specification that :func:`dpci.fit` would use at that budget.

@@ -24,7 +24,6 @@ from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
-from dpci.model.keywords import takes_newton
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
 from dpci.schema.partial import PartialSchema, known_of
@@ -115,7 +114,6 @@ def fit(
         description, domain = in_any_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
-    _check_ridge(model, keywords, several=several)
     known = _known(description, bounds_share)
     rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
     is_private = paying is not None and paying.errors == "private"
@@ -246,13 +244,6 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
-
-
-def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several: bool) -> None:
-    """Refuse a fit without a ridge where Newton steps are not offered."""
-    if model.l2_strength is None and (several or not takes_newton(model.mechanism, None, keywords["budget"])):
-        msg = "--l2-strength must be given with --mechanism objective or output, and with --loss multinomial, got none"
-        raise InvalidInput(msg)
 
 
 def _known(description: Schema | PartialSchema, bounds_share: float | None) -> Schema:
