@@ -17,13 +17,16 @@ from dpci.rows import Ball, Blocks
 from dpci.schema import Schema
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.transformers import PublicScaler
+from support.keywords import assembled
 
 PURE = dpci.PureDP(1.0)
 SIZES = {"n_samples": 20_000, "n_features": 10}
 
 
 def recommended(**keywords):
-    return dpci.plan(**{**SIZES, "budget": PURE, "mechanism": "objective", **keywords}).recommended_l2_strength
+    return dpci.plan(
+        **assembled(**{**SIZES, "budget": PURE, "mechanism": "objective", **keywords})
+    ).recommended_l2_strength
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
@@ -141,7 +144,15 @@ def test_persons_are_what_is_counted():
 
 
 def test_a_loss_that_newton_steps_do_not_take_has_a_ridge():
-    fit = dpci.fit(ROWS, ROWS[:, 0] / 4, budget=PURE, loss="squared", radius=1.0, on_violation="clip", seed=1)
+    fit = dpci.fit(
+        ROWS,
+        ROWS[:, 0] / 4,
+        budget=PURE,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=1.0),
+        on_violation="clip",
+        seed=1,
+    )
     assert (fit.mechanism, fit.l2_strength > 0.0) == ("objective", True)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
-from dpci.cli.parsing import numbers, parse_budget
+from dpci.cli.parsing import parse_budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.model.plan import Plan
@@ -64,9 +64,7 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
         "fit_intercept": model.intercept,
         **given(
             l2_strength=model.ridge(),
-            split=None if model.split is None else numbers("split", model.split),
-            mechanism=model.mechanism,
-            moments=model.moments,
+            mechanism=model.perturbation("output" if model.rho is not None else "objective"),
             intercept_scale=model.intercept_scale,
             on_violation=model.on_violation,
             **more,

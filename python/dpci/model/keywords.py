@@ -87,10 +87,10 @@ def check_keywords(
             raise TypeError(f"{function}() missing required keyword-only argument: {name!r}{advice}")
 
 
-def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:
-    """Whether keywords of a fit ask for the moment matrix: by name, or for the squared loss without a radius."""
+def takes_moments(loss: Loss, mechanism: object) -> bool:
+    """Whether keywords of a fit ask for the moment matrix: by name, or for the squared loss."""
     if mechanism is None:
-        return isinstance(loss, Squared) and radius is None
+        return isinstance(loss, Squared)
     return isinstance(mechanism, str) and mechanism == "moments"
 
 

@@ -224,7 +224,6 @@ def plan_newton(
     *,
     schema: Schema | None,
     partial: PartialSchema | None = None,
-    bounds_share: float | None = None,
     **keywords: Any,  # noqa: ANN401  # of fit
 ) -> NewtonPlan:
     """Plan a fit by Newton steps; see :func:`dpci.plan`.
@@ -275,14 +274,14 @@ def plan_newton(
 
     if partial is None:
         return planned(settings.budget)
-    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    stage = stage_of_plan(partial, settings, n_samples)
     known, rest = planned(settings.budget), stage.rest or settings.budget
     longer = planned(rest).length[0] / known.length[0]
-    return planned(rest, BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None))
+    return planned(rest, BoundsPlan.of(stage, longer=longer))
 
 
-def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int, *, share: float | None) -> BoundsStage:
+def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int) -> BoundsStage:
     """Return the release of bounds that a fit of these settings begins with; errors as of the fit."""
     check_persons(settings.unit)
     n, unit, neighbors = settings.public_n(n_samples), settings.unit, settings.neighbors
-    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors, share=share)
+    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors)

@@ -8,7 +8,7 @@ from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
-from dpci.base.validation import broken, check_choice, check_count
+from dpci.base.validation import check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget
 from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
@@ -260,7 +260,6 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     budget: Budget,
     mechanism: Literal["newton"],
     loss: LossLike | None = None,
@@ -274,14 +273,12 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     budget: Budget,
     l2_strength: float | Literal["auto"] = "auto",
     loss: LossLike | None = None,
     mechanism: MechanismLike | None = None,
-    radius: float | None = None,
     persons: Persons | None = None,
     weights: Weights | None = None,
     **keywords: Unpack[CommonKeywords],
@@ -294,7 +291,6 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
@@ -306,7 +302,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: "PrivateFit | LinearFit | MomentMatrix | None" = None,
     **keywords: Unpack[FitKeywords],
@@ -323,8 +318,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         See :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
         persons the samples are persons, as ``fit`` demands, and all their rows count unless ``persons`` says otherwise.
         Of a :class:`dpci.schema.PartialSchema` the plan has the cost of the bounds, and the columns that are known.
-    bounds_share : float, optional
-        See :func:`dpci.fit`; None: the recommended share, which ``bounds.share`` of the plan has.
     target : {"regularised", "unregularised"}
         Use of :attr:`Plan.recommended_l2_strength`: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
@@ -342,7 +335,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     -------
     Plan, NewtonPlan or MomentPlan
         Costs, noise scales, the smallest ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
-        without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
+        (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
         precision of the coefficients under stated assumptions. For Newton steps a :class:`NewtonPlan`: costs, and the
         lengths of intervals over those without privacy.
 
@@ -364,8 +357,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     """
     n_samples = check_count("n_samples", n_samples)
     partial = schema if isinstance(schema, PartialSchema) else None
-    if partial is None and bounds_share is not None:
-        raise broken("bounds_share", "None for a schema without gaps", bounds_share)
     described = schema.blank if isinstance(schema, PartialSchema) else schema
     n_features = n_planned_columns(n_features, described)
     check_choice("target", target, TARGETS)
@@ -375,7 +366,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
     loss = default_loss(keywords.get("loss"), described)
     keywords["loss"] = loss
-    if takes_moments(loss, keywords.get("mechanism"), keywords.get("radius")):
+    if takes_moments(loss, keywords.get("mechanism")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
 
@@ -389,15 +380,12 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
                 f"{given.partition('=')[0]} must not be given for Newton steps, which have no ridge to choose and take "
                 f"no earlier fit, got {given} (pass l2_strength, or mechanism='objective')"
             )
-        return plan_newton(
-            n_samples, n_features, schema=described, partial=partial, bounds_share=bounds_share, **keywords
-        )
+        return plan_newton(n_samples, n_features, schema=described, partial=partial, **keywords)
     return _of_perturbation(
         n_samples,
         n_features,
         schema=described,
         partial=partial,
-        bounds_share=bounds_share,
         target=target,
         like=like,
         **keywords,
@@ -410,7 +398,6 @@ def _of_perturbation(
     *,
     schema: Schema | None,
     partial: PartialSchema | None,
-    bounds_share: float | None,
     target: Target,
     like: object,
     **keywords: Unpack[FitKeywords],
@@ -426,11 +413,11 @@ def _of_perturbation(
 
     if partial is None:
         return found(settings)
-    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    stage = stage_of_plan(partial, settings, n_samples)
     rest = found(replace(settings, budget=stage.rest or settings.budget))
     longer = rest.privacy_length[0] / found(settings).privacy_length[0]
     title = rest.title.replace(str(stage.rest), str(settings.budget), 1)
-    return replace(rest, bounds=BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None), title=title)
+    return replace(rest, bounds=BoundsPlan.of(stage, longer=longer), title=title)
 
 
 def planned(
@@ -462,7 +449,7 @@ def planned(
         noise_std_devs=tuple(std_devs.tolist()),
         hidden_columns=hidden_columns(settings, spec, steps, std_devs),
         column_length=column_length(settings, core["privacy_length"][1], std_devs),
-        cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
+        cost_unit=_core.cost_unit(core_budget(settings.budget), record["calibration"], record["mechanism"]),
         guarantee=guarantee_of(settings.budget, steps, seals, record, divisor=spec.divisor, n_params=core["n_params"]),
         title=_title(settings, spec, loss, n_samples),
     )

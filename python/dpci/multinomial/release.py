@@ -19,7 +19,7 @@ from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, AnySpec, fit_rows, spec_of
 from dpci.model.remarks import remarks
-from dpci.model.settings import Moments, Settings, fit_keywords
+from dpci.model.settings import Settings, fit_keywords
 from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
@@ -38,8 +38,6 @@ def fit(
     classes: Sequence[Any] | None = None,
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    split: Sequence[float] | None = None,
-    moments: Moments = "joint",
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
     row_norm: float | None = None,
@@ -80,10 +78,6 @@ def fit(
     mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
         Where the noise is added: to the risk as a random linear term, or to the minimiser. None: "output" under ZCDP,
         otherwise "objective".
-    split : tuple of three floats, optional
-        Shares of the budget for coefficients, Hessian and gradient covariance.
-    moments : {"joint", "separate", "none"}
-        How the Hessian and the gradient covariance are released; "none": no intervals.
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget
+from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
@@ -26,7 +26,7 @@ from dpci.model.fit import spec_of
 from dpci.model.fit_many import announce, release_groups
 from dpci.model.newton import for_groups, newton_spec
 from dpci.model.recommend import are_rows_given, with_default_rows
-from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.settings import Settings
 from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
@@ -57,11 +57,6 @@ class StrataKeywords(TypedDict, total=False):
     l2_strength: float | Literal["auto"]
     loss: LossLike
     mechanism: MechanismLike | Literal["newton"]
-    split: Sequence[float] | None
-    moments: Moments
-    projection: Projection
-    calibration: Calibration
-    radius: float | None
     fit_intercept: bool
     intercept_scale: float
     row_norm: float | None

@@ -1,6 +1,5 @@
 """The arguments of a tuning: candidates, the shares of the budget and the validation loss, checked before any data."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from dpci.model.settings import AUTO, BudgetlessKeywords, Settings
 from dpci.tuning.selection import METHODS, Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
-FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+FREE = ("l2_strength", "loss", "mechanism")
 """Keywords of a fit that candidates may differ in."""
 _RUNS = ("shape", "expected_runs")
 _UNUSED: dict[Method, tuple[str, ...]] = {
@@ -60,12 +59,27 @@ def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def params_text(params: Mapping[str, Any]) -> str:
     """Return plain keywords as a text."""
-    return ", ".join(f"{name}={value}" for name, value in params.items())
+    return ", ".join(f"{name}={_text(value)}" for name, value in params.items())
+
+
+def option_names(params: Mapping[str, Any]) -> set[str]:
+    """Return the names of plain keywords, with those of the options of a mechanism."""
+    mechanism = params.get("mechanism")
+    options = mechanism if isinstance(mechanism, dict) else {}
+    return {*params, *options} - {"name"}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    options = ", ".join(f"{name}={option}" for name, option in value.items() if name != "name")
+    return f"{value.get('name')}({options})"
 
 
 def _plain_value(value: object) -> object:
     if isinstance(value, ObjectivePerturbation | OutputPerturbation):
-        return {"name": value.name, **dataclasses.asdict(value)}
+        options = {name: list(option) if name == "split" else option for name, option in value.given.items()}
+        return {"name": value.name, **options} if options else value.name
     if isinstance(value, Loss):
         return describe(declaration(value, value.to_core()))
     if isinstance(value, np.generic | np.ndarray):

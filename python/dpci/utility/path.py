@@ -49,7 +49,7 @@ class BudgetPath:
         """Whether l2_strength grows as the budget shrinks: Kifer et al.'s mechanism."""
         settings = self.settings
         return (
-            settings.calibration == "paper"
+            settings.mechanism.calibration == "paper"
             and settings.budget.notion == "approx"
             and settings.mechanism.name == "objective"
         )
@@ -116,6 +116,7 @@ class BudgetPath:
 
     @property
     def _share(self) -> float:
+        mechanism = self.settings.mechanism
         if self.settings.moments == "none":
             return 1.0
-        return _PAPER_SHARE if self.settings.split is None else self.settings.split[0]
+        return _PAPER_SHARE if mechanism.split is None else mechanism.split[0]

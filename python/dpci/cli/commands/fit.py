@@ -114,7 +114,8 @@ def fit(
         description, domain = in_any_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
-    known = _known(description, bounds_share)
+    description = options.with_share(description, bounds_share)
+    known = known_of(description)
     rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
     is_private = paying is not None and paying.errors == "private"
     in_parts = read_in_passes(tables, paying, chunk_rows)
@@ -131,7 +132,6 @@ def fit(
         "n_threads": delivery.threads,
         **beside,
         **keywords,
-        **options.given(bounds_share=bounds_share),
     }
     result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, delivery, view)
@@ -244,16 +244,6 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
-
-
-def _known(description: Schema | PartialSchema, bounds_share: float | None) -> Schema:
-    """Return what is known of a schema before bounds are released."""
-    if not isinstance(description, PartialSchema) and bounds_share is not None:
-        msg = (
-            f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
-        )
-        raise InvalidInput(msg)
-    return known_of(description)
 
 
 def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: int | None) -> bool:
