@@ -25,7 +25,7 @@ MODEL: dict[str, Any] = {
     "l2_strength": L2_STRENGTH,
     "fit_intercept": False,
     "classes": (-1, 1),
-    "projection": "floor",
+    "mechanism": dpci.ObjectivePerturbation(projection="floor"),
 }
 
 

@@ -80,7 +80,8 @@ class Opponent:
         self.l2_strength = l2_strength
         self.resampling = resampling
         keywords = {"budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "fit_intercept": False}
-        plan = dpci.plan(n_samples=self.n, n_features=self.dim, projection="floor", **keywords)
+        keywords["mechanism"] = dpci.ObjectivePerturbation(projection="floor")
+        plan = dpci.plan(n_samples=self.n, n_features=self.dim, **keywords)
         coefficients, moments = plan.steps
         self.tolerance, self.noise_scale = plan.tolerance, coefficients.scale
         self.moments_epsilon = moments.cost

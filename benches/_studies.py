@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 import dpci
 from _timing import commit, machine
+from dpci.mechanisms import check_mechanism
 from papers.scaling import load_with_data_dependent_scaling
 
 L2_STRENGTH = 0.002
@@ -61,12 +62,13 @@ class Setting:
     method: str = "default"
 
     def keywords(self) -> dict[str, Any]:
+        kind = check_mechanism(self.mechanism)
         methods = {
-            "paper": {"calibration": "paper", "split": SPLITS.get(self.notion)},
-            "tight": {"projection": "floor", "split": SPLITS.get(self.notion)},
-            "default": {},
+            "paper": {"mechanism": replace(kind, calibration="paper", split=SPLITS.get(self.notion))},
+            "tight": {"mechanism": replace(kind, projection="floor", split=SPLITS.get(self.notion))},
+            "default": {"mechanism": kind},
         }
-        common = {"budget": BUDGETS[self.notion], "mechanism": self.mechanism, "loss": LOSSES[self.loss]}
+        common = {"budget": BUDGETS[self.notion], "loss": LOSSES[self.loss]}
         return common | methods[self.method]
 
     def __str__(self) -> str:

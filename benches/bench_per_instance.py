@@ -61,7 +61,12 @@ def credit_default() -> None:
     def std_dev(epsilon):
         budget = dpci.ApproxDP(epsilon, BUDGET.delta)
         n_samples, n_features = data.X.shape
-        facts = {"n_samples": n_samples, "n_features": n_features, "neighbors": "add_remove", "moments": "none"}
+        facts = {
+            "n_samples": n_samples,
+            "n_features": n_features,
+            "neighbors": "add_remove",
+            "mechanism": dpci.ObjectivePerturbation(moments="none"),
+        }
         return dpci.plan(budget=budget, **facts, **public).steps[0].scale
 
     # A model alone with the noise that the data-dependent report leaves it: what the two other releases buy.

@@ -43,9 +43,7 @@ def private_fit(X: np.ndarray, y: np.ndarray, n_threads: int, radius: float) -> 
         budget=dpci.PureDP(1.0),
         l2_strength=L2_STRENGTH,
         loss=dpci.losses.Squared(),
-        mechanism="output",
-        moments="none",
-        radius=radius,
+        mechanism=dpci.OutputPerturbation(moments="none", radius=radius),
         fit_intercept=False,
         n_threads=n_threads,
     )

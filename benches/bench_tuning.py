@@ -15,8 +15,12 @@ import dpci
 from _timing import minimum, pin, print_machine, table
 
 N, D = 1_000_000, 13
-GRID = [{"l2_strength": 0.002 * 2**i, "radius": radius} for radius in (0.25, 0.5, 1.0) for i in range(8)]
-COMMON = {"budget": dpci.PureDP(1.0), "loss": "squared", "mechanism": "output", "moments": "none"}
+GRID = [
+    {"l2_strength": 0.002 * 2**i, "mechanism": dpci.OutputPerturbation(moments="none", radius=radius)}
+    for radius in (0.25, 0.5, 1.0)
+    for i in range(8)
+]
+COMMON = {"budget": dpci.PureDP(1.0), "loss": "squared"}
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,11 @@ APPROX = dpci.ApproxDP(1.0, 1e-6)
 CASES = {
     "Gaussian": {"at": APPROX},
     "Gaussian, Huber h=0.1": {"at": APPROX, "loss": dpci.losses.HuberHinge(h=0.1)},
-    "Kifer et al.": {"at": APPROX, "calibration": "paper", "neighbors": "add_remove"},
+    "Kifer et al.": {
+        "at": APPROX,
+        "mechanism": dpci.ObjectivePerturbation(moments="none", calibration="paper"),
+        "neighbors": "add_remove",
+    },
     "spherical Laplace": {"at": dpci.PureDP(1.0)},
     "output, Gaussian": {"at": APPROX, "mechanism": "output"},
 }

@@ -61,11 +61,15 @@ def known(n_runs: int, n: int = 400) -> Iterator[Row]:
     X, y = population()
     for name, loss, radius, project, risks in CASES:
         targets = y if loss is SQUARED else np.where(y > 0.0, 1.0, -1.0)
-        ways = {**FEW, "loss": loss, "radius": radius, "mechanism": dpci.OutputPerturbation(project=project)}
+        ways = {
+            **FEW,
+            "loss": loss,
+            "mechanism": dpci.OutputPerturbation(moments="none", radius=radius, project=project),
+        }
         found: dict[str, list[float]] = {of: [] for of in risks}
         for seed in range(n_runs):
             drawn = np.random.default_rng([7, seed]).integers(60, size=n)
-            params = dpci.fit(X[drawn], targets[drawn], moments="none", seed=seed, **ways).params
+            params = dpci.fit(X[drawn], targets[drawn], seed=seed, **ways).params
             for of, values in found.items():
                 rows = drawn if of in {"training", "empirical"} else np.arange(60)
                 strength = FEW["l2_strength"] if of in {"training", "regularized"} else 0.0
@@ -83,9 +87,9 @@ def warfarin(n_runs: int) -> Iterator[Row]:
     floor = least(SQUARED, source.X, source.y, 1.0, 0.0)
     for epsilon, project in DOSES:
         mechanism = dpci.OutputPerturbation(project=project)
-        ways = {"budget": dpci.PureDP(epsilon), "l2_strength": math.sqrt(d / (n * epsilon)), "radius": 1.0}
+        ways = {"budget": dpci.PureDP(epsilon), "l2_strength": math.sqrt(d / (n * epsilon))}
         ways |= {"loss": SQUARED, "mechanism": mechanism, "fit_intercept": False}
-        fits = (dpci.fit(source.X, source.y, moments="none", seed=seed, **ways) for seed in range(n_runs))
+        fits = (dpci.fit(source.X, source.y, seed=seed, **ways) for seed in range(n_runs))
         values = [risk(SQUARED, source.X, source.y, fit.params, 0.0) - floor for fit in fits]
         stated = dpci.utility.bound(n_samples=n, n_features=d, of="empirical", failure_probability=FAILURE, **ways)
         name = f"warfarin, ε={epsilon:g}{', projected' if project else ''}".replace("=0.", "=.")

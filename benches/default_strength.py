@@ -12,6 +12,7 @@ from _environments import now
 from _timing import commit
 from dpci.datasets.loaders import load_schema
 from dpci.datasets.tables import load_table, without_missing
+from dpci.mechanisms import ObjectivePerturbation
 from dpci.schema import ClassTarget
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.transformers import PublicScaler
@@ -45,7 +46,11 @@ def main(n_fits: int) -> None:
         rows, others = (PublicScaler(schema).fit(train).transform(part) for part in (train, test))
         for text, (epsilon, delta) in BUDGETS.items():
             found = {}
-            for kind, keywords in (("", {}), ("none", {"moments": "none"}), ("0.1", {"l2_strength": 0.1})):
+            for kind, keywords in (
+                ("", {}),
+                ("none", {"mechanism": ObjectivePerturbation(moments="none")}),
+                ("0.1", {"l2_strength": 0.1}),
+            ):
                 models = [
                     PrivateLogisticRegression(epsilon=epsilon, delta=delta, seed=seed, **keywords).fit(rows, y)
                     for seed in range(n_fits)

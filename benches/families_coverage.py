@@ -3,7 +3,7 @@
 import argparse
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ import dpci
 from _environments import now
 from _timing import commit
 from dpci import losses, lowlevel
+from dpci.mechanisms import check_mechanism
 
 N, STRENGTH, LEVEL = 30_000, 0.02, 0.95
 PARAMS = np.array([0.6, -0.5, 0.3, 0.2])
@@ -101,8 +102,7 @@ class Line:
             budget=self.budget,
             l2_strength=STRENGTH,
             loss=family.loss,
-            radius=family.radius,
-            mechanism=self.mechanism,
+            mechanism=replace(check_mechanism(self.mechanism), radius=family.radius),
             classes=(-1, 1) if family.loss.to_core().target_bounds is None else None,
             seed=seed,
             n_threads=1,

@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import dpci
 from _studies import Run, changed_options, markdown, parser, report, started
+from dpci.mechanisms import check_mechanism
 from row_shapes import ALL, NUMBERS, encoded, schema_of
 
 RECORDS = 5_000
@@ -65,9 +67,8 @@ def studies(
         for rows, mechanism in ((blocks, "objective"), (ball, "objective"), (ball, "output")):
             keywords: dict[str, Any] = {
                 "rows": rows,
-                "mechanism": mechanism,
+                "mechanism": replace(check_mechanism(mechanism), projection=projection),
                 "l2_strength": STRENGTH,
-                "projection": projection,
             }
             results = dpci.simulate.coverage(
                 X,

@@ -34,7 +34,9 @@ def run(rng, d, budget, n_replicates):
     y = (X @ (2.0 * rng.normal(size=d)) + rng.logistic(size=POPULATION) > 0).astype(int)
     keywords = {"l2_strength": L2_STRENGTH, "seed": 0}
     # With so great a budget the noise is far below the other errors: the minimiser on the population.
-    target = dpci.fit(X, y, budget=dpci.ApproxDP(1e8, 1e-6), moments="none", **keywords).params
+    target = dpci.fit(
+        X, y, budget=dpci.ApproxDP(1e8, 1e-6), mechanism=dpci.ObjectivePerturbation(moments="none"), **keywords
+    ).params
     found = []
     for i in range(n_replicates):
         rows = rng.integers(0, POPULATION, N_SAMPLES)

@@ -13,7 +13,7 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from _studies import (
     started,
 )
 from dpci import lowlevel
+from dpci.mechanisms import check_mechanism
 
 LOSSES = {**LOSSES, "squared": dpci.losses.Squared(1.0)}
 RADIUS = 2.0
@@ -179,12 +180,11 @@ def measure(run: Run, cell: Cell) -> list[object]:
     n, d = X.shape
     keywords: dict[str, Any] = {
         "budget": cell.budget(),
-        "mechanism": cell.mechanism,
+        "mechanism": replace(check_mechanism(cell.mechanism), radius=RADIUS if cell.loss == "squared" else None),
         "loss": LOSSES[cell.loss],
         "fit_intercept": False,
         "neighbors": cell.neighbors,
         **({"n_public": n} if cell.neighbors == "add_remove" else {}),
-        **({"radius": RADIUS} if cell.loss == "squared" else {}),
     }
     sizes = {"n_samples": n, "n_features": d, **{k: v for k, v in keywords.items() if k != "n_public"}}
     # 0: twice the least λ.
@@ -252,14 +252,24 @@ def ideals(X: Any, y: np.ndarray, keywords: dict[str, Any], sizes: dict[str, Any
     """Mean lengths with the true matrices and the noise of the fit, and of one that spends all on the coefficients."""
     n, d = X.shape
     loud = {key: value for key, value in keywords.items() if key not in {"neighbors", "n_public"}}
-    loud |= {"budget": dpci.PureDP(1e9), "projection": "floor", "seed": 0, "l2_strength": sizes["l2_strength"]}
+    mechanism = keywords["mechanism"]
+    loud |= {
+        "budget": dpci.PureDP(1e9),
+        "mechanism": replace(mechanism, projection="floor"),
+        "seed": 0,
+        "l2_strength": sizes["l2_strength"],
+    }
     exact = dpci.fit(X, y, **loud)
-    parts = lowlevel.error_components(exact.hessian, exact.gradient_cov, n, np.eye(d), mechanism=keywords["mechanism"])
+    parts = lowlevel.error_components(exact.hessian, exact.gradient_cov, n, np.eye(d), mechanism=mechanism.name)
     lengths = []
-    for plan in (dpci.plan(**sizes), dpci.plan(**sizes, moments="none")):
+    for plan in (dpci.plan(**sizes), dpci.plan(**{**sizes, "mechanism": replace(mechanism, moments="none")})):
         law = {"noise_law": plan.steps[0].noise, "noise_scale": plan.steps[0].scale, "dim": d}
         lengths.append(2.0 * float(lowlevel.exact_half_widths(*parts, **law).mean()))
     return lengths[0], lengths[1]
+
+
+def with_projection(projection: Any) -> dpci.ObjectivePerturbation:
+    return dpci.ObjectivePerturbation(projection=projection)
 
 
 def cells(run: Run, chosen: list[Cell], title: str) -> Iterator[str]:
@@ -290,11 +300,11 @@ def costs(run: Run) -> Iterator[str]:
         study = functools.partial(dpci.simulate.coverage, X, y, n_variability=0, n_threads=1, **keywords)
         floor, aware = (
             (
-                seconds(functools.partial(study, n_replicates=100, projection=projection))
-                - seconds(functools.partial(study, n_replicates=20, projection=projection))
+                seconds(functools.partial(study, n_replicates=100, mechanism=mechanism))
+                - seconds(functools.partial(study, n_replicates=20, mechanism=mechanism))
             )
             / 80
-            for projection in ("floor", "noise_aware")
+            for mechanism in map(with_projection, ("floor", "noise_aware"))
         )
         table.append([rows, f"{1e3 * law:.1f}", f"{1e3 * aware:.1f}", f"{aware / floor:.2f}"])
     header = "data,law and intervals of a saved fit (ms),replicate (ms),over one with the floor"

@@ -6,7 +6,7 @@ import functools
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ import dpci
 from _studies import markdown
 from _timing import commit, machine
 from dpci import lowlevel
+from dpci.mechanisms import check_mechanism
 from papers.scaling import load_with_data_dependent_scaling
 
 _F64 = NDArray[np.float64]
@@ -121,10 +122,17 @@ def study(population: Population, mechanism: str, budget: dpci.PureDP, number: N
     for seed in range(runs):
         rows = rng.integers(0, len(population.y), rng.poisson(n_records) if number.poisson else n_records)
         result = dpci.fit(
-            population.X[rows], population.y[rows], budget=budget, l2_strength=population.l2_strength,
-            mechanism=mechanism, classes=(-1, 1), neighbors="add_remove", n_public=population.n_public, seed=seed,
-            projection="floor", n_threads=1,
-        )  # fmt: skip
+            population.X[rows],
+            population.y[rows],
+            budget=budget,
+            l2_strength=population.l2_strength,
+            mechanism=replace(check_mechanism(mechanism), projection="floor"),
+            classes=(-1, 1),
+            neighbors="add_remove",
+            n_public=population.n_public,
+            seed=seed,
+            n_threads=1,
+        )
         intervals = result.conf_int(level=LEVEL)
         cell.hits.append((intervals.lower <= target) & (target <= intervals.upper))
         cell.lengths.append(intervals.length)

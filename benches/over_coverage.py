@@ -81,7 +81,11 @@ def main(n_fits: int) -> None:
         for split in SHARES:
             # The same λ for all shares, one that all of them offer.
             greatest = Case(case.name, case.population, case.n, case.budget, 4.0, SHARES[-1]).l2_strength()
-            keywords = {"budget": case.budget, "l2_strength": greatest, "split": split}
+            keywords = {
+                "budget": case.budget,
+                "l2_strength": greatest,
+                "mechanism": dpci.ObjectivePerturbation(split=split),
+            }
             found = studied(case.population, case.n, keywords, n_fits)
             numbers = " | ".join(f"{x:.3g}" for x in found)
             print(f"| {case.name} | {case.budget} | {greatest:.2g} | {split or 'default'} | {numbers} |", flush=True)

@@ -33,7 +33,7 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         loss=LOSS,
         l2_strength=RIDGE / N_RECORDS,
         fit_intercept=False,
-        moments="none",
+        mechanism=dpci.ObjectivePerturbation(moments="none"),
         neighbors="add_remove",
         n_public=N_RECORDS,
         persons=dpci.Persons() if own < N_ROWS else None,

@@ -5,7 +5,7 @@ import datetime as dt
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ import dpci
 from _studies import markdown
 from _timing import commit, machine
 from dpci import lowlevel
+from dpci.mechanisms import check_mechanism
 
 _F64 = NDArray[np.float64]
 LEVEL = 0.95
@@ -86,7 +87,8 @@ def study(  # noqa: PLR0917  # one setting of a cell
     for seed in range(runs):
         X, y = sample(np.random.default_rng(seed), N)
         result = dpci.fit(
-            X, y, budget=budget, l2_strength=l2_strength, loss=loss, mechanism=mechanism, radius=radius,
+            X, y, budget=budget, l2_strength=l2_strength, loss=loss,
+            mechanism=replace(check_mechanism(mechanism), radius=radius),
             fit_intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
         )  # fmt: skip
         shares.append(noise_share(result))

@@ -6,6 +6,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ import dpci
 from _studies import markdown
 from _timing import commit, machine
 from dpci import lowlevel
+from dpci.mechanisms import check_mechanism
 
 _F64 = NDArray[np.float64]
 NORM = 1.5
@@ -71,11 +73,12 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
         )  # fmt: skip
         norm = float(np.linalg.norm(found.params))
         curvature = float(np.linalg.eigvalsh(hessian(found.params, population[0], loss))[0])
+        kind = check_mechanism(mechanism)
         public = {
-            "budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "loss": loss, "mechanism": mechanism,
+            "budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "loss": loss,
             "fit_intercept": False, "classes": None if loss == "squared" else (-1, 1),
         }  # fmt: skip
-        plan = dpci.plan(n_samples=n, n_features=dim, radius=3.0 * norm, **public)
+        plan = dpci.plan(n_samples=n, n_features=dim, mechanism=replace(kind, radius=3.0 * norm), **public)
         slope = 2.0 * (3.0 * norm + 1.0) if loss == "squared" else 1.0
         numbers = {"n": n, "l2_strength": l2_strength, "curvature": curvature, "slope": slope, "mechanism": mechanism}
         rule = radius_by_rule(plan, norm, **numbers) / norm
@@ -85,7 +88,7 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
                 shares.append("")
                 continue
             results = (
-                dpci.fit(X, y, radius=multiple * norm, seed=seed, n_threads=1, **public)
+                dpci.fit(X, y, mechanism=replace(kind, radius=multiple * norm), seed=seed, n_threads=1, **public)
                 for seed, (X, y) in enumerate(drawn)
             )
             shares.append(f"{sum(result.interval_refusal is None for result in results) / runs:.2f}")

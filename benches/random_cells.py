@@ -31,6 +31,7 @@ import numpy as np
 import dpci
 from _studies import markdown
 from _timing import commit
+from dpci.mechanisms import check_mechanism
 
 MEAN, WORST = 0.90, 0.80
 LEVEL = 0.95
@@ -184,7 +185,7 @@ def cell(number: int) -> Cell | None:
         target, mechanism = least_squares(X, y, counts, weights), f"robust={robust} refine={refine}"
     else:
         mechanism = str(rng.choice(["objective", "output"]))
-        keywords |= {"loss": loss_of(rng, name), "mechanism": mechanism}
+        keywords |= {"loss": loss_of(rng, name), "mechanism": check_mechanism(mechanism)}
         keywords |= {"rows": dpci.rows.Blocks([scale] * d)} if blocks else {"row_norm": 1.0}
         keywords["l2_strength"] = float(np.exp(rng.uniform(np.log(3e-4), np.log(0.05))))
         mechanism = f"{mechanism}, {'blocks' if blocks else 'ball'}"
@@ -221,8 +222,9 @@ def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
             if made.keywords["loss"] in ON_A_BALL:
                 wide = {"radius": 20.0} if loss in ON_A_BALL else {}
                 found = dpci.lowlevel.minimize_erm(X, y, **common, **wide, n_threads=1).params
-                keywords["radius"] = max(0.1, room * float(np.linalg.norm(found)))
-                target = dpci.lowlevel.minimize_erm(X, y, **common, radius=keywords["radius"], n_threads=1).params
+                radius = max(0.1, room * float(np.linalg.norm(found)))
+                keywords["mechanism"] = dataclasses.replace(keywords["mechanism"], radius=radius)
+                target = dpci.lowlevel.minimize_erm(X, y, **common, radius=radius, n_threads=1).params
             else:
                 target = dpci.lowlevel.minimize_erm(X, y, **common, n_threads=1).params
             fit(dataclasses.replace(made, keywords=keywords), 0)
@@ -359,7 +361,7 @@ def study(number: int, fits: int = FITS, first: int = 0, *, noise: bool = True) 
     if not noise:
         made = dataclasses.replace(made, keywords=made.keywords | {"budget": WITHOUT_NOISE})
     begun = time.perf_counter()
-    simulated = "loss" in made.keywords and "radius" not in made.keywords
+    simulated = "loss" in made.keywords and made.keywords["mechanism"].radius is None
     row: dict[str, Any] = {"number": number, "title": f"{made.title}; n={made.n:,}", "fits": fits}
     row |= {"l2": made.keywords.get("l2_strength"), "loss": str(made.keywords.get("loss", "moments"))}
     row |= (bootstrap if simulated else repeated)(made, fits, first)

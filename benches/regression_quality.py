@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import dpci
 from _studies import BUDGETS, Run, changed_options, markdown, parser, quality, report, started
+from dpci.mechanisms import check_mechanism
 from papers.wu.warfarin import load_warfarin
 
 N, DIM, RADIUS, L2_STRENGTH = 100_000, 10, 1.0, 0.02
@@ -41,20 +43,23 @@ def linear_model() -> tuple[np.ndarray, np.ndarray]:
     return X, np.clip(signal + spread * rng.uniform(-1.0, 1.0, N), -1.0, 1.0)
 
 
-def table(run: Run, what: str, data: tuple[Any, Any], common: Mapping[str, Any], *, judge: Judge) -> Iterator[str]:
+def table(
+    run: Run, what: str, data: tuple[Any, Any], *, radius: float, l2_strength: float, judge: Judge
+) -> Iterator[str]:
     """One row for each budget, mechanism and shares."""
     cells = list(itertools.product(BUDGETS, MECHANISMS, SHARES))
-    configs = [{"budget": BUDGETS[b], "mechanism": m, "split": SHARES[s]} for b, m, s in cells]
+    mechanisms = {m: replace(check_mechanism(m), radius=radius) for m in MECHANISMS}
+    configs = [{"budget": BUDGETS[b], "mechanism": replace(mechanisms[m], split=SHARES[s])} for b, m, s in cells]
     replicates, spread = run.small
     found = dpci.simulate.coverage(
         *data, configs=configs, n_replicates=replicates, n_variability=spread, seed=run.seed, n_threads=run.threads,
-        loss="squared", fit_intercept=False, **common,
+        loss="squared", fit_intercept=False, l2_strength=l2_strength,
     )  # fmt: skip
     studies = dict(zip(cells, found, strict=True))
     rows = []
     for cell, study in studies.items():
         verdict = run.check(f"{what}, {', '.join(cell)}", judge(cell, studies))
-        given = f"{given_of(data, {**configs[len(rows)], **common}):.2f}"
+        given = f"{given_of(data, {**configs[len(rows)], 'l2_strength': l2_strength}):.2f}"
         rows.append([*cell, *quality(study), given, verdict])
     yield from markdown(HEADER, rows)
 
@@ -94,8 +99,7 @@ def simulated(run: Run) -> Iterator[str]:
         "the span of the released parameters) at most 1.15. The gradients of the squared loss are far below their "
         "bound, so the noise in their covariance, which small shares make large, lengthens the intervals.\n"
     )
-    common = {"radius": RADIUS, "l2_strength": L2_STRENGTH}
-    yield from table(run, "linear model", linear_model(), common, judge=near_the_level)
+    yield from table(run, "linear model", linear_model(), radius=RADIUS, l2_strength=L2_STRENGTH, judge=near_the_level)
 
 
 def warfarin(run: Run) -> Iterator[str]:
@@ -109,8 +113,8 @@ def warfarin(run: Run) -> Iterator[str]:
     )
     for radius, strength in WARFARIN:
         yield f"\n### Warfarin, n={len(data.y):,}, d={data.X.shape[1]}, W={radius:g}, λ={strength:g}\n"
-        common = {"radius": radius, "l2_strength": strength}
-        yield from table(run, f"warfarin, W={radius:g}, λ={strength:g}", (data.X, data.y), common, judge=covers)
+        what = f"warfarin, W={radius:g}, λ={strength:g}"
+        yield from table(run, what, (data.X, data.y), radius=radius, l2_strength=strength, judge=covers)
 
 
 def main() -> None:

@@ -70,7 +70,11 @@ def solved(difference: Callable[[float], float], low: float, high: float) -> flo
 
 
 def exact(X: np.ndarray, y: np.ndarray, keywords: dict[str, Any]) -> dpci.PrivateFit:
-    loud = keywords | {"budget": dpci.PureDP(1e8), "projection": "floor", "seed": 0}
+    loud = keywords | {
+        "budget": dpci.PureDP(1e8),
+        "mechanism": dpci.ObjectivePerturbation(projection="floor"),
+        "seed": 0,
+    }
     return dpci.fit(X, y, **loud)
 
 

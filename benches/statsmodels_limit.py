@@ -107,11 +107,12 @@ def of_dpci(result: dpci.PrivateFit) -> Numbers:
 
 def fit(X: _F64, y: _F64, *, epsilon: float, l2_strength: float, **keywords: Any) -> Numbers:
     """Release a fit; the floor is the projection that adds nothing where the noise vanishes."""
+    mechanism = dpci.ObjectivePerturbation(projection="floor", radius=keywords.pop("radius", None))
     if "loss" not in keywords:
         keywords["classes"] = (-1, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
-        result = dpci.fit(X, y, budget=dpci.PureDP(epsilon), l2_strength=l2_strength, projection="floor", **keywords)
+        result = dpci.fit(X, y, budget=dpci.PureDP(epsilon), l2_strength=l2_strength, mechanism=mechanism, **keywords)
     return of_dpci(result)
 
 

@@ -13,7 +13,12 @@ import dpci
 from _timing import commit, machine
 
 EPSILONS = (0.1, 1.0, 10.0)
-GRID = [{"l2_strength": 0.001 * 4**i, "radius": radius} for radius in (0.5, 1.0, 2.0, 4.0) for i in range(6)]
+WIDE = dpci.ObjectivePerturbation(moments="none", radius=4.0)
+GRID = [
+    {"l2_strength": 0.001 * 4**i, "mechanism": dpci.ObjectivePerturbation(moments="none", radius=radius)}
+    for radius in (0.5, 1.0, 2.0, 4.0)
+    for i in range(6)
+]
 METHODS = {
     "repeat, refit": {"method": "repeat"},
     "repeat, winner": {"method": "repeat", "selection_share": 1.0},
@@ -54,11 +59,11 @@ def mean_loss(X, y, params, loss) -> float:
 
 def rows_of_table(X, y, keywords, n_seeds) -> list[list[str]]:
     """One row per method, one cell per ε."""
-    quiet = dpci.fit(X, y, budget=dpci.PureDP(1e9), l2_strength=1e-7, radius=4.0, moments="none", seed=0, **keywords)
+    quiet = dpci.fit(X, y, budget=dpci.PureDP(1e9), l2_strength=1e-7, mechanism=WIDE, seed=0, **keywords)
     best = mean_loss(X, y, quiet.params, keywords["loss"])
     cells: dict[str, list[str]] = {name: [] for name in ("oracle", "at random", *METHODS)}
     for epsilon in EPSILONS:
-        common = {"budget": dpci.PureDP(epsilon), "moments": "none", **keywords}
+        common = {"budget": dpci.PureDP(epsilon), **keywords}
         oracle = dpci.tuning.oracle_not_private(X, y, candidates=GRID, n_runs=n_seeds, **common)
         cells["oracle"].append(f"{oracle.losses[oracle.index] - best:.4f} ± {oracle.std_errors[oracle.index]:.4f}")
         cells["at random"].append(f"{oracle.losses.mean() - best:.4f}")
@@ -67,7 +72,7 @@ def rows_of_table(X, y, keywords, n_seeds) -> list[list[str]]:
             found = []
             for seed in range(n_seeds):
                 tuned = dpci.tuning.tune(X, y, seed=seed, **common, **method, **grid)
-                params = in_ball(tuned.result.params, tuned.params["radius"])
+                params = in_ball(tuned.result.params, tuned.params["mechanism"].radius)
                 found.append(mean_loss(X, y, params, keywords["loss"]) - best)
             cells[name].append(f"{np.mean(found):.4f} ± {np.std(found) / np.sqrt(n_seeds - 1):.4f}")
     return [[name, *values] for name, values in cells.items()]

@@ -48,7 +48,7 @@ class Case:
             n_features=self.population.n_columns,
             budget=self.budget,
             l2_strength=0.01,
-            split=self.split,
+            mechanism=dpci.ObjectivePerturbation(split=self.split),
         )
         return max(self.strength * offered.least_l2_strength, CERTIFIED)
 
@@ -305,7 +305,8 @@ class Found:
 def measure(case: Case, n_fits: int) -> Found:
     """Fit many samples."""
     strength = case.l2_strength()
-    keywords: dict[str, Any] = {"budget": case.budget, "l2_strength": strength, "classes": (-1, 1), "split": case.split}
+    keywords: dict[str, Any] = {"budget": case.budget, "l2_strength": strength, "classes": (-1, 1)}
+    keywords["mechanism"] = dpci.ObjectivePerturbation(split=case.split)
     rng, target = np.random.default_rng(0), case.population.target
     own_target = case.population.regularised(strength)
     given, covers, own, ridge, lengths, long = [], [], [], [], [], []

@@ -17,13 +17,14 @@ def contestant(problem: Problem, solver: str) -> Callable[[float, int], dict]:
         return {"params": found.params}
 
     def private(moments: str) -> Callable[[float, int], dict]:
-        keywords = {"row_norm": terms.row_norm, "radius": terms.radius, "fit_intercept": False, **objective}
+        keywords = {"row_norm": terms.row_norm, "fit_intercept": False, **objective}
         if terms.loss != "squared":
             keywords["classes"] = (-1, 1)
 
         def release(_: float, threads: int) -> dict:
             budget = dpci.PureDP(terms.epsilon)
-            result = dpci.fit(X, y, budget=budget, moments=moments, n_threads=threads, **keywords)
+            mechanism = dpci.ObjectivePerturbation(moments=moments, radius=terms.radius)
+            result = dpci.fit(X, y, budget=budget, mechanism=mechanism, n_threads=threads, **keywords)
             if moments == "none":
                 return {"params": result.params}
             bounds = result.conf_int()

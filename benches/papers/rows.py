@@ -43,8 +43,7 @@ class DataSet(NamedTuple):
             budget=dpci.ApproxDP(epsilon=epsilon, delta=1e-6),
             loss=self.loss,
             l2_strength=100.0,  # great enough for a plan
-            moments="none",
-            calibration="paper",
+            mechanism=dpci.ObjectivePerturbation(moments="none", calibration="paper"),
             fit_intercept=False,
             neighbors="add_remove",
         ).least_l2_strength

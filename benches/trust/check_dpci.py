@@ -37,7 +37,13 @@ ZERO, ONE = np.zeros((1, 1)), np.ones((1, 1))
 
 
 def fit(X, y, *, budget=None, **keywords):
-    settings = {"l2_strength": 0.2, "classes": (0, 1), "fit_intercept": False, "moments": "none", **keywords}
+    settings = {
+        "l2_strength": 0.2,
+        "classes": (0, 1),
+        "fit_intercept": False,
+        "mechanism": dpci.ObjectivePerturbation(moments="none"),
+        **keywords,
+    }
     return dpci.fit(X, y, budget=budget or dpci.PureDP(10.0), **settings)
 
 
@@ -216,7 +222,7 @@ def audit(n_runs: int = 10_000) -> None:
 
 def shipped() -> None:
     X, y = np.tile([[0.6], [-0.6]], (50, 1)), np.tile([1, 0], 50)
-    lower, upper = np.asarray(fit(X, y, moments="joint", l2_strength=0.1).conf_int())[0]
+    lower, upper = np.asarray(fit(X, y, mechanism="objective", l2_strength=0.1).conf_int())[0]
     report("intervals", f"for every parameter, noise and sampling counted (here [{lower:.2f}, {upper:.2f}])")
     targets = len(list((ROOT / "fuzz" / "targets").glob("*.rs")))
     files = [

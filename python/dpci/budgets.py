@@ -68,7 +68,7 @@ class PureDP(_Numbers):
             ``"tight"``: rho = epsilon * tanh(epsilon / 2), attained by randomised response. ``"paper"``: epsilon**2 / 2
             (Bun & Steinke 2016, Proposition 1.4).
         """
-        return ZCDP(_core.pure_to_zcdp(self.epsilon, _calibration(calibration)))
+        return ZCDP(_core.pure_to_zcdp(self.epsilon, check_calibration(calibration)))
 
     def to_approx(self, delta: float) -> "ApproxDP":
         """Return the same epsilon with a ``delta``; a pure guarantee holds with every one."""
@@ -109,11 +109,11 @@ class ZCDP(_Numbers):
             2016, Proposition 1.3).
         """
         delta = check_fraction("delta", delta)
-        return ApproxDP(_core.zcdp_to_approx_epsilon(self.rho, delta, _calibration(calibration)), delta)
+        return ApproxDP(_core.zcdp_to_approx_epsilon(self.rho, delta, check_calibration(calibration)), delta)
 
     def pure_within(self, calibration: Calibration = "tight") -> PureDP:
         """Return the largest pure budget that costs no more than this one (a zCDP guarantee implies no pure one)."""
-        return PureDP(_core.zcdp_to_pure(self.rho, _calibration(calibration)))
+        return PureDP(_core.zcdp_to_pure(self.rho, check_calibration(calibration)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class ApproxDP(_Numbers):
 
     def zcdp_within(self, calibration: Calibration = "tight") -> ZCDP:
         """Return the largest zCDP budget whose guarantee lies within this one (no zCDP guarantee follows from it)."""
-        return ZCDP(_core.approx_to_zcdp(self.epsilon, self.delta, _calibration(calibration)))
+        return ZCDP(_core.approx_to_zcdp(self.epsilon, self.delta, check_calibration(calibration)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,8 @@ def _checked(notion: str, parameters: object, names: tuple[str, ...]) -> dict[st
     return dict(parameters)
 
 
-def _calibration(value: Calibration) -> Calibration:
+def check_calibration(value: object) -> Calibration:
+    """Return the constants of the noise."""
     return check_choice("calibration", value, _CALIBRATIONS)
 
 

@@ -103,7 +103,7 @@ class SoftLogistic(_BuiltIn):
 class Squared(_BuiltIn):
     """Squared loss (u - y)² of a real target; curvature 2, slope at most 2 (R W + target_bound) for params in a ball.
 
-    Its slope is bounded on a bounded domain only, so a fit needs ``radius``.
+    Its slope is bounded on a bounded domain only, so a fit needs a mechanism with a ``radius``.
 
     Parameters
     ----------

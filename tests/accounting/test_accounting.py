@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dpci
 from dpci import _core
 from dpci.budgets import budget_from_parameters, check_budget
+from support.keywords import assembled
 from support.seal import left_of
 
 CALIBRATIONS = ("tight", "paper")
@@ -253,7 +254,7 @@ SPLITS = [None, (0.5, 0.25, 0.25), (0.7, 0.2, 0.1), (1 / 3, 1 / 3, 1 / 3)]
 
 
 def plan(budget, **keywords):
-    return dpci.plan(n_samples=50_000, n_features=5, budget=budget, l2_strength=0.01, **keywords)
+    return dpci.plan(**assembled(n_samples=50_000, n_features=5, budget=budget, l2_strength=0.01, **keywords))
 
 
 def total_cost(steps):

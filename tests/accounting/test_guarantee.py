@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from support.keywords import assembled
 
 BUDGET = dpci.ApproxDP(1.0, 1e-6)
 CURVES = (np.array([0.2, 1.0, 3.0]), np.array([1.5, 2.0, 8.0, 32.0]))
@@ -40,8 +41,8 @@ def test_a_needless_release_counts_in_the_guarantee(keywords):
         "fit_intercept": False,
         **keywords,
     }
-    plan = dpci.plan(n_samples=400, n_features=1, **model)
-    result = dpci.fit(X, y, classes=(-1, 1), seed=1, **model)
+    plan = dpci.plan(**assembled(n_samples=400, n_features=1, **model))
+    result = dpci.fit(X, y, classes=(-1, 1), seed=1, **assembled(**model))
     hessian = {step["step"]: step for step in result.privacy["steps"]}["hessian"]
     assert hessian["noise"] == "none"  # or the test shows nothing
     for fit in (result, dpci.PrivateFit.from_json(result.to_json())):

@@ -10,11 +10,12 @@ import dpci
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.codec import check_interval, from_fields
 from dpci.errors import InvalidInput
+from support.keywords import assembled
 
 
 def plan(budget, **keywords):
     given = {"n_samples": 1000, "n_features": 3, "row_norm": 1.0, "l2_strength": 0.1}
-    return dpci.plan(budget=budget, **(given | keywords))
+    return dpci.plan(**assembled(budget=budget, **given | keywords))
 
 
 def test_pure_guarantees_leave_nothing_beyond_their_epsilon():

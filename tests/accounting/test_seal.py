@@ -14,6 +14,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 from support import per_instance, seal
 from support.fits import N, make_rows
+from support.keywords import assembled
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
@@ -26,7 +27,7 @@ by_mechanism = pytest.mark.parametrize("mechanism", ["objective", "output"])
 
 
 def fit(**keywords):
-    return dpci.fit(X, Y, **{"budget": BUDGETS[0], "l2_strength": 0.02, "seed": 5, **keywords})
+    return dpci.fit(X, Y, **assembled(**{"budget": BUDGETS[0], "l2_strength": 0.02, "seed": 5, **keywords}))
 
 
 def rho(cost):
@@ -93,7 +94,7 @@ def test_seals_cost_a_thousandth_in_equal_shares_and_nothing_is_left(budget, mec
 
 def test_plans_and_summaries_show_the_seal():
     keywords = {"budget": BUDGETS[1], "l2_strength": 0.02, "moments": "none"}
-    planned, result = dpci.plan(n_samples=N, n_features=3, **keywords), fit(**keywords)
+    planned, result = dpci.plan(**assembled(n_samples=N, n_features=3, **keywords)), fit(**assembled(**keywords))
     assert [sealed.to_dict() for sealed in planned.seals] == result.privacy["seal"]["releases"]
     for text in (str(planned), result.summary(full=True)):
         assert f"rho 0.0005, discrete gaussian noise on multiples of {planned.seals[0].lattice:.3g}" in text
@@ -215,11 +216,13 @@ def test_sealed_intervals_are_as_long_as_those_of_studies(mechanism):
     """On resampled rows, as a study takes them; the difference of the means has a standard error below 0.02%."""
     keywords = {"budget": dpci.ZCDP(20.0), "l2_strength": 0.2, "mechanism": mechanism, "projection": "floor"}
     keywords["split"] = (0.9, 0.05, 0.05)
-    study = dpci.simulate.coverage(X, Y, n_replicates=4000, n_variability=0, seed=8, **keywords)
+    study = dpci.simulate.coverage(X, Y, **assembled(n_replicates=4000, n_variability=0, seed=8, **keywords))
     rng, lengths = np.random.default_rng(9), []
     for seed in range(1500):
         rows = rng.integers(N, size=N)
-        lengths.append(dpci.fit(X[rows], Y[rows], classes=(0, 1), seed=seed, **keywords).conf_int().length.mean())
+        lengths.append(
+            dpci.fit(X[rows], Y[rows], **assembled(classes=(0, 1), seed=seed, **keywords)).conf_int().length.mean()
+        )
     error = np.std(lengths) * math.hypot(1 / math.sqrt(1500), 1 / math.sqrt(4000)) / np.mean(lengths)
     difference = abs(np.mean(lengths) / np.mean(study.mean_length) - 1.0)
     assert error < 2e-4
@@ -310,8 +313,7 @@ def test_more_records_than_the_public_number_stay_within_the_distance():
     keywords = {
         "budget": dpci.PureDP(1e6),
         "l2_strength": l2_strength,
-        "mechanism": "output",
-        "moments": "none",
+        "mechanism": dpci.OutputPerturbation(moments="none"),
         "fit_intercept": False,
         "neighbors": "add_remove",
         "n_public": n_public,

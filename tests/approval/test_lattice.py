@@ -10,6 +10,7 @@ import dpci
 from dpci.cli.main import main
 from support.approved import KINDS, REAL, WEIGHTS, X, Y, made
 from support.forged import changed, failures
+from support.keywords import assembled
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
@@ -83,7 +84,7 @@ def test_no_release_is_off_its_lattice(chosen):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(5):
-            result = dpci.fit(X, REAL if "loss" in choices else Y, **choices)
+            result = dpci.fit(X, REAL if "loss" in choices else Y, **assembled(**choices))
             assert failures(result) == []
             assert failures(dpci.PrivateFit.from_json(result.to_json())) == []
 
@@ -126,6 +127,6 @@ def test_numbers_that_a_projection_moved_are_not_called_checked():
     choices = {"budget": dpci.PureDP(3.0), "l2_strength": 0.1, "classes": (False, True)}
     output = {"mechanism": dpci.OutputPerturbation(project=True), "radius": 1e-3, "moments": "none"}
     for chosen, moved in ((output, "coefficients"), ({"projection": "floor"}, "matrices")):
-        report = dpci.fit(X, Y, **choices, **chosen).officer_report()
+        report = dpci.fit(X, Y, **assembled(**choices, **chosen)).officer_report()
         assert f"whether the {moved} were edited: a projection moved them off their lattices" in str(report)
         assert "multiples of the steps of their lattices" not in str(report)

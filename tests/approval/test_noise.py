@@ -11,6 +11,7 @@ from dpci.errors import InvalidInput
 from dpci.per_instance.record import ReportRecord
 from support.approved import REAL, N, X, Y, made
 from support.forged import changed, failures, is_found
+from support.keywords import assembled
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
@@ -71,8 +72,17 @@ def custom(declared):
 def test_the_noise_of_a_custom_loss_follows_from_its_declaration(case, mechanism):
     declared, more = CUSTOM[case]
     targets = Y if "classes" not in more else REAL
-    result = dpci.fit(X, targets, loss=custom(declared), mechanism=mechanism, l2_strength=0.2,
-                      budget=dpci.PureDP(1.0), **{"classes": (False, True), **more})  # fmt: skip
+    result = dpci.fit(
+        X,
+        targets,
+        **assembled(
+            loss=custom(declared),
+            mechanism=mechanism,
+            l2_strength=0.2,
+            budget=dpci.PureDP(1.0),
+            **{"classes": (False, True), **more},
+        ),
+    )
     assert failures(result) == []
     values = json.loads(result.to_json())
     for name in ("noise_scale", "slope_bound", "n_samples"):
@@ -88,8 +98,15 @@ def test_the_noise_of_a_strongly_convex_loss_follows_from_its_declaration():
         lambda u, y: 0.5 * (u - y) ** 2, lambda u, y: u - y, lambda u, _: np.ones_like(u), slope_bound=3.0,
         curvature_bound=1.0, target_bounds=(-1.0, 1.0), predictor_bound=2.0, strong_convexity=1.0,
     )  # fmt: skip
-    result = dpci.fit(np.ones((N, 1)), REAL, loss=loss, mechanism="output", moments="none", l2_strength=0.0,
-                      budget=dpci.PureDP(1.0), radius=2.0, fit_intercept=False)  # fmt: skip
+    result = dpci.fit(
+        np.ones((N, 1)),
+        REAL,
+        loss=loss,
+        mechanism=dpci.OutputPerturbation(moments="none", radius=2.0),
+        l2_strength=0.0,
+        budget=dpci.PureDP(1.0),
+        fit_intercept=False,
+    )
     assert failures(result) == []
     values = json.loads(result.to_json())
     values["loss"]["strong_convexity"] = 2.0

@@ -12,6 +12,7 @@ from dpci.cli.main import main
 from dpci.report.sections import chance, meaning_of, percent_down, percent_up
 from dpci.schema import CategoricalColumn, NumericColumn, Schema
 from dpci.schema.columns import ClassTarget
+from support.keywords import assembled
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, (4_000, 2))
@@ -20,7 +21,7 @@ PURE = dpci.PureDP(1.0)
 
 
 def fit(**keywords):
-    return dpci.fit(X, Y, **{"budget": PURE, "l2_strength": 0.05, **keywords})
+    return dpci.fit(X, Y, **assembled(**{"budget": PURE, "l2_strength": 0.05, **keywords}))
 
 
 def rows_of(document):

@@ -325,7 +325,7 @@ def test_runs_of_the_core_that_fail_are_outcomes():
         target_bounds=(-1.0, 1.0),
         predictor_bound=2.0,
     )
-    keywords = {"loss": loss, "l2_strength": 1.0, "moments": "none", "radius": 1.0, "mechanism": "output"}
+    keywords = {"loss": loss, "l2_strength": 1.0, "mechanism": dpci.OutputPerturbation(moments="none", radius=1.0)}
 
     class Case(FitCase):
         def scores(self, outputs):

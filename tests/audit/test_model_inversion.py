@@ -14,6 +14,7 @@ from dpci import audit
 from dpci.audit import model_inversion
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -120,7 +121,7 @@ def test_a_private_fit():
     rows, targets = X / 2, np.clip(y / 3, -1.0, 1.0)
     keywords = {"l2_strength": 0.001, "loss": "squared", "radius": 3.0, "fit_intercept": False, "moments": "none"}
     ways = {"mechanism": "output", "seed": 1, **keywords}
-    fit = dpci.fit(NamedRows(rows, names), targets, budget=dpci.PureDP(1_000.0), **ways)
+    fit = dpci.fit(NamedRows(rows, names), targets, **assembled(budget=dpci.PureDP(1_000.0), **ways))
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}
     found = model_inversion(fit, rows, targets, column="vkorc1", prior=prior, residual_variance=0.01, on=0.5)
     by_hand = model_inversion(
@@ -130,7 +131,7 @@ def test_a_private_fit():
     np.testing.assert_array_equal(found.guesses, by_hand.guesses)
     assert found.accuracy > found.prior_accuracy + 5 * found.standard_error
     # Nothing but noise: nothing but what the prior knows, at best.
-    noise = dpci.fit(rows, targets, budget=dpci.PureDP(0.001), **ways)
+    noise = dpci.fit(rows, targets, **assembled(budget=dpci.PureDP(0.001), **ways))
     lost = model_inversion(noise, rows, targets, column=[2, 3], prior=PRIOR, residual_variance=0.01, on=0.5)
     assert lost.accuracy < found.accuracy - 5 * found.standard_error
 

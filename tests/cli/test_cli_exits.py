@@ -171,7 +171,7 @@ def test_progress_on_request(people, monkeypatch, capsys):
     assert "predicted" in err
     monkeypatch.setitem(sys.modules, "tqdm", None)
     code, _, err = ended(capsys, *arguments)
-    assert (code, err) == (2, "dpci: --progress needs tqdm: pip install 'dpci[progress]'\n")
+    assert (code, err) == (2, "dpci: a progress bar needs tqdm: pip install 'dpci[progress]'\n")
 
 
 def test_rows_that_are_held_are_read_under_a_bar_too(people, capsys):

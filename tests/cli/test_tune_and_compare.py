@@ -44,7 +44,10 @@ def run(capsys, *arguments):
 
 def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     tuned = dpci.tuning.TuneResult.from_json(Path("tuned.json").read_text())
-    assert dict(tuned.params) in ({"l2_strength": 0.1}, {"l2_strength": 0.5, "mechanism": "output"})
+    assert dict(tuned.params) in (
+        {"l2_strength": 0.1},
+        {"l2_strength": 0.5, "mechanism": {"name": "output", "radius": 3.0}},
+    )
     assert tuned.result.schema == dpci.schema.Schema.from_file("people.toml")
     ledger = dpci.Ledger.open("l.db")
     assert ledger.spent == {"epsilon": 2.0}
@@ -64,7 +67,7 @@ def test_a_tuning_is_that_of_its_candidates_and_pays_once(capsys):
     page = Path("page.html").read_text(encoding="utf-8")
     # The whole budget, the candidates, and the hash of the file of the tuning.
     assert f"<td>{tuned.spent}</td>" in page
-    assert ">candidates</th><td>l2_strength=0.1; l2_strength=0.5, mechanism=output</td>" in page
+    assert ">candidates</th><td>l2_strength=0.1; l2_strength=0.5, mechanism=output(radius=3.0)</td>" in page
     assert tuned.digest in page
     assert "What someone can learn" in page
 
@@ -124,7 +127,7 @@ def test_a_report_is_verified(made, capsys):
         (["--candidate", "l2_strength=.1,l2_strength=.2"], "each name once"),
         (["--candidate", "l2_strength=small"], "--candidate l2_strength must hold numbers, got 'small'"),
         (["--candidate", "level=0.9"], "candidates must differ only in"),
-        (["--candidate", "radius=2"], "every candidate must have an l2_strength"),
+        (["--candidate", "radius=2"], "every candidate must have a number as l2_strength"),
         ([*TWO, "--method", "best"], "method must be one of"),
         ([*TWO, "--selection-share", "2"], "selection_share must be > 0 and <= 1"),
     ],

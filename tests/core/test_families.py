@@ -86,9 +86,7 @@ def sensitivity(loss, radius, strength, n):
         budget=dpci.PureDP(1.0),
         l2_strength=strength,
         loss=loss,
-        radius=radius,
-        mechanism="output",
-        moments="none",
+        mechanism=dpci.OutputPerturbation(radius=radius, moments="none"),
         fit_intercept=False,
     )
     return plan.steps[0].sensitivity

@@ -20,6 +20,7 @@ import dpci
 from dpci.losses import Custom, HuberHinge, Logistic, SoftLogistic
 from support import seal
 from support.composition import composed_delta, rdp_of_gaussians
+from support.keywords import assembled
 from support.seal import left_of
 
 EPSILON, DELTA, N = 1.0, 1e-6, 20
@@ -51,7 +52,7 @@ def ridge_of(name, kappa):
 def plan(name, relation, kappa=0.01, **keywords):
     defaults = {"budget": BUDGET, "moments": "none", "fit_intercept": False, "n_features": 1}
     problem = {"loss": LOSSES[name], "l2_strength": ridge_of(name, kappa) / N, "neighbors": relation}
-    return dpci.plan(n_samples=N, **{**defaults, **problem, **keywords})
+    return dpci.plan(**assembled(n_samples=N, **{**defaults, **problem, **keywords}))
 
 
 def derivatives(name, u, y):
@@ -329,15 +330,15 @@ def test_paper_shares_epsilon_and_delta(split):
 def test_the_least_l2_strength_that_the_error_names(choice):
     keywords = dict(zip(("neighbors", "calibration"), choice, strict=True), n_samples=50, n_features=2, budget=BUDGET)
     with pytest.raises(dpci.RegularizationTooSmall) as error:
-        dpci.plan(l2_strength=1e-9, **keywords)
+        dpci.plan(**assembled(l2_strength=1e-9, **keywords))
     least = error.value.least
     shown = float(re.search(r"greater than (\S+)", str(error.value)).group(1))
     assert least <= shown <= 1.002 * least
-    accepted = dpci.plan(l2_strength=1.0001 * least, **keywords)
+    accepted = dpci.plan(**assembled(l2_strength=1.0001 * least, **keywords))
     assert accepted.least_l2_strength == pytest.approx(least, rel=1e-12)
     assert accepted.guarantee.delta(EPSILON) <= DELTA
     with pytest.raises(dpci.RegularizationTooSmall):
-        dpci.plan(l2_strength=0.9999 * least, **keywords)
+        dpci.plan(**assembled(l2_strength=0.9999 * least, **keywords))
 
 
 def soft_rows(n):
@@ -348,7 +349,7 @@ def soft_rows(n):
 
 def fit_soft(rows, **keywords):
     settings = {"l2_strength": 0.05, "loss": "soft_logistic", "projection": "floor", "fit_intercept": False, "seed": 1}
-    return dpci.fit(*rows, **{"budget": BUDGET, **settings, **keywords})
+    return dpci.fit(*rows, **assembled(**{"budget": BUDGET, **settings, **keywords}))
 
 
 @by_relation

@@ -113,10 +113,8 @@ def test_fits_with_the_radius_of_the_rows_reciprocal(length, extra):
             l2_strength=0.01,
             classes=(-1, 1),
             loss=Hinge(),
-            mechanism="output",
-            moments="none",
+            mechanism=dpci.OutputPerturbation(moments="none", radius=1.0 if length == 1.0 else 2.0**0.5),
             fit_intercept=False,
-            radius=(1.0 if length == 1.0 else 2.0**0.5),
         )
         assert np.all(np.isfinite(fitted.params))
 

@@ -7,6 +7,7 @@ from scipy import optimize
 import dpci
 from dpci import _core, lowlevel
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
+from support.keywords import assembled
 
 BUILT_IN = [
     Logistic(),
@@ -237,7 +238,10 @@ def test_declared_logistic_is_the_built_in_one(rows):
 def test_declared_logistic_gives_the_same_private_fit(rows):
     """The seed draws the same noise; only the suprema differ, which stay at the declared bounds without moments."""
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.01, "moments": "none", "seed": 4}
-    ours, built_in = dpci.fit(*rows, loss=custom(LOGISTIC), **keywords), dpci.fit(*rows, **keywords)
+    ours, built_in = (
+        dpci.fit(*rows, **assembled(loss=custom(LOGISTIC), **keywords)),
+        dpci.fit(*rows, **assembled(**keywords)),
+    )
     np.testing.assert_allclose(ours.params, built_in.params, rtol=0, atol=1e-7)
 
 

@@ -13,11 +13,12 @@ from dpci import audit
 from dpci.audit.cases import FitCase
 from dpci.audit.catalogue import rows
 from dpci.losses import HuberHinge
+from support.keywords import assembled
 from support.low_bits import excludes, in_textbook_support, textbook_laplace
 
 CONFIDENCE = 1.0 - 1e-6
 N_RUNS = 4000
-KEYWORDS = {"loss": HuberHinge(h=0.5), "l2_strength": 50.0, "moments": "none"}
+KEYWORDS = {"loss": HuberHinge(h=0.5), "l2_strength": 50.0}
 
 
 def shown(first, second):
@@ -39,7 +40,7 @@ def released(neighbor, mechanism, budget):
         neighbors="replace_one",
         first=rows([1.0]),
         second=rows([0.0]),
-        keywords={**KEYWORDS, "mechanism": mechanism},
+        keywords=assembled(**KEYWORDS, mechanism=mechanism, moments="none"),
     )
     data = (case.first, case.second)[neighbor]
     return case.outputs(data, n_runs=N_RUNS, seed=7 + neighbor)[:, 0].tolist(), case.spec.noise_scale

@@ -15,6 +15,7 @@ from dpci import _core, lowlevel
 from dpci.losses import HuberHinge, Logistic, SmoothHinge
 from dpci.model.settings import Settings
 from support.gradients import farthest, reach
+from support.keywords import assembled
 from support.seal import unsealed
 
 FALSE_POSITIVE_RATE = 1e-6
@@ -39,7 +40,7 @@ def rows():
 
 def make_spec(n=N, dim=DIM, **keywords):
     return Settings.checked(
-        **{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, "projection": "floor", **keywords}
+        **assembled(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, "projection": "floor", **keywords})
     ).spec(n, dim)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import dpci
 from core.test_whole_persons import BOUND, DIM, LOSSES, RADIUS, ROUNDING, ROW_NORM, Case, N
+from support.keywords import assembled
 
 ANGLES = np.linspace(0.0, np.pi, 37)
 # What one person for another attains at least of each bound where that is below .95, whatever the rows are.
@@ -32,7 +33,7 @@ class Moments(Case):
     def __init__(self, name, neighbors):
         super().__init__(name, "mean", neighbors)
         for key, budget in (("joint, nuclear", dpci.PureDP(1000.0)), ("joint", dpci.ZCDP(1000.0))):
-            plan = dpci.plan(n_samples=N, n_features=DIM, budget=budget, moments="joint", **self.keywords)
+            plan = dpci.plan(**assembled(n_samples=N, n_features=DIM, budget=budget, moments="joint", **self.keywords))
             (step,) = (step for step in plan.steps if step.step == "moments")
             self.claims[key] = N * step.sensitivity, step.scale / step.hessian_scale
 

@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci import _core
 from dpci.losses import HuberHinge, Logistic, SoftLogistic
+from support.keywords import assembled
 
 ROW_NORM, N, DIM, STRENGTH = 1.3, 40, 3, 0.05
 ROUNDING = 1.0 + 1e-9
@@ -19,16 +20,18 @@ by_loss = pytest.mark.parametrize("name", LOSSES)
 
 def steps(name, relation, budget, mechanism="objective", **rule):
     plan = dpci.plan(
-        n_samples=N,
-        n_features=DIM,
-        budget=budget,
-        l2_strength=STRENGTH,
-        loss=LOSSES[name],
-        mechanism=mechanism,
-        row_norm=ROW_NORM,
-        fit_intercept=False,
-        neighbors=relation,
-        **rule,
+        **assembled(
+            n_samples=N,
+            n_features=DIM,
+            budget=budget,
+            l2_strength=STRENGTH,
+            loss=LOSSES[name],
+            mechanism=mechanism,
+            row_norm=ROW_NORM,
+            fit_intercept=False,
+            neighbors=relation,
+            **rule,
+        )
     )
     return {step.step: step for step in plan.steps}
 
@@ -129,9 +132,16 @@ def test_no_person_moves_the_minimiser_more(name):
         return params
 
     plan = dpci.plan(
-        n_samples=n, n_features=DIM, budget=dpci.ZCDP(1.0), l2_strength=strength, loss=LOSSES[name], mechanism="output",
-        row_norm=ROW_NORM, fit_intercept=False, moments="none", persons=dpci.Persons(),
-    )  # fmt: skip
+        n_samples=n,
+        n_features=DIM,
+        budget=dpci.ZCDP(1.0),
+        l2_strength=strength,
+        loss=LOSSES[name],
+        mechanism=dpci.OutputPerturbation(moments="none"),
+        row_norm=ROW_NORM,
+        fit_intercept=False,
+        persons=dpci.Persons(),
+    )
     greatest = 0.0
     for _ in range(40):
         rest = [person(name, rng, int(rng.integers(1, 5))) for _ in range(n - 1)]

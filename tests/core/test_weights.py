@@ -5,6 +5,7 @@ import pytest
 
 import dpci
 from dpci.losses import HuberHinge, Logistic, SoftLogistic
+from support.keywords import assembled
 
 ROW_NORM, N, DIM, STRENGTH = 1.3, 40, 3, 0.05
 BOUND, TOTAL = 2.5, 60.0
@@ -16,17 +17,19 @@ by_loss = pytest.mark.parametrize("name", LOSSES)
 
 def steps(name, relation, budget, mechanism="objective", **keywords):
     plan = dpci.plan(
-        n_samples=N,
-        n_features=DIM,
-        budget=budget,
-        l2_strength=STRENGTH,
-        loss=LOSSES[name],
-        mechanism=mechanism,
-        row_norm=ROW_NORM,
-        fit_intercept=False,
-        neighbors=relation,
-        weights=dpci.Weights(bound=BOUND, total=TOTAL),
-        **keywords,
+        **assembled(
+            n_samples=N,
+            n_features=DIM,
+            budget=budget,
+            l2_strength=STRENGTH,
+            loss=LOSSES[name],
+            mechanism=mechanism,
+            row_norm=ROW_NORM,
+            fit_intercept=False,
+            neighbors=relation,
+            weights=dpci.Weights(bound=BOUND, total=TOTAL),
+            **keywords,
+        )
     )
     return {step.step: step for step in plan.steps}
 
@@ -115,9 +118,16 @@ def test_no_weighted_record_moves_the_minimiser_more(name):
         return params
 
     plan = dpci.plan(
-        n_samples=n, n_features=DIM, budget=dpci.ZCDP(1.0), l2_strength=strength, loss=LOSSES[name], mechanism="output",
-        row_norm=ROW_NORM, fit_intercept=False, moments="none", weights=dpci.Weights(bound=bound, total=total),
-    )  # fmt: skip
+        n_samples=n,
+        n_features=DIM,
+        budget=dpci.ZCDP(1.0),
+        l2_strength=strength,
+        loss=LOSSES[name],
+        mechanism=dpci.OutputPerturbation(moments="none"),
+        row_norm=ROW_NORM,
+        fit_intercept=False,
+        weights=dpci.Weights(bound=bound, total=total),
+    )
     greatest = 0.0
     for _ in range(60):
         scale = rng.choice([1e-3, 1.0])
@@ -136,9 +146,16 @@ def test_pure_objective_perturbation_of_one_parameter(name):
     rng = np.random.default_rng(7)
     n, strength, total, epsilon = 3, 2.0, 6.0, 1.5
     plan = dpci.plan(
-        n_samples=n, n_features=1, budget=dpci.PureDP(epsilon), l2_strength=strength, loss=LOSSES[name], row_norm=1.0,
-        fit_intercept=False, moments="none", weights=dpci.Weights(bound=BOUND, total=total),
-    )  # fmt: skip
+        n_samples=n,
+        n_features=1,
+        budget=dpci.PureDP(epsilon),
+        l2_strength=strength,
+        loss=LOSSES[name],
+        row_norm=1.0,
+        fit_intercept=False,
+        mechanism=dpci.ObjectivePerturbation(moments="none"),
+        weights=dpci.Weights(bound=BOUND, total=total),
+    )
     scale, grid, greatest = plan.steps[0].scale, np.linspace(-6.0, 6.0, 1001), 0.0
     divisor = total / BOUND
 

@@ -11,6 +11,7 @@ import pytest
 
 import dpci
 from dpci import _core, losses
+from support.keywords import assembled
 
 ROW_NORM, DIM, N, BOUND, RADIUS = 1.3, 3, 25, 4.0, 2.0
 ROUNDING = 1.0 + 1e-9
@@ -71,7 +72,7 @@ class Case:
             "persons": dpci.Persons(max_rows=self.max_rows) if self.is_persons else None,
         }
         plans = [
-            dpci.plan(n_samples=N, n_features=DIM, budget=budget, moments="separate", **self.keywords)
+            dpci.plan(**assembled(n_samples=N, n_features=DIM, budget=budget, moments="separate", **self.keywords))
             for budget in (dpci.PureDP(1000.0), dpci.ZCDP(1000.0))
         ]
         pure, gaussian = ({step.step: step.sensitivity for step in plan.steps} for plan in plans)

@@ -12,6 +12,7 @@ from dpci.data import dask as _dask
 from dpci.data.dask import DaskPartitions
 from dpci.data.parts import Describe, PartRules, SumOver, describe
 from dpci.errors import InvalidInput, RowNormViolation
+from support.keywords import assembled
 from support.parts import assert_same_fit, make_rows
 
 dask = pytest.importorskip("dask")
@@ -115,7 +116,9 @@ CUSTOM = dpci.losses.Custom(
     ids=["huber hinge", "smooth hinge", "squared", "custom", "clip", "add/remove", "classes 0 and 1", "words"],
 )
 def test_settings(targets, keywords):
-    assert_same_fit(dpci.fit(*arrays(targets), **{**SETTINGS, **keywords}), in_memory(targets, **keywords))
+    assert_same_fit(
+        dpci.fit(*arrays(targets), **assembled(**{**SETTINGS, **keywords})), in_memory(targets, **assembled(**keywords))
+    )
 
 
 def test_minimisers_of_many_parameters_agree_to_the_last_digits():

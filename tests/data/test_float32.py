@@ -12,6 +12,7 @@ import scipy.sparse
 import dpci
 from dpci import baselines, lowlevel, per_instance, simulate, tuning, utility
 from dpci.data.arrays import as_features
+from support.keywords import assembled
 from support.memory import PEAK_BYTES
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -34,7 +35,7 @@ def released(result):
 
 
 def fit(X, y=LABELS, **keywords):
-    return dpci.fit(X, y, **{**PURE, **keywords})
+    return dpci.fit(X, y, **assembled(**{**PURE, **keywords}))
 
 
 def coverage(X, **keywords):
@@ -202,7 +203,8 @@ MAPPED = """
     path, mode, dtype, copy = sys.argv[1:]
     X = np.load(path, mmap_mode=mode)
     assert X.dtype == dtype and X.flags.writeable == (mode == "r+")
-    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 1, "seed": 3, "moments": "none"}
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "n_threads": 1, "seed": 3}
+    keywords["mechanism"] = dpci.ObjectivePerturbation(moments="none")
     y = np.resize([1.0, 1.0, -1.0], len(X))
     dpci.fit(X[:2000], y[:2000], **keywords).predict(X[:2000])
     status = dict(line.split(":") for line in open("/proc/self/status"))
@@ -230,7 +232,7 @@ def files(tmp_path_factory):
 def fitted_in_memory(path):
     X = np.load(path)
     keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1, "seed": 3, "moments": "none"}
-    return dpci.fit(X, np.resize([1.0, 1.0, -1.0], len(X)), **keywords).params
+    return dpci.fit(X, np.resize([1.0, 1.0, -1.0], len(X)), **assembled(**keywords)).params
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of data are counted so on Linux alone")

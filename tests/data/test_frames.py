@@ -14,6 +14,7 @@ import pytest
 import dpci
 from dpci.data.arrays import NamedRows, as_features, as_matrix
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
+from support.keywords import assembled
 
 N, NAMES = 5000, ("age", "dose", "weight")
 _RNG = np.random.default_rng(4)
@@ -119,7 +120,7 @@ def test_a_null_of_a_dictionary_is_missing(form, expected):
         dpci.fit(X, DICTIONARIES[form](labels), **given)
     reals = [None, *X[1:, 0].tolist()]
     with pytest.raises(dpci.InvalidInput, match=r"y must be a number, got NaN in row 0"):
-        dpci.fit(X, DICTIONARIES[form](reals), **{**KEYWORDS, "loss": "squared", "radius": 1.0})
+        dpci.fit(X, DICTIONARIES[form](reals), **assembled(**{**KEYWORDS, "loss": "squared", "radius": 1.0}))
 
 
 @pytest.mark.parametrize("form", DICTIONARIES)
@@ -139,7 +140,8 @@ def test_real_targets(form):
     y = np.clip(X @ [0.5, -0.2, 0.1], -1, 1)
     keywords = {**KEYWORDS, "loss": "squared", "radius": 1.0}
     np.testing.assert_array_equal(
-        dpci.fit(X, LABEL_FORMS[form](y), **keywords).params, dpci.fit(X, y, **keywords).params
+        dpci.fit(X, LABEL_FORMS[form](y), **assembled(**keywords)).params,
+        dpci.fit(X, y, **assembled(**keywords)).params,
     )
 
 
@@ -341,7 +343,7 @@ try:
     dpci.fit(Frame(), [0, 1], budget=dpci.PureDP(1.0), l2_strength=0.1)
 except dpci.DpciError as error:
     print(error)
-dpci.fit(np.zeros((4, 1)), [0, 1, 0, 1], budget=dpci.PureDP(1.0), l2_strength=0.5, moments="none")
+dpci.fit(np.zeros((4, 1)), [0, 1, 0, 1], budget=dpci.PureDP(1.0), l2_strength=0.5)
 """
 
 

@@ -11,6 +11,7 @@ from dpci.baselines import Levels, functional_mechanism, non_private, projected_
 from dpci.data.labels import SeveralClasses, check_classes, check_several_classes, encode_labels
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget
+from support.keywords import assembled
 from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.saved import rewritten
 
@@ -25,7 +26,7 @@ AXES = [Levels((0,), (-0.25, 0.25)), Levels((1,), (0.0,))]
 RELEASES = {
     "fit": lambda y, **given: dpci.fit(X, y, budget=PURE, l2_strength=0.2, **given),
     "output": lambda y, **given: dpci.fit(
-        X, y, budget=PURE, l2_strength=0.2, mechanism="output", loss="hinge", moments="none", **given
+        X, y, **assembled(budget=PURE, l2_strength=0.2, mechanism="output", loss="hinge", moments="none", **given)
     ),
     "report": lambda y, **given: dpci.per_instance.report(
         X, y, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.2, n_public=N, **given

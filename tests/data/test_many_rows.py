@@ -5,6 +5,7 @@ import pytest
 
 import dpci
 from dpci import lowlevel
+from support.keywords import assembled
 from support.parts import make_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.MomentNoiseWarning")
@@ -66,5 +67,7 @@ def test_the_minimiser_is_that_of_the_rows_once():
 )
 def test_other_losses(loss, targets, keywords):
     keywords = {**keywords, "neighbors": "add_remove", "n_public": 10**10}
-    result = dpci.fit(Doubled(targets), budget=BUDGETS["zcdp"], l2_strength=0.01, loss=loss, seed=1, **keywords)
+    result = dpci.fit(
+        Doubled(targets), **assembled(budget=BUDGETS["zcdp"], l2_strength=0.01, loss=loss, seed=1, **keywords)
+    )
     assert np.all(np.isfinite(result.cov))

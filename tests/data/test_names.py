@@ -11,6 +11,7 @@ from dpci import regression
 from dpci.audit import model_inversion
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, ClassTarget, Levels, NumericColumn, NumericTarget, Power, Schema, Term
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning", "ignore::dpci.PrivacyLeakWarning"
@@ -121,7 +122,7 @@ class TestNamesOfParameters:
         numeric = schema(target=NumericTarget(column="y", lower=0.0, upper=1.0))
         X, y, names = numeric.transform({**table(), "y": table()[ONE]})
         frame = pd.DataFrame(X, columns=names)
-        result = dpci.fit(frame, y, loss="squared", radius=1.0, **SETTINGS)
+        result = dpci.fit(frame, y, **assembled(loss="squared", radius=1.0, **SETTINGS))
         expected = {"residual_variance": 0.1, "on": 1.0 / numeric.row_scale}
         found = model_inversion(result, frame, y, column=[f"c={name}"], prior={"a": 0.5, f"c={TWO}": 0.5}, **expected)
         assert found.guesses.shape == (N,)

@@ -12,6 +12,7 @@ from dpci.data.parts import Describe, PartRules, SumOver
 from dpci.data.rows import Source, as_partitions
 from dpci.errors import InvalidInput, MomentNoiseWarning, PrivacyLeakWarning, SeededNoiseWarning
 from dpci.rows import Ball
+from support.keywords import assembled
 from support.parts import CountingChunks, assert_same_fit, cut, make_rows
 
 pytestmark = [
@@ -56,11 +57,11 @@ LOSSES = {
 
 
 def in_parts(X, y, n_parts=7, **keywords):
-    return dpci.fit(dpci.Chunks(cut(X, y, n_parts)), **{**SETTINGS, **keywords})
+    return dpci.fit(dpci.Chunks(cut(X, y, n_parts)), **assembled(**{**SETTINGS, **keywords}))
 
 
 def in_memory(X, y, **keywords):
-    return dpci.fit(X, y, **{**SETTINGS, **keywords})
+    return dpci.fit(X, y, **assembled(**{**SETTINGS, **keywords}))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -161,7 +162,7 @@ def test_digits_beyond_double_precision():
 def test_few_passes(loss, most):
     name, targets, keywords = LOSSES[{"huber_hinge": "huber", "smooth_hinge": "smooth"}.get(loss, loss)]
     chunks = CountingChunks(cut(X, targets, 3))
-    dpci.fit(chunks, **SETTINGS, loss=name, **keywords)
+    dpci.fit(chunks, **assembled(**SETTINGS, loss=name, **keywords))
     assert len(chunks.passes) <= most, chunks.passes
     rows, classes, _ = make_rows(4000, 100)
     chunks = CountingChunks(cut(rows, classes, 3))
@@ -268,7 +269,7 @@ def test_targets_come_with_the_parts_alone():
 def test_the_hinge_needs_its_rows():
     chunks = CountingChunks(cut(X, Y, 2))
     with pytest.raises(InvalidInput, match="the hinge requires all rows in memory, got rows in parts"):
-        dpci.fit(chunks, **{**SETTINGS, "loss": "hinge", "mechanism": "output", "moments": "none"})
+        dpci.fit(chunks, **assembled(**{**SETTINGS, "loss": "hinge", "mechanism": "output", "moments": "none"}))
     assert chunks.passes == []
 
 

@@ -11,6 +11,7 @@ from dpci import _core
 from dpci.data.parts import Describe, PartRules, SumOver
 from dpci.errors import InvalidInput
 from dpci.rows import Ball
+from support.keywords import assembled
 from support.parts import CountingChunks, cut, make_rows
 
 pytestmark = [
@@ -67,7 +68,7 @@ def changing(targets, change, passes=None):
 
 def number_of_passes(targets, **keywords):
     chunks = CountingChunks(cut(X, targets, 2))
-    dpci.fit(chunks, **{**SETTINGS, **keywords})
+    dpci.fit(chunks, **assembled(**{**SETTINGS, **keywords}))
     assert chunks.passes[0] == "describe"
     return len(chunks.passes)
 
@@ -80,15 +81,15 @@ def test_rows_that_change_are_never_released(change, fit, moments):
     keywords = {**SETTINGS, **keywords, "moments": moments}
     source, count = changing(targets, CHANGES[change])
     with pytest.raises(InvalidInput, match=OTHER_ROWS):
-        dpci.fit(dpci.Chunks(source), **keywords)
+        dpci.fit(dpci.Chunks(source), **assembled(**keywords))
     assert len(count) == 2
     # The pass that describes alone, and the last one alone: the moments', if there are any.
     with pytest.raises(InvalidInput, match=OTHER_ROWS):
-        dpci.fit(dpci.Chunks(changing(targets, CHANGES[change], passes={0})[0]), **keywords)
+        dpci.fit(dpci.Chunks(changing(targets, CHANGES[change], passes={0})[0]), **assembled(**keywords))
     last = number_of_passes(targets, **keywords) - 1
     source, count = changing(targets, CHANGES[change], passes={last})
     with pytest.raises(InvalidInput, match=OTHER_ROWS):
-        dpci.fit(dpci.Chunks(source), **keywords)
+        dpci.fit(dpci.Chunks(source), **assembled(**keywords))
     assert len(count) == last + 1
 
 

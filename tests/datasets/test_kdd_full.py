@@ -18,6 +18,7 @@ from dpci.datasets.catalogue import CATALOGUE, KDDCUP99
 from dpci.datasets.tables import parse
 from dpci.errors import InvalidInput
 from support.kddcup99 import CHUNK_ROWS, empty_home, needs_percent10, published_lines, publisher
+from support.keywords import assembled
 
 N_LINES = 1_003  # ten whole chunks of the synthetic file, and three lines
 
@@ -69,8 +70,10 @@ def test_sparse_rows_can_be_fitted(publish) -> None:
     publish["full"](lines)
     data = datasets.load_kddcup99(percent10=False)
     keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "seed": 1, "moments": "none", "n_threads": 1}
-    expected = dpci.fit(*dense(lines), **keywords)
-    np.testing.assert_allclose(dpci.fit(data.X, data.y, **keywords).params, expected.params, rtol=0, atol=1e-8)
+    expected = dpci.fit(*dense(lines), **assembled(**keywords))
+    np.testing.assert_allclose(
+        dpci.fit(data.X, data.y, **assembled(**keywords)).params, expected.params, rtol=0, atol=1e-8
+    )
 
 
 def replaced(line: bytes, position: int, value: bytes) -> bytes:

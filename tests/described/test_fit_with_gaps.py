@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def fit(table=TABLE, y=None, **keywords):
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_it_is_the_release_of_a_schema_and_then_a_fit(notion):
     budget = BUDGETS[notion]
-    both = fit(budget=budget, bounds_share=0.25, seed=3)
+    both = fit(schema=replace(PARTIAL, bounds_share=0.25), budget=budget, seed=3)
     record = both._record
     parts = record.released_bounds.budget, record.own_budget
     assert parts[0].parameters() == {name: 0.25 * value for name, value in budget.parameters().items()}
@@ -97,7 +98,7 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     assert len(ledger.history) == (1 if errors == "detailed" else 2)
     n_entries = len(ledger.history)
     for refused, message in (
-        ({"bounds_share": 1e-9}, "rho must be at least .* among 8000 records"),
+        ({"schema": replace(PARTIAL, bounds_share=1e-9)}, "rho must be at least .* among 8000 records"),
         ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
         ({"loss": "squared"}, "schema must have bounds for every column with mechanism=.moments."),
     ):
@@ -112,7 +113,8 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
 
 def test_bounds_take_the_least_share_that_is_enough():
     def share(n, budget, given=None):
-        stage = stage_within(PARTIAL, budget, n, unit=None, neighbors="replace_one", share=given)
+        schema = replace(PARTIAL, bounds_share=given)
+        stage = stage_within(schema, budget, n, unit=None, neighbors="replace_one")
         name, whole = next(iter(budget.parameters().items()))
         return stage.budget.parameters()[name] / whole, stage.specs.share
 
@@ -212,8 +214,7 @@ def test_blocks_follow_the_released_bounds():
 def test_what_has_no_bounds_is_refused_by_its_rule():
     for call, message in (
         (lambda: fit(NamedRows(np.zeros((N, 3)), PARTIAL.blank.names), np.zeros(N)), "a table that is not encoded"),
-        (lambda: fit(bounds_share=1.0), "bounds_share must be > 0 and < 1"),
-        (lambda: fit(schema=fit().schema, bounds_share=0.1), "bounds_share must be None for a schema without gaps"),
+        (lambda: replace(PARTIAL, bounds_share=1.0), "bounds_share must be > 0 and < 1"),
         (lambda: dpci.fit_strata(TABLE, by="ward", schema=PARTIAL, budget=BUDGETS["zcdp"], l2_strength=1, n_public=9),
          "must have bounds for every column"),
     ):  # fmt: skip

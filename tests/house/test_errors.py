@@ -19,6 +19,7 @@ from dpci import _core
 from dpci.base.optional import MissingModule, optional
 from dpci.cli.output import NoCoefficients, NotDelivered
 from dpci.datasets import DatasetUnavailable
+from support.keywords import assembled
 
 ROOT = Path(__file__).parents[2]
 KINDS = [getattr(dpci.errors, name) for name in dpci.errors.__all__]
@@ -31,7 +32,7 @@ FIT = {"budget": dpci.PureDP(1.0), "l2_strength": 1.0, "classes": (0, 1)}
 
 
 def fit(**changed: object) -> object:
-    return dpci.fit(**{"X": X, "y": Y, **FIT, **changed})
+    return dpci.fit(**assembled(**{"X": X, "y": Y, **FIT, **changed}))
 
 
 def spent() -> object:

@@ -4,6 +4,7 @@ import datetime as dt
 import decimal
 import gzip
 import io
+import pydoc
 import sqlite3
 
 import numpy as np
@@ -172,3 +173,8 @@ def test_prediction_takes_what_the_fit_took():
     assert made.predict(FRAME.drop(columns="ill")).shape == (N,)
     with pytest.raises(dpci.InvalidInput, match="got 'Z' in row 0"):
         made.predict(FRAME.assign(sex="Z"))
+
+
+def test_the_help_of_a_fit_fits_on_a_screen():
+    shown = pydoc.render_doc(dpci.fit, renderer=pydoc.plaintext).splitlines()
+    assert len(shown) <= 70

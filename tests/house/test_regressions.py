@@ -11,6 +11,7 @@ from dpci.cli.main import main
 from dpci.cli.parsing import parse_loss
 from dpci.schema import Schema
 from dpci.schema.columns import NumericColumn
+from support.keywords import assembled
 from support.saved import rewritten
 
 RNG = np.random.default_rng(5)
@@ -27,7 +28,7 @@ PSEUDO_HUBER = dpci.losses.Custom(
 
 
 def fit(y: Any = Y, X: Any = X, **keywords: Any) -> dpci.PrivateFit:
-    return dpci.fit(X, y, **{"budget": dpci.PureDP(1.0), "l2_strength": 0.05, **keywords})
+    return dpci.fit(X, y, **assembled(**{"budget": dpci.PureDP(1.0), "l2_strength": 0.05, **keywords}))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,11 @@ def test_real_targets_are_clipped_into_their_bounds() -> None:
 def test_the_certificate_stays_far_below_the_noise():
     # n * lambda = 1e10: the noise of a coefficient is about 1e-10, so a certificate of 1e-9 would hide nothing.
     plan = dpci.plan(
-        n_samples=10_000, n_features=1, budget=dpci.PureDP(1.0), l2_strength=1e6, mechanism="output", moments="none"
+        n_samples=10_000,
+        n_features=1,
+        budget=dpci.PureDP(1.0),
+        l2_strength=1e6,
+        mechanism=dpci.OutputPerturbation(moments="none"),
     )
     assert plan.tolerance <= 1e-4 * plan.steps[0].scale * 1.8
 
@@ -185,7 +190,19 @@ def test_matrices_that_could_exhaust_memory_are_refused():
     X, y = np.zeros((2, 20_000)), np.array([0, 1])
     with pytest.raises(dpci.InvalidInput, match="at most 16384"):
         dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=10.0)
-    assert len(dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=10.0, moments="none", seed=0).params) == 20_001
+    assert (
+        len(
+            dpci.fit(
+                X,
+                y,
+                budget=dpci.PureDP(1.0),
+                l2_strength=10.0,
+                mechanism=dpci.ObjectivePerturbation(moments="none"),
+                seed=0,
+            ).params
+        )
+        == 20_001
+    )
     with pytest.raises(dpci.InvalidInput, match="at most 16384"):
         dpci.lowlevel.weighted_gram(X, np.ones(2))
     for sampler in (dpci.lowlevel.symmetric_gaussian, dpci.lowlevel.symmetric_matrix_laplace):

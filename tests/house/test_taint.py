@@ -21,6 +21,7 @@ from dpci.baselines import Bins, functional_mechanism, non_private, projected_hi
 from dpci.cli.main import main
 from dpci.model.settings import Settings
 from support import people, taint
+from support.keywords import assembled
 from support.taint import NAMES, STORED, D, N, drawn, leaves, quietly, record_of, state, tables, tainted
 
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
@@ -90,7 +91,7 @@ def fit(X, y, **keywords):
     """A fit to two classes, or to the same as numbers."""
     if keywords.get("loss") == "squared" and y is not None:
         y = np.where(y, 0.5, -0.5)
-    return dpci.fit(X, y, **{**COMMON, **keywords})
+    return dpci.fit(X, y, **assembled(**{**COMMON, **keywords}))
 
 
 def released(release, **sizes):
@@ -274,7 +275,7 @@ def test_fitted_estimators_keep_released_numbers_only():
         models = released(lambda X, y, estimator=estimator: copy.deepcopy(estimator).fit(X, y))
         assert tainted(map(state, models), fitted) == {}
         assert all((model.classes_ == [False, True]).all() for model in models)
-    ridge = sklearn.PrivateRidge(l2_strength=0.5, radius=1.0)
+    ridge = sklearn.PrivateRidge(l2_strength=0.5, mechanism=dpci.ObjectivePerturbation(radius=1.0))
     models = released(lambda X, y: copy.deepcopy(ridge).fit(X, 0.5 * y))
     assert tainted(map(state, models), fitted) == {}
     searched = (

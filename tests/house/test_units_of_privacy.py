@@ -10,6 +10,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalTarget, ClassTarget, NumericColumn, NumericTarget, Schema
+from support.keywords import assembled
 
 PAGE = Path(__file__).parents[2] / "docs" / "persons.md"
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
@@ -67,7 +68,7 @@ def estimators(X, y, *, weights=None, **keywords):
             sklearn.PrivateLogisticRegression(**public, **CLASSES),
             sklearn.PrivateLinearSVC(**public, **CLASSES),
             sklearn.PrivateMultinomialRegression(**public, classes=("a", "b", "c")),
-            sklearn.PrivateRidge(**public, l2_strength=1.0, radius=1.0),
+            sklearn.PrivateRidge(**assembled(**public, l2_strength=1.0, radius=1.0)),
             sklearn.PrivateLinearRegression(**public, row_norm=1.0, target_bound=1.0),
             sklearn.PrivatePoissonRegressor(**public, radius=1.0, l2_strength=1.0),
             sklearn.PrivateRegressor(**public, l2_strength=1.0),

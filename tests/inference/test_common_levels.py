@@ -11,6 +11,7 @@ from dpci.inference.common_levels import COMMON as COMMON_SHARE
 from dpci.inference.common_levels import LEAST_COVERAGE, SHOWN, TELLING, isometric_std_dev
 from dpci.inference.error_law import matrix_noise
 from dpci.released.model import record_of
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
@@ -32,7 +33,7 @@ def table(common=0.9):
 
 
 def fitted(epsilon, *, seed=1, common=0.9, **changed):
-    return dpci.fit(*table(common), budget=dpci.PureDP(epsilon), seed=seed, **{**OPTIONS, **changed})
+    return dpci.fit(*table(common), **assembled(budget=dpci.PureDP(epsilon), seed=seed, **{**OPTIONS, **changed}))
 
 
 def said(result):
@@ -154,7 +155,7 @@ def test_a_plan_names_what_the_fit_will_hide_before_it_is_paid():
             assert fitted(0.3, seed=seed).common_levels.columns == plan.hidden_columns
     assert dpci.plan(budget=dpci.PureDP(10.0), **keywords).hidden_columns == ()
     for changed in ({"rows": dpci.rows.Ball(1.0)}, {"fit_intercept": False}, {"moments": "none"}):
-        assert dpci.plan(budget=dpci.PureDP(0.3), **{**keywords, **changed}).hidden_columns == ()
+        assert dpci.plan(**assembled(budget=dpci.PureDP(0.3), **{**keywords, **changed})).hidden_columns == ()
 
 
 @pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")

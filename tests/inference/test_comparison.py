@@ -9,6 +9,7 @@ from scipy import integrate, special, stats
 import dpci
 from dpci import _core
 from support.fits import SETTINGS, make_rows
+from support.keywords import assembled
 
 FALSE_RATE = 1e-6
 N_DRAWS = 400_000
@@ -22,7 +23,7 @@ def sample(seed, n=2000):
 
 def fit(rows, **keywords):
     X, y = rows
-    return dpci.fit(X, y == 1, **{**SETTINGS, **keywords})
+    return dpci.fit(X, y == 1, **assembled(**{**SETTINGS, **keywords}))
 
 
 LAWS = {

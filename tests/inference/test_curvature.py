@@ -8,6 +8,7 @@ import pytest
 import dpci
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, Squared
 from support.fits import make_rows
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 LOUD = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": 1, "n_threads": 1}
@@ -84,7 +85,7 @@ def quadratic():
 def test_other_losses_are_left_alone(loss):
     X, y = make_rows()
     keywords = {**LOUD, "classes": None if loss.name == "squared" else (-1, 1), "radius": 6.0}
-    result = dpci.fit(X, 2.0 * y - 1.0, loss=loss, **keywords)
+    result = dpci.fit(X, 2.0 * y - 1.0, **assembled(loss=loss, **keywords))
     assert result.interval_refusal is None
     assert result.curvature_room is None
     notes = [note for note in result.privacy["interval_notes"] if "released matrices" not in note]
@@ -94,7 +95,7 @@ def test_other_losses_are_left_alone(loss):
 
 @pytest.mark.filterwarnings("error::dpci.CurvatureWarning")
 def test_a_fit_without_intervals_says_nothing_of_them():
-    result = dpci.fit(*classes(1012), loss="huber_hinge", moments="none", **LOUD)
+    result = dpci.fit(*classes(1012), **assembled(loss="huber_hinge", moments="none", **LOUD))
     assert not any("curvature" in note for note in result.privacy["interval_notes"])
     with pytest.raises(dpci.InvalidInput, match="intervals require released moments"):
         _ = result.curvature_room
@@ -108,7 +109,9 @@ def test_rows_in_parts_and_tuned_fits_warn_too():
         dpci.fit(dpci.Chunks(lambda: iter(parts)), loss="huber_hinge", **keywords)
     candidates = [{"loss": HuberHinge(h)} for h in (0.1, 0.5)]
     with pytest.warns(dpci.CurvatureWarning):
-        tuned = dpci.tuning.tune(X, y, candidates=candidates, radius=60.0, validation_loss="logistic", **keywords)
+        tuned = dpci.tuning.tune(
+            X, y, **assembled(candidates=candidates, radius=60.0, validation_loss="logistic", **keywords)
+        )
     assert "from that point, which is less than 3." in " ".join(tuned.summary(full=True).split())
 
 

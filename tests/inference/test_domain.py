@@ -12,6 +12,7 @@ from dpci.inference.validity import FALSE_RATE, greatest_variance, least_curvatu
 from dpci.losses import Squared
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.released.fit_record import FitRecord
+from support.keywords import assembled
 from support.saved import rewritten
 from support.seal import left_of
 
@@ -35,7 +36,7 @@ def rows():
 
 def fit(rows, radius, seed=0, **keywords):
     keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "mechanism": "output", "loss": "squared", **keywords}
-    return dpci.fit(*rows, radius=radius, fit_intercept=False, seed=seed, **keywords)
+    return dpci.fit(*rows, **assembled(radius=radius, fit_intercept=False, seed=seed, **keywords))
 
 
 # The law.
@@ -199,7 +200,7 @@ def test_plans_know_the_ball():
         "radius": 4.0,
         "fit_intercept": False,
     }
-    plan = dpci.plan(n_samples=N, n_features=DIM, **keywords)
+    plan = dpci.plan(**assembled(n_samples=N, n_features=DIM, **keywords))
     weight = plan.steps[1].scale / plan.steps[1].hessian_scale
     assert plan.steps[1].sensitivity == pytest.approx(2.0 * (2.0 * weight + (2.0 * 5.0) ** 2) / N, rel=1e-9)
     assert "radius=4" in plan.summary()
@@ -209,15 +210,15 @@ def test_plans_cap_the_length_at_the_diameter_of_the_ball():
     keywords = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(0.5), "l2_strength": 0.05}
     free = dpci.plan(**keywords)
     assert free.privacy_length[1] > 2.0 > free.privacy_length[0]
-    shortest, longest = dpci.plan(**keywords, radius=1.0).privacy_length
+    shortest, longest = dpci.plan(**assembled(**keywords, radius=1.0)).privacy_length
     assert 0.0 < shortest < longest == 2.0
-    assert dpci.plan(**keywords, radius=1e-3).privacy_length == (2e-3, 2e-3)
+    assert dpci.plan(**assembled(**keywords, radius=1e-3)).privacy_length == (2e-3, 2e-3)
 
 
 @pytest.mark.parametrize("keywords", [{"moments": "none"}, {"moments": "none", "loss": "hinge", "mechanism": "output"}])
 def test_plans_without_moments_promise_no_intervals(keywords):
     common = {"n_samples": 200, "n_features": 2, "budget": dpci.PureDP(20.0), "l2_strength": 0.05}
-    summary = dpci.plan(**common, **keywords).summary()
+    summary = dpci.plan(**assembled(**common, **keywords)).summary()
     assert "none, because no moments are released" in summary
     for absent in ("interval length", "projection", "noise ratio"):
         assert absent not in summary
@@ -259,7 +260,7 @@ def test_what_does_not_go_together(rows, keywords, message):
 )
 def test_utility_curves_follow_the_free_minimiser_of_the_standard_variant(rows, keywords, message):
     with pytest.raises(InvalidInput, match=message):
-        dpci.utility.curve(rows[0], rows[1] > 0, at=dpci.PureDP(1.0), l2_strength=0.1, **keywords)
+        dpci.utility.curve(rows[0], rows[1] > 0, **assembled(at=dpci.PureDP(1.0), l2_strength=0.1, **keywords))
 
 
 # Extremes.

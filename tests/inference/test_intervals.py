@@ -10,6 +10,7 @@ from scipy import stats
 import dpci
 from dpci import _core, lowlevel
 from dpci.inference.error_law import ErrorLaw
+from support.keywords import assembled
 from support.seal import std_dev
 
 SCALE = 0.7
@@ -199,7 +200,9 @@ def make_fit(budget, mechanism):
     rng = np.random.default_rng(13)
     X = rng.uniform(-0.5, 0.5, (3000, D - 1))
     y = np.where(X @ [4.0, -2.0, 0.0] + rng.logistic(size=3000) > 0, 1, -1)
-    return dpci.fit(X, y, budget=budget, l2_strength=0.02, mechanism=mechanism, projection="floor", seed=14)
+    return dpci.fit(
+        X, y, **assembled(budget=budget, l2_strength=0.02, mechanism=mechanism, projection="floor", seed=14)
+    )
 
 
 @pytest.fixture(

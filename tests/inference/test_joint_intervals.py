@@ -14,6 +14,7 @@ from dpci.inference.error_law import ErrorLaw
 from dpci.inference.simultaneous import FAILURE_PROBABILITY, order_statistic
 from dpci.inference.targets.prediction import _half_widths
 from support.fits import SETTINGS, make_rows
+from support.keywords import assembled
 
 N_DRAWS = 400_000
 FALSE_RATE = 1e-6
@@ -57,7 +58,9 @@ def test_joint_coverage(result, level):
 
 def test_max_z_is_the_quantile_of_the_greatest_z():
     # Only under Gaussian noise, with the matrices taken as exact, are all marginal laws of one shape.
-    result = dpci.fit(*make_rows(), **{**SETTINGS, "budget": dpci.ApproxDP(1.0, 1e-6), "projection": "floor"})
+    result = dpci.fit(
+        *make_rows(), **assembled(**{**SETTINGS, "budget": dpci.ApproxDP(1.0, 1e-6), "projection": "floor"})
+    )
     rows = CONTRASTS[:4]
     cov = rows @ result.cov @ rows.T
     std_errors = np.sqrt(np.diag(cov))
@@ -159,7 +162,15 @@ def test_the_table_of_quantiles_is_exact(dim):
 def test_regression_predicts_its_linear_predictor():
     X, _ = make_rows()
     y = np.clip(X @ [0.5, -0.3, 0.1], -1, 1)
-    ridge = dpci.fit(X, y, budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared", radius=20.0, seed=1)
+    ridge = dpci.fit(
+        X,
+        y,
+        budget=dpci.ZCDP(1.0),
+        l2_strength=0.1,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=20.0),
+        seed=1,
+    )
     intervals = ridge.predict_conf_int(X[:5])
     np.testing.assert_allclose(intervals.estimate, ridge.predict(X[:5]))
     hinge = dpci.fit(*make_rows(), **{**SETTINGS, "loss": "huber_hinge"})

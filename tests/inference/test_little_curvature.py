@@ -13,6 +13,7 @@ from dpci.inference.curvature import curvature_noise, hidden_parameters, moved_p
 from dpci.inference.error_law import error_law, estimated_matrices, matrix_noise
 from dpci.losses import Huber, HuberHinge, Quantile, SmoothHinge
 from dpci.released.model import record_of
+from support.keywords import assembled
 
 N = 1000
 MOMENT_OR_CURVATURE = dpci.MomentNoiseWarning, dpci.CurvatureWarning
@@ -121,7 +122,7 @@ def test_the_law_of_a_fit_counts_what_noise_can_hide_of_a_rare_column():
     X = 0.7 * np.column_stack([rng.random(n) < 0.03, rng.random(n) < 0.5])
     y = np.clip(1.3 * X[:, 0] + 0.05 * rng.normal(size=n), -1.0, 1.0)
     keywords = {"loss": "squared", "radius": 1.0, "row_norm": 1.0, "l2_strength": 0.04, "seed": 1}
-    record = record_of(dpci.fit(X, y, budget=dpci.ZCDP(8.0), **keywords))
+    record = record_of(dpci.fit(X, y, **assembled(budget=dpci.ZCDP(8.0), **keywords)))
     law, size = matrix_noise(record, "hessian")
     noise = _core.sealed_std_dev(law, scale=size, dim=3, seal_std_dev=0.0)
     # Two standard deviations below the released curvature; with that the least share of the rows that have the column.
@@ -151,7 +152,9 @@ def rare_and_steep(rng, n):
 def test_a_rare_column_with_a_large_slope_is_covered_less_than_the_others_as_the_page_says():
     rng = np.random.default_rng(2)
     keywords = {"l2_strength": 0.003, "loss": "logistic"}
-    target = dpci.fit(*rare_and_steep(rng, 1_000_000), budget=dpci.ZCDP(1e12), moments="none", **keywords).params
+    target = dpci.fit(
+        *rare_and_steep(rng, 1_000_000), **assembled(budget=dpci.ZCDP(1e12), moments="none", **keywords)
+    ).params
     inside = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", DpciWarning)

@@ -9,6 +9,7 @@ import dpci
 from dpci.errors import InvalidInput
 from dpci.schema import NumericTarget, Schema
 from support.ill import SCHEMA, people
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 TABLE = people()
@@ -53,7 +54,7 @@ def test_of_a_mean_they_are_the_coefficients_in_units():
     target = NumericTarget(column="score", lower=0.0, upper=200.0)
     table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
     schema = dataclasses.replace(SCHEMA, target=target)
-    fit = dpci.fit(table, schema=schema, loss="squared", radius=20.0, **KEYWORDS)
+    fit = dpci.fit(table, **assembled(schema=schema, loss="squared", radius=20.0, **KEYWORDS))
     found, units = fit.marginal_effects(AT), fit.in_units()
     np.testing.assert_allclose(found.estimate, units.params[:3], rtol=1e-6)
     np.testing.assert_allclose(found.length, units.conf_int().length[:3], rtol=1e-6)

@@ -12,6 +12,7 @@ from scipy import stats
 import dpci
 from dpci import _core
 from dpci.inference.error_law import ErrorLaw, ratio_nodes
+from support.keywords import assembled
 
 N, D = 3000, 6
 NOTIONS = {
@@ -32,7 +33,11 @@ def sample(seed=0, n=N):
 def fit(seed=1, **keywords):
     X, y = sample()
     return dpci.fit(
-        X, y, **{"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "projection": "noise_aware", "seed": seed, **keywords}
+        X,
+        y,
+        **assembled(
+            **{"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "projection": "noise_aware", "seed": seed, **keywords}
+        ),
     )
 
 
@@ -106,7 +111,13 @@ def test_the_matrices_are_kept_as_they_were_released():
 
 
 def test_a_comparison_of_two_fits_has_the_law_of_draws():
-    other = dpci.fit(*sample(5), l2_strength=0.02, projection="noise_aware", seed=6, budget=dpci.PureDP(1.0))
+    other = dpci.fit(
+        *sample(5),
+        l2_strength=0.02,
+        mechanism=dpci.ObjectivePerturbation(projection="noise_aware"),
+        seed=6,
+        budget=dpci.PureDP(1.0),
+    )
     pair = fit(budget=dpci.PureDP(0.5)), other
     found = dpci.compare(*pair, level=0.9)
     n = 200_000
@@ -176,7 +187,7 @@ def test_intervals_cover_and_are_shorter_than_those_of_projected_matrices():
     rng = np.random.default_rng(8)
     X = rng.uniform(-0.3, 0.3, size=(1000, 11))
     y = np.where(X @ np.linspace(-3, 3, 11) + rng.logistic(size=1000) > 0, 1.0, -1.0)
-    configs = [{"projection": p, "split": (0.9, 0.05, 0.05)} for p in ("floor", "noise_aware")]
+    configs = [assembled(projection=p, split=(0.9, 0.05, 0.05)) for p in ("floor", "noise_aware")]
     floored, aware = dpci.simulate.coverage(
         X, y, configs=configs, budget=dpci.PureDP(3.0), l2_strength=0.01, classes=(-1, 1), n_replicates=500, seed=9
     )
@@ -216,7 +227,15 @@ def test_noise_that_hides_the_rows_with_curvature_is_no_silence():
     X, y = sample()
     with pytest.warns(dpci.CurvatureWarning):
         fits = [
-            dpci.fit(X, y, budget=dpci.PureDP(0.3), l2_strength=0.02, loss=loss, projection="noise_aware", seed=seed)
+            dpci.fit(
+                X,
+                y,
+                budget=dpci.PureDP(0.3),
+                l2_strength=0.02,
+                loss=loss,
+                mechanism=dpci.ObjectivePerturbation(projection="noise_aware"),
+                seed=seed,
+            )
             for seed in range(20)
         ]
     assert 0.0 in [result.curvature_room for result in fits]

@@ -7,6 +7,7 @@ from scipy import optimize, special, stats
 import dpci
 from dpci import lowlevel
 from support.fits import make_rows
+from support.keywords import assembled
 
 LOUD = dpci.PureDP(1e5)
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
@@ -21,7 +22,7 @@ def test_the_mean_gradient_stays_in_the_covariance_under_add_remove(mechanism, c
     keywords = {"budget": LOUD, "l2_strength": strength, "mechanism": mechanism, "calibration": calibration, "seed": 2}
     for relation, n in ((None, len(X)), ("add_remove", n_public)):
         added = {} if relation is None else {"neighbors": relation, "n_public": n_public}
-        result = dpci.fit(X, y, classes=(0, 1), projection="floor", **keywords, **added)
+        result = dpci.fit(X, y, **assembled(classes=(0, 1), projection="floor", **keywords, **added))
         hessian, centred = lowlevel.hessian_and_gradient_cov(
             X, 2.0 * y - 1.0, result.params, loss="logistic", l2_strength=strength, intercept_scale=1.0
         )

@@ -137,7 +137,10 @@ def record_blocks():
 
 def test_a_radius_shows_slack_where_the_error_leaves_room():
     plenty, little = (
-        dpci.fit(X, Y, budget=PURE, l2_strength=0.05, rows=ROWS, radius=radius, seed=1) for radius in (400.0, 1.0)
+        dpci.fit(
+            X, Y, budget=PURE, l2_strength=0.05, rows=ROWS, mechanism=dpci.ObjectivePerturbation(radius=radius), seed=1
+        )
+        for radius in (400.0, 1.0)
     )
     assert validity.refusal(record_of(plenty)) is None
     assert "the radius does not bind" in validity.refusal(record_of(little))

@@ -14,6 +14,7 @@ from dpci.cli.main import main
 from dpci.errors import InvalidInput
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.ill import SCHEMA, people
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 KEYWORDS = {"budget": dpci.PureDP(1.0), "l2_strength": 0.02, "seed": 1}
@@ -49,7 +50,7 @@ def test_the_predictor_is_the_same(result):
 
 
 def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
-    bare = dpci.fit(TABLE, schema=SCHEMA, moments="none", **KEYWORDS)
+    bare = dpci.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **KEYWORDS))
     units = bare.in_units()
     np.testing.assert_allclose(design(TABLE) @ units.params, bare.decision_function(TABLE), atol=1e-12)
     assert units.names == bare.names
@@ -158,7 +159,14 @@ def test_odds_ratios(result):
 
 def test_with_a_huge_budget_they_are_those_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api", reason="statsmodels is what is compared with")
-    found = dpci.fit(TABLE, schema=SCHEMA, budget=dpci.PureDP(1e8), l2_strength=1e-9, projection="floor", seed=1)
+    found = dpci.fit(
+        TABLE,
+        schema=SCHEMA,
+        budget=dpci.PureDP(1e8),
+        l2_strength=1e-9,
+        mechanism=dpci.ObjectivePerturbation(projection="floor"),
+        seed=1,
+    )
     expected = sm.Logit((TABLE.ill != "no").astype(float), design(TABLE)).fit(disp=0, cov_type="HC0")
     units = found.in_units()
     np.testing.assert_allclose(units.params, expected.params, rtol=0.01)
@@ -211,7 +219,13 @@ def test_a_squared_loss_has_the_units_of_its_target(scale):
     schema = Schema(columns=SCHEMA.columns[:2], target=target)
     table = TABLE.assign(dose=2.0 + 0.05 * TABLE.age)
     result = dpci.fit(
-        table, schema=schema, loss="squared", radius=100.0, budget=dpci.PureDP(1e9), l2_strength=1e-8, seed=1
+        table,
+        schema=schema,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=100.0),
+        budget=dpci.PureDP(1e9),
+        l2_strength=1e-8,
+        seed=1,
     )
     units = result.in_units()
     np.testing.assert_allclose(units.params, [0.05, 0.0, 2.0], atol=1e-4)
@@ -227,7 +241,7 @@ COUNT_LOSSES = [dpci.losses.NegativeBinomial(count_bound=1, dispersion=4.0), dpc
 
 def count_fit(loss, **keywords):
     radius = 5.0 if loss.name == "poisson" else None
-    return dpci.fit(COUNTED, schema=VISITS, loss=loss, radius=radius, **{**KEYWORDS, **keywords})
+    return dpci.fit(COUNTED, **assembled(schema=VISITS, loss=loss, radius=radius, **{**KEYWORDS, **keywords}))
 
 
 @pytest.mark.parametrize("loss", COUNT_LOSSES)

@@ -14,6 +14,7 @@ from dpci.inference.validity import gradient_noise, hessian_noise
 from dpci.inference.wald import statistic_tail
 from dpci.report.summary import noise_note
 from support.fits import SETTINGS, make_rows
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")
 
@@ -36,7 +37,7 @@ def rows():
 def result(rows, request):
     budget, mechanism = request.param
     # By one mixing variable, as the closed forms below.
-    return dpci.fit(*rows, **{**SETTINGS, "budget": budget, "mechanism": mechanism, "projection": "floor"})
+    return dpci.fit(*rows, **assembled(**{**SETTINGS, "budget": budget, "mechanism": mechanism, "projection": "floor"}))
 
 
 class Law:
@@ -174,7 +175,13 @@ def test_one_row_is_the_pvalue_of_a_parameter(result):
 
 
 def test_gaussian_noise_is_chi_square(rows):
-    result = dpci.fit(*rows, budget=dpci.ApproxDP(1.0, 1e-6), l2_strength=0.02, projection="floor", seed=1)
+    result = dpci.fit(
+        *rows,
+        budget=dpci.ApproxDP(1.0, 1e-6),
+        l2_strength=0.02,
+        mechanism=dpci.ObjectivePerturbation(projection="floor"),
+        seed=1,
+    )
     test = result.wald_test(np.eye(4)[:3], [3.0, -1.0, 0.1], method="joint")
     away = result.params[:3] - [3.0, -1.0, 0.1]
     assert test.statistic == pytest.approx(away @ np.linalg.solve(result.cov[:3, :3], away), rel=1e-10)
@@ -223,7 +230,7 @@ NOISY = {
 @pytest.mark.filterwarnings("error::dpci.MomentNoiseWarning")
 @pytest.mark.parametrize("matrix", NOISY)
 def test_noise_in_either_matrix_makes_a_test_by_rows(rows, matrix):
-    result = dpci.fit(*rows, **{**SETTINGS, **NOISY[matrix]})
+    result = dpci.fit(*rows, **assembled(**{**SETTINGS, **NOISY[matrix]}))
     assert (hessian_noise(result._record, result.hessian) > 0.5) == (matrix == "Hessian")
     assert result.moment_noise > 0.5
     with pytest.warns(
@@ -287,7 +294,7 @@ def test_the_bound_on_matrix_laplace_noise_is_near_its_quantile(dim):
         "moments": "separate",
         "projection": "floor",
     }
-    result = dpci.fit(X, (rng.random(500) < 0.5).astype(int), **keywords, fit_intercept=False)
+    result = dpci.fit(X, (rng.random(500) < 0.5).astype(int), **assembled(**keywords, fit_intercept=False))
     (step,) = [s for s in result.privacy["steps"] if s["step"] == "hessian"]
     draws = rng.normal(size=(2, 4000, dim + 1, dim))
     first, second = 0.5 * step["scale"] * (draws.transpose(0, 1, 3, 2) @ draws)
@@ -304,7 +311,14 @@ def test_the_size_of_a_test_of_many_parameters():
     rng = np.random.default_rng(2)
     X = rng.uniform(-1, 1, (60_000, 20)) / math.sqrt(20)
     y = (X @ (2.0 * rng.normal(size=20)) + rng.logistic(size=len(X)) > 0).astype(int)
-    target = dpci.fit(X, y, budget=dpci.ApproxDP(1e8, 1e-6), moments="none", l2_strength=0.02, seed=0).params
+    target = dpci.fit(
+        X,
+        y,
+        budget=dpci.ApproxDP(1e8, 1e-6),
+        mechanism=dpci.ObjectivePerturbation(moments="none"),
+        l2_strength=0.02,
+        seed=0,
+    ).params
     tests = {"floor": [], "noise_aware": []}
     for i in range(20):
         at = rng.integers(0, len(X), 5000)
@@ -312,7 +326,7 @@ def test_the_size_of_a_test_of_many_parameters():
             if projection == "noise_aware" and i >= 12:
                 continue
             keywords = {"budget": dpci.PureDP(10.0), "l2_strength": 0.02, "projection": projection, "seed": i}
-            of_it.append(dpci.fit(X[at], y[at], **keywords).wald_test(np.eye(21), target))
+            of_it.append(dpci.fit(X[at], y[at], **assembled(**keywords)).wald_test(np.eye(21), target))
     # Matrices that are taken as exact.
     assert sum(test.pvalue_joint < 0.05 for test in tests["floor"]) >= 5
     for of_it, most in zip(tests.values(), (10, 7), strict=True):
@@ -352,4 +366,4 @@ def test_bad_methods(rows):
 
 def test_no_test_where_there_are_no_intervals(rows):
     with pytest.raises(dpci.InvalidInput, match="moments='none'"):
-        dpci.fit(*rows, **SETTINGS, moments="none").wald_test("x0")
+        dpci.fit(*rows, **assembled(**SETTINGS, moments="none")).wald_test("x0")

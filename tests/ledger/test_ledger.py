@@ -16,6 +16,7 @@ from dpci.budgets import core_budget
 from dpci.cli.main import main
 from dpci.errors import BudgetExceeded, InvalidInput, LedgerError, RowNormViolation
 from dpci.model import settings
+from support.keywords import assembled
 
 N = 60
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))
@@ -24,7 +25,7 @@ TENTH = dpci.PureDP(0.1)
 
 
 def fit(x=X, y=Y, **keywords):
-    return dpci.fit(x, y, **{"budget": TENTH, "l2_strength": 5.0, "projection": "floor", **keywords})
+    return dpci.fit(x, y, **assembled(**{"budget": TENTH, "l2_strength": 5.0, "projection": "floor", **keywords}))
 
 
 def report(x=X, y=Y, **keywords):
@@ -50,12 +51,12 @@ def tune(x=X, y=Y, **keywords):
         "projection": "floor",
         **keywords,
     }
-    return dpci.tuning.tune(x, y, **keywords)
+    return dpci.tuning.tune(x, y, **assembled(**keywords))
 
 
 def tune_by_rule(x=X, y=Y, **keywords):
     keywords = {"budget": TENTH, "method": "public_rule", "loss": "squared", "mechanism": "output", **keywords}
-    return dpci.tuning.tune(x, y, moments="none", **keywords)
+    return dpci.tuning.tune(x, y, **assembled(moments="none", **keywords))
 
 
 RELEASES = {

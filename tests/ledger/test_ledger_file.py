@@ -110,7 +110,7 @@ def test_a_link_leads_to_the_same_file(tmp_path, path):
 def test_the_file_holds_nothing_but_the_budgets(path):
     ledger = dpci.Ledger(TOTAL, path=path)
     X, y = np.full((40, 1), 0.123456789), np.arange(40) % 2 == 1
-    dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
+    dpci.fit(X, y, budget=TENTH, l2_strength=1.0, mechanism=dpci.ObjectivePerturbation(moments="none"), ledger=ledger)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT * FROM entries").fetchall()
     assert [(row[0], row[2:]) for row in rows] == [(1, ("dpci.fit", None, "pure", 0.1, None, None, None, "row"))]
@@ -243,7 +243,9 @@ def test_a_full_disk_releases_nothing(path):
 
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-        return dpci.fit(X, y, budget=TENTH, l2_strength=1.0, moments="none", ledger=ledger)
+        return dpci.fit(
+            X, y, budget=TENTH, l2_strength=1.0, mechanism=dpci.ObjectivePerturbation(moments="none"), ledger=ledger
+        )
 
     assert in_child(limited).startswith("LedgerError: the file of a ledger must be a ledger of dpci that can be read")
     # The write may be spent, and is not forgotten if it was.

@@ -9,6 +9,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.ledger import composition as _composition
+from support.keywords import assembled
 
 N_PUBLIC = 10
 MOST = 16 * N_PUBLIC
@@ -19,14 +20,18 @@ APPROX = dpci.ApproxDP(0.5, 1e-7)
 ADDED = {"neighbors": "add_remove", "n_public": N_PUBLIC}
 
 RELEASES = {
-    "fit": lambda x, y, **k: dpci.fit(x, y, budget=HALF, l2_strength=30.0, moments="none", **ADDED, **k),
+    "fit": lambda x, y, **k: dpci.fit(x, y, **assembled(budget=HALF, l2_strength=30.0, moments="none", **ADDED, **k)),
     "report": lambda x, y, **k: dpci.per_instance.report(x, y, budget=APPROX, l2_strength=30.0, n_public=N_PUBLIC, **k),
     "functional_mechanism": lambda x, y, **k: dpci.baselines.functional_mechanism(
         x, y, budget=HALF, loss="logistic", **ADDED, **k
     ),
     "moment_matrix": lambda x, y, **k: dpci.regression.release(x, 1.0 * y, budget=HALF, **ADDED, **k),
     "tune by rule": lambda x, y, **k: dpci.tuning.tune(
-        x, y, budget=HALF, method="public_rule", loss="squared", mechanism="output", moments="none", **ADDED, **k
+        x,
+        y,
+        **assembled(
+            budget=HALF, method="public_rule", loss="squared", mechanism="output", moments="none", **ADDED, **k
+        ),
     ),
 }
 

@@ -16,6 +16,7 @@ from dpci.cli.main import main
 from dpci.errors import InvalidInput, ReleaseFailed
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.search import PrivateGridSearch
+from support.keywords import assembled
 
 N = 60
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))
@@ -44,15 +45,17 @@ def search(x, y, **keywords):
 
 
 def estimator(**keywords):
-    return PrivateLogisticRegression(epsilon=0.1, l2_strength=5.0, projection="floor", classes=(0, 1), **keywords)
+    return PrivateLogisticRegression(
+        **assembled(epsilon=0.1, l2_strength=5.0, projection="floor", classes=(0, 1), **keywords)
+    )
 
 
 # Every way to pay, with its own relation where it has only one.
 EITHER = {
-    "fit": lambda x, y, **k: dpci.fit(x, y, **FIT, **k),
-    "fit output": lambda x, y, **k: dpci.fit(x, y, mechanism="output", **FIT, **k),
-    "chunks": lambda x, y, **k: dpci.fit(chunks(x, y), **FIT, **k),
-    "dask": lambda x, y, **k: dpci.fit(*in_dask(x, y), **FIT, **k),
+    "fit": lambda x, y, **k: dpci.fit(x, y, **assembled(**FIT, **k)),
+    "fit output": lambda x, y, **k: dpci.fit(x, y, **assembled(mechanism="output", **FIT, **k)),
+    "chunks": lambda x, y, **k: dpci.fit(chunks(x, y), **assembled(**FIT, **k)),
+    "dask": lambda x, y, **k: dpci.fit(*in_dask(x, y), **assembled(**FIT, **k)),
     "functional": lambda x, y, **k: dpci.baselines.functional_mechanism(x, y, loss="logistic", **CLIP, **k),
     "histogram": lambda x, y, **k: dpci.baselines.projected_histogram(
         x, y, axes=BINS, l2_strength=0.1, loss="logistic", **COMMON, **k
@@ -61,10 +64,10 @@ EITHER = {
 }
 REPLACE_ONE = {
     "tune": lambda x, y, **k: dpci.tuning.tune(
-        x, y, candidates=GRID, validation_radius=1.0, projection="floor", **CLIP, **k
+        x, y, **assembled(candidates=GRID, validation_radius=1.0, projection="floor", **CLIP, **k)
     ),
     "tune in chunks": lambda x, y, **k: dpci.tuning.tune(
-        x, y, candidates=GRID, validation_radius=1.0, projection="floor", method="chunks", **CLIP, **k
+        x, y, **assembled(candidates=GRID, validation_radius=1.0, projection="floor", method="chunks", **CLIP, **k)
     ),
     "search": search,
 }
@@ -75,12 +78,9 @@ ADD_REMOVE = {
     "tune by rule": lambda x, y, **k: dpci.tuning.tune(
         x,
         2.0 * y - 1.0,
-        method="public_rule",
-        loss="squared",
-        mechanism="output",
-        moments="none",
-        **{**CLIP, "classes": None},
-        **k,
+        **assembled(
+            method="public_rule", loss="squared", mechanism="output", moments="none", **{**CLIP, "classes": None}, **k
+        ),
     ),
 }
 CASES = [
@@ -273,22 +273,40 @@ SMALL = {**FIT, "l2_strength": 1e-9}
 REFUSED = {
     "classes": (lambda **k: dpci.fit(NAN, Y, budget=TENTH, l2_strength=5.0, on_violation="clip", **k), "classes="),
     "bool": (lambda **k: dpci.fit(NAN, Y > 0, budget=TENTH, l2_strength=5.0, on_violation="clip", **k), "classes="),
-    "error": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "on_violation": "error"}, **k), "on_violation must be 'clip'"),
-    "strength": (lambda **k: dpci.fit(NAN, Y, **SMALL, **k), "l2_strength must be"),
-    "hinge": (lambda **k: dpci.fit(chunks(NAN, Y), loss="hinge", **FIT, **k), "all rows in memory"),
-    "radius": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "radius": -1.0}, **k), "radius must be"),
-    "lists": (lambda **k: dpci.fit(NAN.tolist(), Y, **FIT, **k), r"known two-dimensional shape .* got list"),
-    "a vector": (lambda **k: dpci.fit(NAN[0], Y, **FIT, **k), r"known two-dimensional shape .* got ndarray"),
-    "y twice": (lambda **k: dpci.fit(chunks(NAN, Y), Y, **FIT, **k), "y must be None"),
+    "error": (
+        lambda **k: dpci.fit(NAN, Y, **assembled(**{**FIT, "on_violation": "error"}, **k)),
+        "on_violation must be 'clip'",
+    ),
+    "strength": (lambda **k: dpci.fit(NAN, Y, **assembled(**SMALL, **k)), "l2_strength must be"),
+    "hinge": (lambda **k: dpci.fit(chunks(NAN, Y), **assembled(loss="hinge", **FIT, **k)), "all rows in memory"),
+    "radius": (lambda **k: dpci.fit(NAN, Y, **assembled(**{**FIT, "radius": -1.0}, **k)), "radius must be"),
+    "lists": (
+        lambda **k: dpci.fit(NAN.tolist(), Y, **assembled(**FIT, **k)),
+        r"known two-dimensional shape .* got list",
+    ),
+    "a vector": (
+        lambda **k: dpci.fit(NAN[0], Y, **assembled(**FIT, **k)),
+        r"known two-dimensional shape .* got ndarray",
+    ),
+    "y twice": (lambda **k: dpci.fit(chunks(NAN, Y), Y, **assembled(**FIT, **k)), "y must be None"),
     "parts": (lambda **k: REPLACE_ONE["tune"](chunks(NAN, Y), None, **k), "must have all rows in memory"),
     "no targets": (lambda **k: REPLACE_ONE["tune"](NAN, None, **k), "y must be given"),
-    "candidate": (lambda **k: dpci.tuning.tune(
-        NAN, Y, candidates=[{"l2_strength": 1e-9}], validation_radius=1.0, **CLIP, **k), "l2_strength must be"),
-    "axes": (lambda **k: dpci.baselines.projected_histogram(
-        NAN, Y, axes=BINS[:2], l2_strength=0.1, loss="logistic", **COMMON, **k), "exactly one axis"),
-    "seed": (lambda **k: dpci.fit(NAN, Y, **FIT, seed=1, **k), "seed must be None"),
-    "budget": (lambda **k: dpci.fit(NAN, Y, **{**FIT, "budget": dpci.PureDP(200.0)}, **k), "requested .*, remaining "),
-}  # fmt: skip
+    "candidate": (
+        lambda **k: dpci.tuning.tune(NAN, Y, candidates=[{"l2_strength": 1e-9}], validation_radius=1.0, **CLIP, **k),
+        "l2_strength must be",
+    ),
+    "axes": (
+        lambda **k: dpci.baselines.projected_histogram(
+            NAN, Y, axes=BINS[:2], l2_strength=0.1, loss="logistic", **COMMON, **k
+        ),
+        "exactly one axis",
+    ),
+    "seed": (lambda **k: dpci.fit(NAN, Y, **assembled(**FIT, seed=1, **k)), "seed must be None"),
+    "budget": (
+        lambda **k: dpci.fit(NAN, Y, **assembled(**{**FIT, "budget": dpci.PureDP(200.0)}, **k)),
+        "requested .*, remaining ",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -317,7 +335,7 @@ def test_warnings_come_back_when_the_last_release_has_ended():
     assert warnings.filters == before
     loud = {**FIT, "budget": dpci.PureDP(0.5), "projection": "auto", "l2_strength": 0.05}
     with pytest.warns(dpci.MomentNoiseWarning):  # of released values
-        dpci.fit(X, Y, **loud, ledger=ledger)
+        dpci.fit(X, Y, **assembled(**loud, ledger=ledger))
 
 
 def test_the_choice_belongs_to_the_file(tmp_path):
@@ -395,5 +413,5 @@ def test_targets_that_are_no_dask_collection_are_refused_before_anything_is_paid
     array = pytest.importorskip("dask.array")
     ledger = ledger_of("replace_one")
     with pytest.raises(InvalidInput, match="y must be a Dask array or series"):
-        dpci.fit(array.from_array(X, chunks=(20, 3)), Y, **FIT, ledger=ledger)
+        dpci.fit(array.from_array(X, chunks=(20, 3)), Y, **assembled(**FIT, ledger=ledger))
     assert "no entries" in ledger.summary()

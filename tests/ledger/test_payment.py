@@ -103,7 +103,7 @@ def test_a_release_that_was_not_settled_is_a_defect():
 
 def test_a_release_says_where_it_read_classes_from_private_rows():
     X, y = [[0.1], [-0.1]] * 20, [0, 1] * 20
-    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 1.0, "moments": "none"}
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 1.0, "mechanism": dpci.ObjectivePerturbation(moments="none")}
     with pytest.warns(dpci.PrivacyLeakWarning, match="the classes were inferred from y") as told:
         dpci.fit(X, y, **keywords)
     assert [each.filename for each in told] == [__file__]

@@ -109,17 +109,12 @@ KEYWORDS = {
     "l2_strength nan": ({"l2_strength": NAN}, InvalidInput, r"l2_strength must be finite and > 0, got .*=nan"),
     "l2_strength infinite": ({"l2_strength": INF}, InvalidInput, r"l2_strength must be finite and > 0, got .*=inf"),
     "l2_strength beyond floats": ({"l2_strength": 10**400}, InvalidInput, r"l2_strength must be finite and > 0"),
-    "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"l2_strength must be a real number, got l2_strength='1'"),
+    "l2_strength text": ({"l2_strength": "1"}, InvalidInput, r"must be a real number or 'auto', got l2_strength='1'"),
     "l2_strength boolean": ({"l2_strength": True}, InvalidInput, r"l2_strength must be a real number, got .*=True"),
     "l2_strength None": (
-        {"l2_strength": None, "mechanism": "objective"},
-        TypeError,
-        "missing required keyword-only argument: 'l2_strength'",
-    ),
-    "l2_strength None, with keywords of others": (
         {"l2_strength": None},
         InvalidInput,
-        r"projection must be 'auto' .* \(pass l2_strength for objective perturbation\)",
+        "l2_strength must be a real number or 'auto', got l2_strength=None",
     ),
     "l2_strength an array": ({"l2_strength": np.ones(1)}, InvalidInput, r"l2_strength must be a real number"),
     "l2_strength too small": (
@@ -137,11 +132,10 @@ KEYWORDS = {
     "fit_intercept": ({"fit_intercept": 1}, InvalidInput, r"fit_intercept must be True or False, got fit_intercept=1"),
     "loss name": ({"loss": "cauchit"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='cauchit'"),
     "loss class": ({"loss": HuberHinge}, InvalidInput, r"loss must be one of 'logistic'"),
-    "mechanism": ({"mechanism": "laplace"}, InvalidInput, r"mechanism must be 'objective', .* got mechanism='laplace'"),
     "moments": (
-        {"moments": None},
+        {"moments": "no"},
         InvalidInput,
-        r"moments must be one of 'joint', 'separate', 'none', got moments=None",
+        r"moments must be one of 'joint', 'separate', 'none', got moments='no'",
     ),
     "projection": ({"projection": "no"}, InvalidInput, r"projection must be one of 'auto', .* got projection='no'"),
     "calibration": (
@@ -375,8 +369,11 @@ def test_keywords_are_checked_before_the_data():
         fit(with_entry(NAN), Y, seed=-1)
 
 
+def test_mechanisms_of_other_names_are_refused():
+    with pytest.raises(InvalidInput, match=r"mechanism must be 'objective', .* got mechanism='laplace'"):
+        dpci.fit(X, Y, budget=BUDGET, mechanism="laplace")
+
+
 def test_positional_settings_are_refused():
     with pytest.raises(TypeError):
         dpci.fit(X, Y, BUDGET, 0.5)
-    with pytest.raises(TypeError):
-        dpci.fit(X, Y, budget=dpci.PureDP(1.0), mechanism="output")

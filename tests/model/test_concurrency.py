@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import dpci
 from dpci import _core, lowlevel
+from support.keywords import assembled
 from support.memory import PEAK_BYTES
 
 PURE = dpci.PureDP(2.0)
@@ -116,7 +117,7 @@ def test_an_interrupt_stops_a_long_call_within_a_second(name):
 def test_fits_from_many_threads_give_the_right_answers(rows):
     """Twelve different problems, several times each, on eight threads at once."""
     problems = [{"l2_strength": 0.01 * (1 + i % 3), "seed": i, "n_threads": 1 + i % 3} for i in range(12)]
-    solve = lambda keywords: dpci.fit(*rows, budget=PURE, projection="floor", **keywords).to_json()  # noqa: E731
+    solve = lambda keywords: dpci.fit(*rows, **assembled(budget=PURE, projection="floor", **keywords)).to_json()  # noqa: E731
     expected = [solve(keywords) for keywords in problems]
     assert len(set(expected)) == len(problems)
     with ThreadPoolExecutor(8) as pool:

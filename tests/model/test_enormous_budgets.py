@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dpci
 from support.extreme_choices import inspect
+from support.keywords import assembled
 
 N = 3_000
 RNG = np.random.default_rng(5)
@@ -62,7 +63,9 @@ def test_least_squares(budget):
     close(found.conf_int(), fitted.conf_int(), 1e-3)  # normal quantiles, and n for n less the parameters
     robust = released.fit(covariance="robust")
     close(robust.std_errors, sm.OLS(REAL, WITH).fit(cov_type="HC0").bse, 1e-5)
-    result = dpci.fit(X, REAL, budget=budget, loss="squared", l2_strength=1e-3, radius=4.0)
+    result = dpci.fit(
+        X, REAL, budget=budget, loss="squared", l2_strength=1e-3, mechanism=dpci.ObjectivePerturbation(radius=4.0)
+    )
     # The squared loss has the curvature 2.
     expected = np.linalg.solve(2.0 * WITH.T @ WITH / N + 1e-3 * np.eye(4), 2.0 * WITH.T @ REAL / N)
     close(result.params, expected, 1e-6)
@@ -92,7 +95,9 @@ def test_every_release_takes_them(budget):
     counts = RNG.poisson(1.0, N).clip(0, 8)
     for loss, y, more in (*of_classes, *of_numbers, (losses.Poisson(8), counts, {"radius": 3.0})):
         for mechanism in ("objective", "output"):
-            result = dpci.fit(X, y, loss=loss, budget=budget, l2_strength=0.01, mechanism=mechanism, **more)
+            result = dpci.fit(
+                X, y, **assembled(loss=loss, budget=budget, l2_strength=0.01, mechanism=mechanism, **more)
+            )
             assert np.isfinite(result.conf_int()).all()
             assert result.wald_test(np.eye(4)[:2]).pvalue <= 1.0
             assert dpci.PrivateFit.from_json(result.to_json()).to_json() == result.to_json()
@@ -133,4 +138,4 @@ def test_the_largest_budget_is_named():
         dpci.regression.release(X, REAL, budget=dpci.GDP(1e9))
     hinge = {"loss": "hinge", "mechanism": "output", "moments": "none", "l2_strength": 0.01}
     with pytest.raises(dpci.RegularizationTooSmall, match=r"decrease row_norm or the budget"):
-        dpci.plan(n_samples=N, n_features=3, budget=dpci.PureDP(1e15), **hinge)
+        dpci.plan(**assembled(n_samples=N, n_features=3, budget=dpci.PureDP(1e15), **hinge))

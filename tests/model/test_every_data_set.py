@@ -11,10 +11,9 @@ from support.extreme import attempt, attempt_far_out
 SETTINGS = {
     "budget": dpci.PureDP(1.0),
     "loss": dpci.losses.HuberHinge(0.1),
-    "mechanism": "output",
+    "mechanism": dpci.OutputPerturbation(moments="none"),
     "l2_strength": 1.8e-6,
     "row_norm": 6e4,
-    "moments": "none",
     "fit_intercept": False,
     "classes": (-1, 1),
 }

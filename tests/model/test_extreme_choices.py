@@ -6,6 +6,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from support.extreme_choices import CLASSES, PATTERN, attempt
+from support.keywords import assembled
 
 COMMON = {"classes": (0, 1), "n_threads": 1}
 BUDGET = dpci.ZCDP(0.5)
@@ -50,11 +51,11 @@ def test_what_was_found_is_refused_before_it_is_paid(case):
     rule = r"must (be at least|be at most).*, got "
     refused = (InvalidInput, dpci.RegularizationTooSmall)
     with pytest.raises(refused, match=rule):
-        dpci.plan(n_samples=8, n_features=2, classes=(0, 1), **keywords)
+        dpci.plan(**assembled(n_samples=8, n_features=2, classes=(0, 1), **keywords))
     ledger = dpci.Ledger(dpci.PureDP(1e50) if keywords["budget"].notion == "pure" else dpci.ZCDP(1.0))
     rows = PATTERN * keywords.get("row_norm", 1.0)
     with pytest.raises(refused, match=rule):
-        dpci.fit(rows, CLASSES, **COMMON, **keywords, ledger=ledger)
+        dpci.fit(rows, CLASSES, **assembled(**COMMON, **keywords, ledger=ledger))
     assert ledger.history == ()
 
 
@@ -63,13 +64,13 @@ def test_what_was_found_is_refused_before_it_is_paid(case):
 def test_the_message_says_the_rule_and_the_value(name, size):
     keywords = {"l2_strength": 1.0, "moments": "none", **PLANNED, name: size}
     with pytest.raises(InvalidInput, match=rf"{name} must be at least 1e-60 and at most 1e60, got {name}={size:g}"):
-        dpci.plan(**keywords)
+        dpci.plan(**assembled(**keywords))
 
 
 def test_sizes_up_to_the_bounds_are_taken():
     dpci.plan(**PLANNED, l2_strength=1.0, row_norm=1e-60)
     dpci.plan(**PLANNED, l2_strength=1.0, intercept_scale=1e-60)
-    dpci.plan(**PLANNED, l2_strength=1.0, radius=1e60)
+    dpci.plan(**assembled(**PLANNED, l2_strength=1.0, radius=1e60))
     dpci.plan(**PLANNED, l2_strength=1e59)
 
 
@@ -79,11 +80,13 @@ def test_the_condition_of_a_hessian_is_bounded_where_it_is_released():
     rule = r"greatest eigenvalue .* at most 1e12 times the strong convexity .*, got \d.*e\d+ and 1e-6: use"
     with pytest.raises(InvalidInput, match=rule):
         dpci.plan(**keywords, budget=dpci.PureDP(1e-12))
-    dpci.plan(**keywords, budget=dpci.PureDP(1e-12), moments="none")
+    dpci.plan(**assembled(**keywords, budget=dpci.PureDP(1e-12), moments="none"))
 
 
 def test_levels_at_both_ends_have_intervals():
-    result = dpci.fit(PATTERN, CLASSES, **COMMON, budget=BUDGET, l2_strength=1.0, projection="floor", seed=1)
+    result = dpci.fit(
+        PATTERN, CLASSES, **assembled(**COMMON, budget=BUDGET, l2_strength=1.0, projection="floor", seed=1)
+    )
     for level in (5e-324, 1e-12, np.nextafter(1.0, 0.0)):
         assert np.isfinite(np.asarray(result.conf_int(level=level))).all()
 
@@ -94,7 +97,7 @@ def test_curvatures_that_vanish_beside_the_ridge_have_no_hessian_to_release(loss
     assert 0.0 < loss.to_core().sup_curvature(0.1) < 1e-300
     keywords = {"loss": loss, "radius": 0.1, "l2_strength": 1.0, "moments": moments, "fit_intercept": False}
     with pytest.warns(dpci.SeededNoiseWarning):
-        result = dpci.fit(PATTERN, CLASSES, **COMMON, **keywords, budget=BUDGET, seed=1)
+        result = dpci.fit(PATTERN, CLASSES, **assembled(**COMMON, **keywords, budget=BUDGET, seed=1))
     np.testing.assert_array_equal(result.hessian, np.eye(2))
     assert np.isfinite(result.params).all()
     assert np.isfinite(result.gradient_cov).all()
@@ -106,4 +109,11 @@ def test_a_subnormal_curvature_is_refused():
     assert 0.0 < loss.to_core().sup_curvature(0.1) < np.finfo(float).tiny
     for n_samples in (8, 200):
         with pytest.raises(InvalidInput, match="sum of losses must be finite"):
-            dpci.plan(n_samples=n_samples, n_features=2, loss=loss, radius=0.1, l2_strength=1.0, budget=BUDGET)
+            dpci.plan(
+                n_samples=n_samples,
+                n_features=2,
+                loss=loss,
+                mechanism=dpci.ObjectivePerturbation(radius=0.1),
+                l2_strength=1.0,
+                budget=BUDGET,
+            )

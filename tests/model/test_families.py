@@ -9,6 +9,7 @@ import dpci
 from dpci import losses
 from dpci.errors import InvalidInput
 from dpci.schema import NumericColumn, NumericTarget, Schema
+from support.keywords import assembled
 
 N = 1500
 PARAMS = np.array([0.5, -0.4, 0.3, 0.2])
@@ -64,7 +65,7 @@ def assert_twins(fit, params, cov):
 def test_the_limit_is_statsmodels(name, mechanism):
     loss, radius, y, endog, family = TWINS[name]
     classes = (-1, 1) if loss.to_core().target_bounds is None else None
-    found = dpci.fit(X, y, loss=loss, radius=radius, mechanism=mechanism, classes=classes, **LIMIT)
+    found = dpci.fit(X, y, **assembled(loss=loss, radius=radius, mechanism=mechanism, classes=classes, **LIMIT))
     model = sm.GLM(endog, Z, family=family)
     # The zero of statsmodels' score with the ridge; its own search with a penalty ends at four digits.
     twin = optimize.root(lambda params: model.score(params, scale=1.0) / N - STRENGTH * params, PARAMS, tol=1e-13).x
@@ -120,7 +121,7 @@ def test_the_limit_of_quantile_regression(tau, mechanism):
 def small(loss, radius, y, **keywords):
     classes = (-1, 1) if loss.to_core().target_bounds is None else None
     settings = {"budget": dpci.ZCDP(50.0), "l2_strength": 0.05, "radius": radius, "classes": classes, "seed": 1}
-    return dpci.fit(X, y, loss=loss, **settings | keywords)
+    return dpci.fit(X, y, **assembled(loss=loss, **settings | keywords))
 
 
 @pytest.mark.parametrize("name", TWINS)
@@ -190,10 +191,10 @@ def test_counts_of_a_schema_are_in_units_of_their_bound():
     unit = Schema(columns=(column,), target=NumericTarget(column="visits", lower=0.0, upper=8.0, scale="unit"))
     loss = losses.Poisson(count_bound=1.0)
     common = {"loss": loss, "radius": 3.0, "budget": dpci.ZCDP(50.0), "l2_strength": 0.05, "seed": 1}
-    found = dpci.fit(table, schema=unit, **common)
+    found = dpci.fit(table, **assembled(schema=unit, **common))
     encoded = unit.transform(table)[0]
     np.testing.assert_allclose(found.predict(table), 8.0 * found.predict(encoded) / 8.0)
     assert 1.0 < found.predict(table).max() < 8.0  # in the unit of the target
     signed = Schema(columns=(column,), target=NumericTarget(column="visits", lower=0.0, upper=8.0))
     with pytest.raises(InvalidInput, match="scale='unit' and lower=0"):
-        dpci.fit(table, schema=signed, **common)
+        dpci.fit(table, **assembled(schema=signed, **common))

@@ -6,6 +6,7 @@ from scipy import optimize, special, stats
 
 import dpci
 from dpci import losses
+from support.keywords import assembled
 
 N, PERSONS, STRENGTH, BOUND = 900, 250, 0.05, 2.0
 rng = np.random.default_rng(12)
@@ -112,10 +113,21 @@ def test_without_noise_a_fit_minimises_the_risk_of_persons_and_has_cluster_robus
     omega = shares * WEIGHTS
     total = 400.0
     found = dpci.fit(
-        X, y, loss=loss, radius=radius, mechanism=mechanism, budget=dpci.PureDP(1e9), l2_strength=STRENGTH, seed=1,
-        classes=(-1, 1) if loss.to_core().target_bounds is None else None, persons=dpci.Persons(IDS, max_rows=max_rows),
-        weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total), row_norm=1.0,
-    )  # fmt: skip
+        X,
+        y,
+        **assembled(
+            loss=loss,
+            radius=radius,
+            mechanism=mechanism,
+            budget=dpci.PureDP(1e9),
+            l2_strength=STRENGTH,
+            seed=1,
+            classes=(-1, 1) if loss.to_core().target_bounds is None else None,
+            persons=dpci.Persons(IDS, max_rows=max_rows),
+            weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total),
+            row_norm=1.0,
+        ),
+    )
 
     def gradient(theta):
         return Z.T @ (omega * derivatives(Z @ theta, y)[0]) / total + STRENGTH * theta

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpci
+from support.keywords import assembled
 
 _RNG = np.random.default_rng(11)
 KEYWORDS = {"budget": dpci.PureDP(0.1), "l2_strength": 3.0}
@@ -44,7 +45,7 @@ def test_groups_have_noise_of_their_own():
 
 def test_private_groups_are_fits_of_their_groups():
     keywords = {"budget": dpci.PureDP(1e4), "l2_strength": 0.1, "moments": "none"}
-    results = dpci.fit_many(GROUPS, **keywords)
+    results = dpci.fit_many(GROUPS, **assembled(**keywords))
     for key, (X, y) in GROUPS.items():
         assert results[key].private
         exact = dpci.lowlevel.minimize_erm(X, np.where(y, 1.0, -1.0), l2_strength=0.1, intercept_scale=1.0).params

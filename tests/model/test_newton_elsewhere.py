@@ -72,17 +72,12 @@ def test_what_is_not_offered_is_refused_in_plain_words():
     ):  # fmt: skip
         with pytest.raises(dpci.InvalidInput, match=only):
             call()
-    for call in (
-        lambda: simulate.coverage(X, Y, **study),
-        lambda: dpci.fit_many({"a": (X, Y)}, budget=dpci.PureDP(1.0), mechanism="objective"),
-        lambda: dpci.fit_strata(
-            TABLE, by="ward", schema=SCHEMA, n_public=1500, budget=dpci.PureDP(1.0), mechanism="objective"
-        ),
-    ):
-        with pytest.raises(TypeError, match=r"l2_strength' \(Newton steps need none: dpci"):
-            call()
+    with pytest.raises(TypeError, match=r"l2_strength' \(dpci\.fit, fit_many, fit_strata and plan need none\)"):
+        simulate.coverage(X, Y, **study)
+    with pytest.raises(dpci.InvalidInput, match=r"a number for coverage\(\), got 'auto' \(dpci\.plan recommends one"):
+        simulate.coverage(X, Y, l2_strength="auto", **study)
     known = "dpci.OutputPerturbation.*, or for dpci.fit and dpci.plan 'newton' or 'moments', got mechanism='wrong'"
     with pytest.raises(dpci.InvalidInput, match=known):
         dpci.fit(X, Y, budget=BUDGET, mechanism="wrong")
-    with pytest.raises(dpci.InvalidInput, match="must be None with mechanism='newton', which has no ridge"):
+    with pytest.raises(dpci.InvalidInput, match="must be 'auto' with mechanism='newton', which has no ridge"):
         dpci.fit_many({"a": (X, Y)}, budget=BUDGET, mechanism="newton", l2_strength=0.1)

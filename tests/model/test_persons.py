@@ -16,6 +16,7 @@ from dpci import _core, schema
 from dpci.data.persons import numbered
 from dpci.errors import InvalidInput
 from dpci.schema.cells import as_cells
+from support.keywords import assembled
 
 N = 400
 BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
@@ -242,7 +243,7 @@ def test_refusals(keywords, message):
     X, y, ids = panel()
     defaults = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "classes": (-1, 1), "persons": ids}
     with pytest.raises(InvalidInput, match=message):
-        dpci.fit(X, y, **{**defaults, **keywords})
+        dpci.fit(X, y, **assembled(**{**defaults, **keywords}))
 
 
 def test_a_study_takes_no_rule_without_persons():
@@ -372,7 +373,13 @@ def test_parts_whose_schema_names_persons_are_refused(tmp_path):
     columns = [schema.NumericColumn(name="a", lower=0, upper=1)]
     parts = dpci.Chunks.from_csv(file, schema=schema.Schema(columns=columns, target=target, persons="id"))
     for release in (
-        lambda: dpci.fit(parts, budget=dpci.PureDP(1.0), l2_strength=1.0, loss="squared", radius=1.0),
+        lambda: dpci.fit(
+            parts,
+            budget=dpci.PureDP(1.0),
+            l2_strength=1.0,
+            loss="squared",
+            mechanism=dpci.ObjectivePerturbation(radius=1.0),
+        ),
         lambda: dpci.fit(parts, budget=dpci.ZCDP(1.0), loss="squared"),
         lambda: dpci.regression.release(parts, budget=dpci.ZCDP(1.0), target_bound=1.0),
     ):

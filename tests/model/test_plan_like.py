@@ -7,6 +7,7 @@ import pytest
 
 import dpci
 from dpci.losses import Squared
+from support.keywords import assembled
 
 LIKE = {"l2_strength": 0.01, "classes": (-1, 1)}
 ROWS = {"n_samples": 2000, "n_features": 6}
@@ -47,14 +48,17 @@ def test_an_earlier_fit_of_another_kind_is_refused(halves):
 
     def refused(match, **changed):
         with pytest.raises(dpci.InvalidInput, match=match):
-            dpci.plan(**{**ROWS, **keywords, "like": like, **changed})
+            dpci.plan(**assembled(**{**ROWS, **keywords, "like": like, **changed}))
 
     refused("must be a PrivateFit, got str", like="earlier")
     refused('got moments="none"', moments="none")
     refused("number of parameters of the plan, 6, got 7", n_features=5)
     refused("row norm of the plan, 2.0, got 1.0", row_norm=2.0)
     refused("loss of the plan", loss=Squared(target_bound=1.0), radius=1.0)
-    refused("must be a fit with intervals", like=dpci.fit(X, y, budget=dpci.PureDP(3.0), moments="none", **LIKE))
+    refused(
+        "must be a fit with intervals",
+        like=dpci.fit(X, y, **assembled(budget=dpci.PureDP(3.0), moments="none", **LIKE)),
+    )
 
 
 def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are_refused(halves):
@@ -73,7 +77,7 @@ def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are
 def test_a_plan_names_the_intercept_where_it_has_more_noise():
     def planned(rows, **others):
         keywords = {"n_samples": 5_000, "n_features": 4, "l2_strength": 0.01, **others}
-        return dpci.plan(budget=dpci.PureDP(1.0), rows=rows, **keywords)
+        return dpci.plan(**assembled(budget=dpci.PureDP(1.0), rows=rows, **keywords))
 
     blocks = planned(dpci.rows.Blocks([0.5] * 4))
     ratio = blocks.noise_std_devs[-1] / max(blocks.noise_std_devs[:-1])

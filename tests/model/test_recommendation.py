@@ -17,13 +17,16 @@ from dpci.rows import Ball, Blocks
 from dpci.schema import Schema
 from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.transformers import PublicScaler
+from support.keywords import assembled
 
 PURE = dpci.PureDP(1.0)
 SIZES = {"n_samples": 20_000, "n_features": 10}
 
 
 def recommended(**keywords):
-    return dpci.plan(**{**SIZES, "budget": PURE, "mechanism": "objective", **keywords}).recommended_l2_strength
+    return dpci.plan(
+        **assembled(**{**SIZES, "budget": PURE, "mechanism": "objective", **keywords})
+    ).recommended_l2_strength
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
@@ -104,3 +107,91 @@ def test_bank_at_default_settings():
     assert best > 0.77
     assert np.mean(found) > best - 0.03
     assert isinstance(schema, Schema)
+
+
+ROWS = np.random.default_rng(4).normal(size=(2_000, 3)) / 4
+TARGETS = ROWS[:, 0] + 0.3 * ROWS[:, 1] > 0
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+@pytest.mark.parametrize("budget", [PURE, dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6)], ids=lambda b: b.notion)
+def test_a_fit_takes_what_its_plan_recommends(budget, mechanism):
+    keywords = {"budget": budget, "mechanism": mechanism, "on_violation": "clip"}
+    fit = dpci.fit(ROWS, TARGETS, **keywords, seed=1)
+    plan = dpci.plan(n_samples=2_000, n_features=3, **keywords)
+    assert fit.l2_strength == plan.recommended_l2_strength
+    assert f"lambda={fit.l2_strength:g} (recommended)" in plan.title
+    assert "recommended by public values" in fit.summary(full=True)
+    given = dpci.fit(ROWS, TARGETS, **keywords, l2_strength=fit.l2_strength, seed=1)
+    np.testing.assert_array_equal(given.params, fit.params)
+    assert "recommended by public values" not in given.summary(full=True)
+
+
+def test_a_private_number_of_records_does_not_decide():
+    keywords = {"budget": PURE, "mechanism": "objective", "on_violation": "clip", "neighbors": "add_remove"}
+    strengths = {
+        dpci.fit(ROWS[:n], TARGETS[:n], **keywords, n_public=1_500, seed=1).l2_strength for n in (1_400, 1_500, 2_000)
+    }
+    assert strengths == {dpci.plan(n_samples=1_500, n_features=3, **keywords).recommended_l2_strength}
+
+
+def test_persons_are_what_is_counted():
+    persons = np.arange(2_000) // 4
+    keywords = {"budget": dpci.PureDP(4.0), "mechanism": "objective"}
+    fit = dpci.fit(ROWS, TARGETS, **keywords, on_violation="clip", persons=persons, seed=1)
+    plan = dpci.plan(n_samples=500, n_features=3, **keywords, persons=dpci.Persons())
+    assert fit.l2_strength == plan.recommended_l2_strength
+
+
+def test_a_loss_that_newton_steps_do_not_take_has_a_ridge():
+    fit = dpci.fit(
+        ROWS,
+        ROWS[:, 0] / 4,
+        budget=PURE,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=1.0),
+        on_violation="clip",
+        seed=1,
+    )
+    assert (fit.mechanism, fit.l2_strength > 0.0) == ("objective", True)
+
+
+def test_groups_and_strata_have_each_its_own():
+    groups = {"few": (ROWS[:500], TARGETS[:500]), "many": (ROWS, TARGETS)}
+    keywords = {"budget": PURE, "mechanism": "objective"}
+    fits = dpci.fit_many(groups, **keywords, on_violation="clip", seed=1)
+    for key, (X, _) in groups.items():
+        plan = dpci.plan(n_samples=len(X), n_features=3, **keywords)
+        assert fits[key].l2_strength == plan.recommended_l2_strength
+    schema = Schema(
+        columns=(dpci.schema.NumericColumn(name="a", lower=-1, upper=1),),
+        target=dpci.schema.ClassTarget(column="y", negative=(0,), positive=(1,)),
+    )
+    table = {"a": ROWS[:, 0], "y": TARGETS.astype(int), "s": np.repeat(["A", "B"], [500, 1_500])}
+    stratified = {"by": "s", "strata": ("A", "B"), "schema": schema}
+    for numbers in ({"A": 500, "B": 1_500}, "private"):
+        found = dpci.fit_strata(table, **stratified, n_public=numbers, **keywords, seed=1)
+        assert found["A"].l2_strength > found["B"].l2_strength
+        assert f"{found['B'].l2_strength:.4g} to {found['A'].l2_strength:.4g}, recommended" in found.summary()
+        assert dpci.StrataFit.from_json(found.to_json()).digest == found.digest
+
+
+def test_several_classes():
+    classes, y = ("a", "b", "c"), np.array(["a", "b", "c"])[np.arange(2_000) % 3]
+    keywords = {"budget": PURE, "classes": classes}
+    fit = dpci.multinomial.fit(ROWS, y, **keywords, on_violation="clip", seed=1)
+    plan = dpci.multinomial.plan(n_samples=2_000, n_features=3, **keywords)
+    assert f"lambda={fit.l2_strength:g} (recommended)" in plan.title
+
+
+@pytest.mark.parametrize("lower", [None, 0.0])
+def test_a_table_a_schema_and_a_budget_are_a_complete_call(lower):
+    target = (
+        dpci.schema.ClassTarget(column="y", negative=(0,), positive=(1,))
+        if lower is None
+        else dpci.schema.NumericTarget(column="y", lower=lower, upper=1.0)
+    )
+    schema = Schema(columns=(dpci.schema.NumericColumn(name="a", lower=-1, upper=1),), target=target)
+    table = {"a": ROWS[:, 0], "y": TARGETS.astype(int)}
+    fit = dpci.fit(table, schema=schema, budget=dpci.ZCDP(0.5))
+    assert type(fit).__name__ == ("PrivateFit" if lower is None else "LinearFit")

@@ -10,6 +10,7 @@ from dpci import _core, lowlevel
 from dpci.accounting.costs import seals_from, steps_from
 from dpci.losses import Custom, HuberHinge, Logistic, SmoothHinge, SoftLogistic
 from dpci.model.settings import Settings
+from support.keywords import assembled
 
 DIM, N = 3, 12
 PURE, ZCDP, APPROX = dpci.PureDP(3.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-5)
@@ -24,7 +25,9 @@ def rows():
 
 
 def make_spec(n=N, dim=DIM, **keywords):
-    return Settings.checked(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords}).spec(n, dim)
+    return Settings.checked(
+        **assembled(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords})
+    ).spec(n, dim)
 
 
 def raw_release(spec, rows, seed):
@@ -93,8 +96,8 @@ def test_the_spectral_radius_of_the_noise():
 def test_rows_that_rounding_put_above_the_bound_are_taken(rows, excess, on_violation):
     X = rows[0] / np.linalg.norm(rows[0], axis=1, keepdims=True) * (1.0 + excess)
     keywords = {"budget": PURE, "l2_strength": 0.3, "seed": 1, "projection": "floor"}
-    within = dpci.fit(X * (1.0 - 1e-11), rows[1], **keywords)
-    result = dpci.fit(X, rows[1], on_violation=on_violation, **keywords)
+    within = dpci.fit(X * (1.0 - 1e-11), rows[1], **assembled(**keywords))
+    result = dpci.fit(X, rows[1], **assembled(on_violation=on_violation, **keywords))
     np.testing.assert_allclose(result.params, within.params, rtol=0, atol=1e-5)
 
 
@@ -105,8 +108,8 @@ def test_rows_above_the_bound_are_refused_or_clipped(rows, excess):
     clipped = X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     keywords = {"budget": dpci.PureDP(1e6), "mechanism": "output", "l2_strength": 0.3, "seed": 1, "projection": "floor"}
     with pytest.raises(dpci.RowNormViolation, match="row 5"):
-        dpci.fit(X, rows[1], **keywords)
-    result, expected = (dpci.fit(x, rows[1], on_violation="clip", **keywords) for x in (X, clipped))
+        dpci.fit(X, rows[1], **assembled(**keywords))
+    result, expected = (dpci.fit(x, rows[1], **assembled(on_violation="clip", **keywords)) for x in (X, clipped))
     np.testing.assert_allclose(result.params, expected.params, rtol=0, atol=1e-8)
     np.testing.assert_allclose(result.hessian, expected.hessian, rtol=0, atol=1e-8)
     np.testing.assert_allclose(result.gradient_cov, expected.gradient_cov, rtol=0, atol=1e-8)
@@ -120,7 +123,9 @@ def test_add_remove_divides_by_the_public_number(rows, mechanism):
     """With next to no noise the released values are the exact ones with ``n_public`` for n."""
     n_public, l2_strength = 30, 0.3
     keywords = {"budget": dpci.PureDP(1e9), "mechanism": mechanism, "l2_strength": l2_strength, "fit_intercept": False}
-    result = dpci.fit(*rows, neighbors="add_remove", n_public=n_public, projection="floor", seed=1, **keywords)
+    result = dpci.fit(
+        *rows, **assembled(neighbors="add_remove", n_public=n_public, projection="floor", seed=1, **keywords)
+    )
     exact = lowlevel.minimize_erm(*rows, l2_strength=l2_strength * n_public / N, tolerance=1e-13).params
     np.testing.assert_allclose(result.params, exact, rtol=0, atol=1e-7)
     hessian, cov = lowlevel.hessian_and_gradient_cov(*rows, exact, l2_strength=1e-30)
@@ -192,9 +197,9 @@ def test_every_combination_fits(rows, loss):
         other = keywords["projection"] in {"cautious", "noise_aware"}
         if keywords["calibration"] == "paper" and (only_removed or other):
             with pytest.raises(dpci.InvalidInput, match="paper"):
-                dpci.fit(X, y, **keywords)
+                dpci.fit(X, y, **assembled(**keywords))
             continue
-        result = dpci.fit(X, y, **keywords)
+        result = dpci.fit(X, y, **assembled(**keywords))
         assert result.spent == keywords["budget"]
         assert np.isfinite(result.params).all()
         if keywords["moments"] != "none":

@@ -10,6 +10,7 @@ import pytest
 import dpci
 from dpci.losses import HuberHinge
 from support.fits import PURE, SETTINGS, make_rows
+from support.keywords import assembled
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def rows():
 
 
 def fit(rows, **keywords):
-    return dpci.fit(*rows, **{**SETTINGS, **keywords})
+    return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
 def test_predict_proba(rows):

@@ -10,6 +10,7 @@ from dpci.datasets import load_adult_sample, load_schema
 from dpci.datasets.tables import load_sample_table
 from dpci.rows import Ball
 from dpci.schema import ClassTarget, NumericColumn, Schema
+from support.keywords import assembled
 
 SCHEMA = load_schema("adult_demo")
 BALL = Ball(1.0)
@@ -17,12 +18,14 @@ BUDGETS = (dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))
 
 
 def chosen(**keywords):
-    return dpci.plan(schema=SCHEMA, **{"n_samples": 4000, "budget": BUDGETS[0], "l2_strength": 0.05, **keywords}).rows
+    return dpci.plan(
+        **assembled(schema=SCHEMA, **{"n_samples": 4000, "budget": BUDGETS[0], "l2_strength": 0.05, **keywords})
+    ).rows
 
 
 def noise(rows, **keywords):
     shared = {"n_samples": 4000, "budget": BUDGETS[0], "l2_strength": 0.05}
-    plan = dpci.plan(schema=SCHEMA, rows=rows, **{**shared, **keywords})
+    plan = dpci.plan(**assembled(schema=SCHEMA, rows=rows, **{**shared, **keywords}))
     return float(np.log(plan.noise_std_devs).mean())
 
 

@@ -12,6 +12,7 @@ from dpci.errors import InvalidInput, ReleaseFailed
 from dpci.released import model as released_model
 from dpci.schema import CategoricalColumn, NumericColumn, NumericTarget, Schema
 from support.ill import SCHEMA, people
+from support.keywords import assembled
 from support.saved import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
@@ -100,7 +101,7 @@ def test_numbers_are_predicted_in_the_unit_of_the_target(tmp_path):
     table = TABLE.assign(score=100 + 0.7 * TABLE.age - 3 * TABLE.dose)
     table.to_csv(tmp_path / "people.csv", index=False)
     schema = dataclasses.replace(SCHEMA, target=NumericTarget(column="score", lower=0.0, upper=200.0))
-    for keywords in ({"radius": 20.0, "l2_strength": 1e-6}, {}):
+    for keywords in ({"mechanism": dpci.ObjectivePerturbation(radius=20.0), "l2_strength": 1e-6}, {}):
         fitted = dpci.fit(table, schema=schema, loss="squared", budget=dpci.PureDP(1e8), seed=1, **keywords)
         predicted = fitted.predict(tmp_path / "people.csv")
         np.testing.assert_allclose(predicted, table.score, atol=0.1)
@@ -167,14 +168,16 @@ def test_models_of_two_schemas_are_not_compared(result):
 )
 def test_contradictions(keywords, message):
     with pytest.raises(InvalidInput, match=message):
-        dpci.fit(TABLE, **KEYWORDS, **keywords)
+        dpci.fit(TABLE, **assembled(**KEYWORDS, **keywords))
 
 
 def test_a_number_as_target():
     dosed = Schema(columns=SCHEMA.columns[:2], target=NumericTarget(column="dose", lower=0, upper=5))
     with pytest.raises(InvalidInput, match=r"target is a number: pass loss='squared' \(dpci fit --loss squared\)"):
-        dpci.fit(TABLE, schema=dosed, **KEYWORDS)
-    result = dpci.fit(TABLE, schema=dosed, loss="squared", radius=5.0, **KEYWORDS)
+        dpci.fit(TABLE, schema=dosed, loss="logistic", **KEYWORDS)
+    usual = dpci.fit(TABLE, schema=dosed, **KEYWORDS)
+    assert isinstance(usual, dpci.regression.LinearFit)
+    result = dpci.fit(TABLE, **assembled(schema=dosed, loss="squared", radius=5.0, **KEYWORDS))
     assert result.classes is None
 
 

@@ -6,6 +6,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput
 from dpci.losses import Custom
+from support.keywords import assembled
 
 N = 500
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
@@ -34,7 +35,7 @@ def fit(x, y, **keywords):
         "budget": dpci.PureDP(1.0), "l2_strength": 0.0, "loss": quartic(), "mechanism": "output", "radius": 1.0,
         "fit_intercept": False, "seed": 5, **keywords,
     }  # fmt: skip
-    return dpci.fit(x, y, **keywords)
+    return dpci.fit(x, y, **assembled(**keywords))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,16 @@ def test_the_functions_are_never_called_beyond_their_bound(y):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     for mechanism in ("objective", "output"):
         dpci.fit(
-            X, y, budget=dpci.PureDP(1.0), l2_strength=0.01, loss=loss, mechanism=mechanism, radius=0.25, seed=8,
-            fit_intercept=False,
-        )  # fmt: skip
+            X,
+            y,
+            **assembled(
+                budget=dpci.PureDP(1.0),
+                l2_strength=0.01,
+                loss=loss,
+                mechanism=mechanism,
+                radius=0.25,
+                seed=8,
+                fit_intercept=False,
+            ),
+        )
     assert max(seen) <= 0.25 * (1.0 + 1e-9)

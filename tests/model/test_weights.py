@@ -12,6 +12,7 @@ import dpci
 from dpci.errors import InvalidInput
 from dpci.released.model import record_of
 from dpci.unit import Weights
+from support.keywords import assembled
 
 N, BOUND, STRENGTH, SPLIT = 600, 4.0, 0.05, (0.8, 0.1, 0.1)
 BUDGETS = (dpci.PureDP(1e7), dpci.ZCDP(1e7), dpci.ApproxDP(1e7, 1e-6))
@@ -30,7 +31,7 @@ def survey(seed=0):
 def quiet(X, y, **keywords):
     defaults = {"l2_strength": STRENGTH, "classes": (-1, 1), "seed": 1, "budget": dpci.PureDP(1e7)}
     with pytest.warns(dpci.errors.SeededNoiseWarning):
-        return dpci.fit(X, y, **{**defaults, **keywords})
+        return dpci.fit(X, y, **assembled(**{**defaults, **keywords}))
 
 
 def exact(X, y, weights, total, strength=STRENGTH):
@@ -125,7 +126,9 @@ def test_a_whole_weight_is_so_many_equal_records():
 
 def test_noise_grows_with_the_bound():
     def plan(**public):
-        return dpci.plan(n_samples=5000, n_features=3, budget=dpci.PureDP(1.0), l2_strength=0.05, split=SPLIT, **public)
+        return dpci.plan(
+            **assembled(n_samples=5000, n_features=3, budget=dpci.PureDP(1.0), l2_strength=0.05, split=SPLIT, **public)
+        )
 
     plain, twice = plan(), plan(weights=dpci.Weights(bound=2.0))
     assert twice.least_l2_strength == pytest.approx(2.0 * plain.least_l2_strength)
@@ -230,7 +233,7 @@ def test_refusals(keywords, message):
     if "mechanism" not in keywords or keywords["mechanism"] != "moments":
         given["classes"] = (-1, 1)
     with pytest.raises(InvalidInput, match=message):
-        dpci.fit(X, y, ledger=ledger, **{**given, **keywords})
+        dpci.fit(X, y, **assembled(ledger=ledger, **{**given, **keywords}))
     assert ledger.remaining == ledger.total
 
 

@@ -14,6 +14,7 @@ from dpci.base.codec import plain_fields
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from dpci.released.whole import Whole
 from support.extreme import attempt_several
+from support.keywords import assembled
 from support.saved import rewritten
 
 N, STRENGTH = 1500, 1e-2
@@ -205,7 +206,7 @@ def test_what_is_refused(change, match):
     ledger = dpci.Ledger(dpci.ZCDP(rho=1.0))
     asked = {"budget": BUDGET, "classes": LABELS, "l2_strength": STRENGTH, "ledger": ledger, **change}
     with pytest.raises((InvalidInput, ValueError), match=match):
-        dpci.multinomial.fit(X, Y, **asked)
+        dpci.multinomial.fit(X, Y, **assembled(**asked))
     assert not ledger.history
 
 

@@ -43,7 +43,7 @@ def test_the_usual_mechanism_follows_from_the_budget():
 def test_the_noise_is_that_of_releases():
     asked = {"budget": dpci.ZCDP(0.5), "classes": [0, 1, 2], "l2_strength": 0.02}
     sds = dpci.multinomial.plan(n_samples=N, n_features=2, **asked).noise_std_devs
-    many = [dpci.multinomial.fit(X, Y, **asked, moments="joint", seed=seed).params for seed in range(400)]
+    many = [dpci.multinomial.fit(X, Y, **asked, seed=seed).params for seed in range(400)]
     # The standard deviation of 2400 numbers has a relative error of 1.5%; 5 of them have a rate of 6e-7.
     spread = np.sqrt(np.var(many, axis=0, ddof=1).mean())
     assert abs(spread / sds[0] - 1.0) < 5 * 0.0145

@@ -10,6 +10,7 @@ import dpci
 from dpci.base.codec import checksum
 from dpci.errors import BudgetExceeded, InvalidInput, ReleaseFailed
 from dpci.schema import CategoricalColumn, CategoricalTarget, ClassTarget, NumericColumn, Schema
+from support.keywords import assembled
 
 N = 2000
 rng = np.random.default_rng(8)
@@ -138,7 +139,7 @@ def test_without_intercept_units_may_have_one():
     assert len(lines) == 6
     assert found.summary(units="scaled")
     assert found.to_html().count("at 0") == 2
-    bare = dpci.multinomial.fit(TABLE, schema=SCHEMA, moments="none", **asked)
+    bare = dpci.multinomial.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **asked))
     assert "car:intercept" in bare.summary()
     assert bare.interval_refusal is not None
 
@@ -192,7 +193,7 @@ def test_what_is_refused_with_a_schema(change, match):
 
 
 def test_other_functions_take_no_target_of_several_classes():
-    for function, more in ((dpci.fit, {}), (dpci.fit, {"loss": "squared", "radius": 1.0})):
+    for function, more in ((dpci.fit, {}), (dpci.fit, {"loss": "squared", "mechanism": "objective"})):
         with pytest.raises(InvalidInput, match="several classes"):
             function(TABLE, schema=SCHEMA, **ASKED, **more)
     with pytest.raises(InvalidInput, match="must be a number"):

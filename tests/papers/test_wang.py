@@ -18,6 +18,7 @@ from papers.wang.experiments import FIGURES, TABLES, Prepared
 from papers.wang.published import COVERAGE, SETTINGS, Setting
 from papers.wang.report import run_figure, run_table
 from papers.wang.studies import Run
+from support.keywords import assembled
 from support.reproduced import SMALL, extract, use_the_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -42,13 +43,13 @@ def test_a_table_holds_the_numbers_of_its_studies() -> None:
         X,
         y,
         configs=[
-            {
+            assembled(
                 **dict(zip(("budget", "split"), budgets[notion], strict=True)),
-                "mechanism": mechanism,
-                "loss": losses[loss],
-                "calibration": calibration,
-                "projection": "floor",
-            }
+                mechanism=mechanism,
+                loss=losses[loss],
+                calibration=calibration,
+                projection="floor",
+            )
             for notion, mechanism, loss in SETTINGS
             for calibration in ("paper", "tight")
         ],

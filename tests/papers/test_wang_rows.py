@@ -15,6 +15,7 @@ from papers.scaling import load_with_data_dependent_scaling
 from papers.sources import Sources
 from papers.wang.experiments import FIGURES, L2_STRENGTH, TABLES, Cell, Prepared
 from papers.wang.published import COVERAGE, SETTINGS, Setting
+from support.keywords import assembled
 from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -71,12 +72,16 @@ def test_cells_are_those_of_the_captions() -> None:
 def test_budgets_of_the_steps() -> None:
     for setting, costs in ((SETTINGS[0], (0.5, 0.25, 0.25)), (SETTINGS[-1], (0.125, 0.03125, 0.03125))):
         keywords = TABLES[3].cell(10, setting).keywords("paper")
-        plan = dpci.plan(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        plan = dpci.plan(
+            **assembled(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        )
         left = [left_of(cost) for cost in costs]
         assert [step.cost for step in plan.steps] == pytest.approx(left, rel=1e-12)
         # Both moments are one release, which spends what they would spend apart.
         keywords = TABLES[3].cell(10, setting).keywords("tight")
-        plan = dpci.plan(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        plan = dpci.plan(
+            **assembled(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+        )
         assert [step.cost for step in plan.steps] == pytest.approx((left[0], left[1] + left[2]), rel=1e-12)
 
 

@@ -20,6 +20,7 @@ from papers.wu import setup as regression_setup
 from papers.wu.methods import METHODS, diameter, paper_share, public_strength, sensitivity
 from papers.wu.setup import PRIOR, RESIDUAL_VARIANCE, Patients, noise_error, patients, score
 from support.experiments import made_up_patients, shrink_regression
+from support.keywords import assembled
 from support.seal import left_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -105,9 +106,7 @@ def test_scale_of_the_noise(split):
             n_features=14,
             budget=dpci.PureDP(0.3 * share),
             l2_strength=strength,
-            radius=1.0,
-            mechanism="output",
-            moments="none",
+            mechanism=dpci.OutputPerturbation(radius=1.0, moments="none"),
             fit_intercept=False,
             loss=regression_setup.LOSS,
         )
@@ -205,7 +204,7 @@ def test_chunks_are_equal_for_all_mechanisms(name, epsilon, split, monkeypatch):
     def spy(X, y, **keywords):
         spec = dpci._core.TuningSpec
         monkeypatch.setattr(dpci._core, "TuningSpec", lambda *a, **k: sizes.append(spec(*a, **k)) or sizes[-1])
-        return tune(X, y, **keywords)
+        return tune(X, y, **assembled(**keywords))
 
     monkeypatch.setattr(dpci.tuning, "tune", spy)
     METHODS[name](split, epsilon, 3)
@@ -244,11 +243,23 @@ def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
         assert name.startswith(SPENDERS[module, function])
         share = 1.0
         if "12W+8" in name:
-            chosen = {name: keywords[name] for name in ("radius", "l2_strength")}
-            ours = dpci.plan(
-                n_samples=split.n, n_features=1, budget=dpci.PureDP(1.0), mechanism="output", moments="none",
-                fit_intercept=False, loss=regression_setup.LOSS, **chosen,
-            ).steps[0].sensitivity  # fmt: skip
+            chosen = {"radius": keywords["mechanism"].radius, "l2_strength": keywords["l2_strength"]}
+            ours = (
+                dpci.plan(
+                    **assembled(
+                        n_samples=split.n,
+                        n_features=1,
+                        budget=dpci.PureDP(1.0),
+                        mechanism="output",
+                        moments="none",
+                        fit_intercept=False,
+                        loss=regression_setup.LOSS,
+                        **chosen,
+                    )
+                )
+                .steps[0]
+                .sensitivity
+            )
             share = ours * split.n * chosen["l2_strength"] / (12.0 * chosen["radius"] + 8.0)
         assert keywords["budget"].notion == "pure"
         assert keywords["budget"].epsilon == pytest.approx(share * epsilon, rel=1e-12)

@@ -114,9 +114,8 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
         neighbors="add_remove",
         budget=ours.BUDGET,
         l2_strength=0.1,
-        moments="none",
+        mechanism=dpci.ObjectivePerturbation(moments="none", calibration=calibration),
         fit_intercept=False,
-        calibration=calibration,
     )
     assert step["scale"] == whole.steps[0].scale
     losses = made(X, Y)

@@ -10,6 +10,7 @@ import dpci
 from dpci import InvalidInput
 from dpci.per_instance import Report
 from support import per_instance as ours
+from support.keywords import assembled
 from support.saved import rewritten
 
 N, D = 200, 3
@@ -188,14 +189,16 @@ def test_fits_of_other_mechanisms_make_no_report(noise):
         fitted = dpci.fit(
             X,
             Y,
-            budget=ours.BUDGET,
-            l2_strength=0.1,
-            neighbors="add_remove",
-            n_public=N,
-            moments="none",
-            fit_intercept=False,
-            seed=1,
-            **noise,
+            **assembled(
+                budget=ours.BUDGET,
+                l2_strength=0.1,
+                neighbors="add_remove",
+                n_public=N,
+                moments="none",
+                fit_intercept=False,
+                seed=1,
+                **noise,
+            ),
         )
         other = json.loads(fitted.to_json())
     else:

@@ -13,6 +13,7 @@ from dpci.audit.catalogue import rows
 from dpci.losses import HuberHinge, Logistic, SoftLogistic
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from support.audit import APPROX, PURE, ZCDP, check, publish
+from support.keywords import assembled
 
 pytestmark = pytest.mark.prove
 
@@ -54,18 +55,20 @@ def fit(name, budget, pair, keywords, *more):
     """A case; add/remove where the second data set is shorter."""
     neighbors = "replace_one" if len(pair[0][0]) == len(pair[1][0]) else "add_remove"
     values = {key: value for part in (keywords, *more) for key, value in part.items()}
-    return FitCase(name=name, budget=budget, neighbors=neighbors, first=pair[0], second=pair[1], keywords=values)
+    return FitCase(
+        name=name, budget=budget, neighbors=neighbors, first=pair[0], second=pair[1], keywords=assembled(**values)
+    )
 
 
 def report(name, loss, l2_strength, shares, **keywords):
     first, second = ONE_LESS
-    keywords = {"loss": loss, "l2_strength": l2_strength, **LESS, **keywords}
+    keywords = assembled(**{"loss": loss, "l2_strength": l2_strength, **LESS, **keywords})
     common = {"budget": APPROX, "neighbors": "add_remove", "first": first, "second": second}
     return ReportCase(name=f"report, {name}", keywords=keywords, shares=shares, **common)
 
 
 def tuning(method, n, budget):
-    keywords = {**LINE, **OUTPUT, "radius": 0.1}
+    keywords = assembled(**LINE, **OUTPUT, radius=0.1)
     first, second = (rows(*np.eye(n)[0][:, None].tolist(), y=y) for y in (1.0, -1.0))
     common = {"neighbors": "replace_one", "first": first, "second": second, "keywords": keywords}
     return TuningCase(name=f"tuning of output perturbation, {method}", budget=budget, method=method, **common)

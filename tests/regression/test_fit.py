@@ -9,6 +9,7 @@ import pytest
 
 import dpci
 from dpci import regression
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning")
 
@@ -137,7 +138,9 @@ def test_ridge_has_the_target_of_a_fit_with_the_squared_loss():
     rows = rng.uniform(-0.5, 0.5, (N, 2))
     y = np.clip(rows @ [0.5, -0.4] + 0.1 * rng.normal(size=N), -1, 1)
     keywords = {"budget": dpci.ZCDP(1e10), "seed": 1}
-    theirs = dpci.fit(rows, y, loss="squared", radius=10.0, l2_strength=0.1, mechanism="output", **keywords)
+    theirs = dpci.fit(
+        rows, y, **assembled(loss="squared", radius=10.0, l2_strength=0.1, mechanism="output", **keywords)
+    )
     ours = regression.release(rows, y, row_norm=1.0, **keywords).fit(l2_strength=0.1)
     np.testing.assert_allclose(ours.params, theirs.params, atol=1e-4)
 

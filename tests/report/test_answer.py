@@ -8,6 +8,7 @@ import pytest
 import dpci
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
 from support.fits import SETTINGS, make_rows
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
@@ -50,7 +51,14 @@ def both():
     X = rng.uniform(-0.5, 0.5, (20_000, 2))
     y = X @ [2.0, -1.5] + rng.logistic(size=20_000) > 0
     with pytest.warns(dpci.SeededNoiseWarning):
-        return dpci.fit(X, y, budget=dpci.ZCDP(5.0), l2_strength=0.004, split=(0.7, 0.15, 0.15), seed=1)
+        return dpci.fit(
+            X,
+            y,
+            budget=dpci.ZCDP(5.0),
+            l2_strength=0.004,
+            mechanism=dpci.ObjectivePerturbation(split=(0.7, 0.15, 0.15)),
+            seed=1,
+        )
 
 
 def cells(text):
@@ -127,7 +135,7 @@ def test_the_full_summary_has_the_rest(ridge, newton):
 
 def test_what_must_not_be_overlooked_stays():
     X, y = make_rows()
-    bare = dpci.fit(X, y, **SETTINGS, moments="none", classes=(0, 1)).summary()
+    bare = dpci.fit(X, y, **assembled(**SETTINGS, moments="none", classes=(0, 1))).summary()
     assert "caution  No intervals: the whole budget was spent on the coefficients" in bare
     assert "scaled" not in bare
     inferred = dpci.fit(X, y, **SETTINGS).summary()

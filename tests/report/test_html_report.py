@@ -14,6 +14,7 @@ from dpci.base.tables import format_bound, number_format
 from dpci.shown.document import Forest
 from dpci.shown.html import axis_ticks, forest_figure, tag
 from support.fits import SETTINGS, make_rows
+from support.keywords import assembled
 from support.saved import rewritten
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b <b>"]
@@ -56,7 +57,7 @@ class Page(HTMLParser):
 
 
 def fit(**keywords):
-    return dpci.fit(*make_rows(), **{**SETTINGS, "classes": (0, 1), **keywords})
+    return dpci.fit(*make_rows(), **assembled(**{**SETTINGS, "classes": (0, 1), **keywords}))
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +290,14 @@ def test_other_fits(keywords, parts):
 
 def test_regression():
     X, _ = make_rows()
-    ridge = dpci.fit(X, X[:, 0], budget=dpci.ZCDP(1.0), l2_strength=0.1, loss="squared", radius=1.0)
+    ridge = dpci.fit(
+        X,
+        X[:, 0],
+        budget=dpci.ZCDP(1.0),
+        l2_strength=0.1,
+        loss="squared",
+        mechanism=dpci.ObjectivePerturbation(radius=1.0),
+    )
     text = Page(ridge.to_html()).text
     assert "over the ball" in text
     assert ("raises the predicted target" in text) == (ridge.interval_refusal is None)

@@ -11,19 +11,23 @@ from dpci.model.recommend import noise_std_devs
 from dpci.model.settings import Settings
 from dpci.rows import Ball, Blocks
 from dpci.schema import ClassTarget, NumericColumn, Schema
+from support.keywords import assembled
 
 ROWS = Blocks([1.0, 0.5], groups=[([1, 3, 4], 2.0)])
 BUDGETS = (dpci.PureDP(1.0), dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6))
+SEPARATE = dpci.ObjectivePerturbation(moments="separate"), dpci.OutputPerturbation(moments="separate")
 PLAN = {"n_samples": 2000, "n_features": 5, "l2_strength": 0.05}
 
 
 def test_every_combination_has_its_plan():
-    table = dpci.plan_table(**PLAN, rows=ROWS, budgets=BUDGETS, moments="separate")
+    table = dpci.plan_table(**PLAN, rows=ROWS, budgets=BUDGETS, mechanisms=SEPARATE)
     found = [(entry.rows, entry.budget, entry.mechanism.name) for entry in table.entries]
     wanted = [(r, b, m) for r in (ROWS, Ball(ROWS.norm)) for b in BUDGETS for m in ("objective", "output")]
     assert found == wanted
     for entry in table.entries:
-        alone = dpci.plan(**PLAN, moments="separate", rows=entry.rows, budget=entry.budget, mechanism=entry.mechanism)
+        alone = dpci.plan(
+            **assembled(**PLAN, moments="separate", rows=entry.rows, budget=entry.budget, mechanism=entry.mechanism)
+        )
         assert entry.plan == alone
         assert entry.refusal is None
     lines = table.summary().splitlines()

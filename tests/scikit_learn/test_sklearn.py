@@ -1,5 +1,6 @@
 """The estimators of dpci.sklearn: scikit-learn's own checks, its numbers, its habits, and what they refuse."""
 
+import dataclasses
 import doctest
 import inspect
 import pickle
@@ -27,12 +28,18 @@ from dpci.sklearn.linear import PrivateLinearRegression, PrivateRidge
 from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
+from support.keywords import assembled
 from support.labels import labels_of_boolean_type, labels_of_other_types
 from support.sklearn_rows import D, N, make_rows, make_targets, warnings_of
 
 X, Y = make_rows()
 T, CLASSIFIERS = make_targets(X), [PrivateLogisticRegression(), PrivateLinearSVC()]
-ESTIMATORS = [*CLASSIFIERS, PrivateRidge(radius=1.0), PrivatePoissonRegressor(), PrivateRegressor()]
+ESTIMATORS = [
+    *CLASSIFIERS,
+    PrivateRidge(mechanism=dpci.ObjectivePerturbation(radius=1.0)),
+    PrivatePoissonRegressor(),
+    PrivateRegressor(),
+]
 HUGE = 1e9
 # The checks have 1 to 200 rows: at this budget none is refused, and all noise is far above 1e-7. Some compare two fits,
 # to .01 for instance: that is not left to chance.
@@ -49,7 +56,7 @@ OF_WEIGHTS = ("pandas_series", "not_an_array", "list", "shape", "not_overwritten
 def expected_failures(estimator):
     if not get_tags(estimator).requires_fit:
         return {}
-    if isinstance(estimator, PrivateRidge) and estimator.radius is None:
+    if isinstance(estimator, PrivateRidge) and estimator.mechanism is None:
         return WEIGHTED | dict.fromkeys(map("check_sample_weights_{}".format, OF_WEIGHTS), "weights need l2_strength")
     return WEIGHTED
 
@@ -59,7 +66,11 @@ def expected_failures(estimator):
     [
         *(kind(**CHECKED) for kind in (PrivateLogisticRegression, PrivateLinearSVC)),
         *(kind(**CHECKED) for kind in (PrivatePoissonRegressor, PrivateRegressor)),
-        *(PrivateRidge(epsilon=1e5, seed=1), PrivateRidge(**CHECKED, radius=1.0), PrivateLinearRegression(**CHECKED)),
+        *(
+            PrivateRidge(epsilon=1e5, seed=1),
+            PrivateRidge(**assembled(**CHECKED, radius=1.0)),
+            PrivateLinearRegression(**CHECKED),
+        ),
         PrivateGridSearch(PrivateLogisticRegression(**CHECKED), {"l2_strength": [0.1]}, validation_radius=4.0),
         RowNormClipper(),
     ],
@@ -84,7 +95,8 @@ def fitted(estimator, **params):
 
 def huge(estimator, **params):
     """A fit in which noise plays no part, intervals left out."""
-    return fitted(estimator, epsilon=HUGE, moments="none", l2_strength=0.02, **params)
+    alone = dpci.ObjectivePerturbation(moments="none", radius=2.0 if isinstance(estimator, PrivateRidge) else None)
+    return fitted(estimator, epsilon=HUGE, mechanism=alone, l2_strength=0.02, **params)
 
 
 WITH_ONES = np.column_stack([X, np.ones(N)])
@@ -101,7 +113,7 @@ def test_logistic_regression_tends_to_that_of_scikit_learn():
 
 
 def test_ridge_tends_to_that_of_scikit_learn():
-    model, theirs = huge(PrivateRidge(), radius=2.0), Ridge(alpha=N * 0.02 / 2, fit_intercept=False).fit(WITH_ONES, T)
+    model, theirs = huge(PrivateRidge()), Ridge(alpha=N * 0.02 / 2, fit_intercept=False).fit(WITH_ONES, T)
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theirs.coef_, atol=1e-4)
     np.testing.assert_allclose(model.predict(X), theirs.predict(WITH_ONES), atol=1e-4)
 
@@ -144,21 +156,20 @@ def test_attributes_are_those_of_the_fit(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_every_keyword_of_a_fit_arrives(estimator):
     # The parameters of an estimator are the keywords of a fit, but for budget, loss, schema and what belongs to rows.
-    own = {"h", "target_bound", "count_bound", "loss"}
+    own = {"h", "target_bound", "count_bound", "loss", "radius"}
     ours = set(estimator.get_params()) - {"epsilon", "delta", "rho", "class_weight", *own}
-    others = {"X", "y", "budget", "loss", "schema", "bounds_share"}
+    others = {"X", "y", "budget", "loss", "schema"}
     theirs = set(inspect.signature(dpci.fit).parameters) - others
     assert ours == (theirs if is_classifier(estimator) else theirs - {"classes"})
+    counts = isinstance(estimator, PrivatePoissonRegressor)  # which has its own radius, 1
     params = {
         "l2_strength": 0.3,
         "row_norm": 0.9,
-        "mechanism": "output",
-        "moments": "separate",
-        "projection": "floor",
-        "radius": 1.5,
+        "mechanism": dpci.OutputPerturbation(
+            split=(0.5, 0.25, 0.25), moments="separate", projection="floor", radius=None if counts else 1.0
+        ),
         "n_threads": 1,
         "seed": 3,
-        "split": (0.5, 0.25, 0.25),
         "intercept_scale": 0.8,
     }
     y = T if is_regressor(estimator) else Y
@@ -167,6 +178,8 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     model.fit(X, y)
     assert model.get_params() == before
     losses = ("logistic", "huber_hinge", "squared", "poisson", "huber")
+    if counts:
+        params["mechanism"] = dataclasses.replace(params["mechanism"], radius=1.0)
     same = dict(zip(map(type, ESTIMATORS), losses, strict=True))[type(estimator)]
     direct = dpci.fit(X, y, budget=dpci.PureDP(1.0), loss=same, on_violation="clip", **params)
     assert model.result_.to_json() == direct.to_json()
@@ -310,7 +323,9 @@ def test_pickle_and_joblib(estimator, tmp_path):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_sparse_rows_and_single_precision(estimator):
-    given = {"seed": 1, "projection": "floor", "l2_strength": 0.2}
+    radius = 1.0 if isinstance(estimator, PrivateRidge) else None
+    floor = dpci.ObjectivePerturbation(projection="floor", radius=radius)
+    given = {"seed": 1, "mechanism": floor, "l2_strength": 0.2}
     y = T if is_regressor(estimator) else Y
     dense = clone(estimator).set_params(**given).fit(X, y)
     for form in (scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array):

@@ -13,6 +13,7 @@ from dpci.sklearn.classifiers import PrivateLogisticRegression
 from dpci.sklearn.linear import PrivateRidge
 from dpci.sklearn.search import PrivateGridSearch
 from dpci.sklearn.transformers import RowNormClipper
+from support.keywords import assembled
 from support.sklearn_rows import N, make_rows, make_targets, warnings_of
 
 pd = pytest.importorskip("pandas", reason="no frames to be read")
@@ -83,17 +84,19 @@ def test_a_lazy_frame_is_computed():
 def test_a_frame_gives_the_bits_of_its_numbers():
     given = {"seed": 3, "projection": "floor", "l2_strength": 0.2}
     single = X.astype(np.float32)
-    plain = PrivateLogisticRegression(**given).fit(single, Y)
-    named = PrivateLogisticRegression(**given).fit(pd.DataFrame(single, columns=list("abc")), Y)
+    plain = PrivateLogisticRegression(**assembled(**given)).fit(single, Y)
+    named = PrivateLogisticRegression(**assembled(**given)).fit(pd.DataFrame(single, columns=list("abc")), Y)
     np.testing.assert_array_equal(plain.coef_, named.coef_)
     np.testing.assert_array_equal(plain.decision_function(single), named.result_.decision_function(single))
 
 
 def test_rows_and_targets_are_paired_by_position_as_in_scikit_learn():
     given = {"seed": 3, "projection": "floor", "l2_strength": 0.2}
-    plain = PrivateLogisticRegression(**given).fit(X, Y)
+    plain = PrivateLogisticRegression(**assembled(**given)).fit(X, Y)
     turned = pd.Series(Y, index=range(N, 0, -1))
-    np.testing.assert_array_equal(PrivateLogisticRegression(**given).fit(pd.DataFrame(X), turned).coef_, plain.coef_)
+    np.testing.assert_array_equal(
+        PrivateLogisticRegression(**assembled(**given)).fit(pd.DataFrame(X), turned).coef_, plain.coef_
+    )
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)

@@ -96,9 +96,7 @@ def test_parameters_are_checked_before_the_data(params, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"split": (0.9, 0.05, 0.05)}, "split must be None with mechanism='moments'"),
         ({"intercept_scale": 0.5}, "intercept_scale must be 1.0"),
-        ({"mechanism": "moments", "radius": 1.0}, "radius must be None"),
         ({"l2_strength": -1.0}, "l2_strength must be"),
     ],
     ids=str,

@@ -19,6 +19,7 @@ import dpci
 from dpci.errors import DpciWarning, InvalidInput, ReleaseFailed
 from dpci.sklearn.multinomial import PrivateMultinomialRegression
 from dpci.sklearn.transformers import RowNormClipper
+from support.keywords import assembled
 from support.sklearn_rows import D, N, make_rows, warnings_of
 
 X, _ = make_rows()
@@ -68,7 +69,9 @@ def test_scikit_learn_checks(estimator, check):
 
 @quiet
 def test_the_limit_minimises_the_risk():
-    model = PrivateMultinomialRegression(**{**ASKED, "epsilon": 1e9}, moments="none", intercept_scale=0.7).fit(X, Y)
+    model = PrivateMultinomialRegression(
+        **assembled(**{**ASKED, "epsilon": 1e9}, moments="none", intercept_scale=0.7)
+    ).fit(X, Y)
     rows = np.column_stack([X, np.full(N, 0.7)])
     codes = np.array([CLASSES.index(label) for label in Y])
 
@@ -161,7 +164,8 @@ def test_persons_are_those_of_the_library():
 def test_the_default_strength_is_that_of_public_values(mechanism):
     asked = {"epsilon": 1.0, "classes": CLASSES, "moments": "none", "mechanism": mechanism}
     first, second = (
-        PrivateMultinomialRegression(**asked).fit(X[order], Y[order]) for order in (slice(None), slice(None, None, -1))
+        PrivateMultinomialRegression(**assembled(**asked)).fit(X[order], Y[order])
+        for order in (slice(None), slice(None, None, -1))
     )
     assert first.result_.l2_strength == second.result_.l2_strength > 0.0
     # The noise in a coordinate of the gradient, of 8: 2 sqrt(2) R / n times sqrt(9), with R = sqrt(2).

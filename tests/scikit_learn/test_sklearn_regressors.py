@@ -8,6 +8,7 @@ from sklearn.utils import get_tags
 import dpci
 from dpci.losses import Poisson, Quantile, Squared
 from dpci.sklearn.regressors import PrivatePoissonRegressor, PrivateRegressor
+from support.keywords import assembled
 from support.sklearn_rows import make_rows, make_targets
 
 X, _ = make_rows()
@@ -16,7 +17,9 @@ WITH_ONES = np.column_stack([X, np.ones(len(X))])
 
 def test_poisson_regression_tends_to_that_of_scikit_learn():
     counts = np.random.default_rng(4).poisson(np.exp(X[:, 0] + 0.2))
-    model = PrivatePoissonRegressor(epsilon=1e9, moments="none", l2_strength=0.02, radius=2.0).fit(X, counts)
+    model = PrivatePoissonRegressor(
+        epsilon=1e9, mechanism=dpci.ObjectivePerturbation(moments="none"), radius=2.0, l2_strength=0.02
+    ).fit(X, counts)
     theirs = PoissonRegressor(alpha=0.02, fit_intercept=False, tol=1e-10, max_iter=1000).fit(WITH_ONES, counts)
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theirs.coef_, atol=1e-4)
     np.testing.assert_allclose(model.predict(X), theirs.predict(WITH_ONES), rtol=1e-4)
@@ -31,7 +34,9 @@ HUGE = {"epsilon": 1e9, "moments": "none", "l2_strength": 0.02}
 def test_a_loss_of_counts_predicts_means():
     counts = np.random.default_rng(4).poisson(np.exp(X[:, 0] + 0.2))
     named = PrivatePoissonRegressor(seed=3, l2_strength=0.1, count_bound=5.0).fit(X, counts)
-    model = PrivateRegressor(seed=3, l2_strength=0.1, loss=Poisson(count_bound=5.0), radius=1.0).fit(X, counts)
+    model = PrivateRegressor(
+        seed=3, l2_strength=0.1, loss=Poisson(count_bound=5.0), mechanism=dpci.ObjectivePerturbation(radius=1.0)
+    ).fit(X, counts)
     assert model.result_.to_json() == named.result_.to_json()
     scores = []
     for fitted in (model, named, model.set_params(loss="huber")):  # what is fitted counts, not what comes next
@@ -44,7 +49,10 @@ def test_a_loss_of_counts_predicts_means():
 def test_quantiles_are_those_of_the_targets():
     targets = make_targets(X)
     below = [
-        (targets <= PrivateRegressor(**HUGE | {"l2_strength": 1e-4}, loss=loss).fit(X, targets).predict(X)).mean()
+        (
+            targets
+            <= PrivateRegressor(**assembled(**HUGE | {"l2_strength": 1e-4}, loss=loss)).fit(X, targets).predict(X)
+        ).mean()
         for loss in (Quantile(quantile=0.2, s=0.01), Quantile(quantile=0.8, s=0.01))
     ]
     np.testing.assert_allclose(below, [0.2, 0.8], atol=0.05)

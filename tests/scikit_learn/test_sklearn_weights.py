@@ -19,9 +19,16 @@ quiet = pytest.mark.filterwarnings("ignore::dpci.errors.DpciWarning")
 
 def reference(weights, bound, total=None, loss="logistic", y=Y):
     return dpci.fit(
-        X, y, weights=dpci.Weights(weights, bound=bound, total=total), budget=dpci.PureDP(1e9), l2_strength=0.1,
-        on_violation="clip", seed=1, loss=loss, radius=1.0 if loss == "squared" else None, mechanism="objective",
-    ).params  # fmt: skip
+        X,
+        y,
+        weights=dpci.Weights(weights, bound=bound, total=total),
+        budget=dpci.PureDP(1e9),
+        l2_strength=0.1,
+        on_violation="clip",
+        seed=1,
+        loss=loss,
+        mechanism=dpci.ObjectivePerturbation(radius=1.0 if loss == "squared" else None),
+    ).params
 
 
 @quiet
@@ -29,7 +36,7 @@ def test_sample_weight_is_that_of_the_library():
     for kind, loss, y in (
         (PrivateLogisticRegression, "logistic", Y),
         (PrivateLinearSVC, "huber_hinge", Y),
-        (partial(PrivateRidge, radius=1.0), "squared", make_targets(X)),
+        (partial(PrivateRidge, mechanism=dpci.ObjectivePerturbation(radius=1.0)), "squared", make_targets(X)),
     ):
         model = kind(**SAME, weights=dpci.Weights(bound=2.0, total=700.0)).fit(X, y, WEIGHTS)
         np.testing.assert_allclose(model.result_.params, reference(WEIGHTS, 2.0, 700.0, loss, y), atol=1e-6)

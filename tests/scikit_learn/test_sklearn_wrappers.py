@@ -31,7 +31,7 @@ THREE = np.arange(len(X)) % 3
 LOGISTIC = PrivateLogisticRegression(epsilon=1e3, classes=(0, 1))
 # Weights of a bootstrap: how often a record was drawn.
 WEIGHTED = clone(LOGISTIC).set_params(weights=dpci.Weights(bound=3.0))
-RIDGE = PrivateRidge(epsilon=1e3, radius=2.0)
+RIDGE = PrivateRidge(epsilon=1e3, mechanism=dpci.ObjectivePerturbation(radius=2.0))
 SEARCH = PrivateGridSearch(WEIGHTED, {"l2_strength": [0.1, 0.2]}, validation_radius=4.0)
 
 

@@ -16,6 +16,7 @@ import dpci
 from dpci import simulate
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.simulate import replicates as _replicates
+from support.keywords import assembled
 from support.studies import SMALL, SOFT_LABELS, N, assert_same_bits, coverage, make_rows, replicates, variability
 
 Z = 4.9  # two-sided normal quantile at 1e-6
@@ -54,7 +55,7 @@ def test_a_study_is_a_loop_of_fits(rows, keywords):
     params, lower, upper = [], [], []
     for seed in range(n):
         sample = rng.integers(N, size=N)
-        result = dpci.fit(X[sample], y[sample], n_threads=1, seed=seed, **options)
+        result = dpci.fit(X[sample], y[sample], **assembled(n_threads=1, seed=seed, **options))
         intervals = result.conf_int(level=0.95)
         params.append(result.params)
         lower.append(intervals.lower)
@@ -257,7 +258,12 @@ def test_intervals_that_a_fit_would_refuse_count_and_the_study_says_so(rows):
     assert free.radius is None
     assert "would refuse" not in free.summary()
     radius = 1.001 * float(np.linalg.norm(free.target))
-    fits = [dpci.fit(*rows, budget=SMALL["budget"], l2_strength=0.1, radius=radius, seed=s) for s in range(5)]
+    fits = [
+        dpci.fit(
+            *rows, budget=SMALL["budget"], l2_strength=0.1, mechanism=dpci.ObjectivePerturbation(radius=radius), seed=s
+        )
+        for s in range(5)
+    ]
     assert all(one.interval_refusal is not None for one in fits)
     near, other = coverage(*rows, n_variability=0, configs=[{"radius": radius}, {}])
     assert near.radius == near.to_dict()["radius"] == radius

@@ -124,7 +124,10 @@ def written(rows, tmp_path_factory):
         ({"budget": dpci.ZCDP(1.0)}, r"configs\[0\].budget: PureDP\(epsilon=2.0\) there, ZCDP\(rho=1.0\) here"),
         ({"loss": "huber_hinge"}, r"configs\[0\].loss.name: logistic there, huber_hinge here"),
         ({"mechanism": "output"}, r"configs\[0\].mechanism: "),
-        ({"split": (0.5, 0.25, 0.25)}, r"configs\[0\].split: None there"),
+        (
+            {"mechanism": dpci.ObjectivePerturbation(split=(0.5, 0.25, 0.25))},
+            r"configs\[0\].mechanism: .* there, .*\(0.5",
+        ),
         ({"fit_intercept": False}, r"configs\[0\].fit_intercept: True there, False here"),
         ({"configs": [{}, {}]}, "number of configs: 1 there, 2 here"),
     ],

@@ -8,6 +8,7 @@ import pytest
 import dpci
 from dpci import simulate
 from dpci.errors import DpciError, InvalidInput
+from support.keywords import assembled
 from support.studies import SMALL, SOFT_LABELS, assert_same_bits, coverage, make_rows
 
 
@@ -48,7 +49,7 @@ REFUSED = {
 def test_refusals(rows, case):
     keywords, message = REFUSED[case]
     with pytest.raises((InvalidInput, dpci.RegularizationTooSmall), match=message):
-        simulate.coverage(*rows, **{**SMALL, **keywords})
+        simulate.coverage(*rows, **assembled(**{**SMALL, **keywords}))
 
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
@@ -56,7 +57,7 @@ def test_a_ball_that_binds_the_target_is_refused_by_its_radius(rows):
     length = np.linalg.norm(simulate.coverage(*rows, **{**SMALL, "n_variability": 0}).target)
     for keywords in ({"radius": 0.5 * length}, {"configs": [{}, {"radius": 0.5 * length}]}):
         with pytest.raises(InvalidInput, match=rf"radius that does not bind.* got radius={0.5 * length:.6f}"):
-            simulate.coverage(*rows, **{**SMALL, **keywords})
+            simulate.coverage(*rows, **assembled(**{**SMALL, **keywords}))
 
 
 @pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")

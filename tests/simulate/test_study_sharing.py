@@ -89,7 +89,7 @@ def test_rows_that_are_clipped_hard_keep_their_part_in_the_moments():
                 row_norm=3.14e-12,
                 on_violation="clip",
                 classes=(-1, 1),
-                projection="floor",
+                mechanism=dpci.ObjectivePerturbation(projection="floor"),
                 seed=0,
             )
         found.append(result.hessian)

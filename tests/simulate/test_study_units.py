@@ -13,6 +13,7 @@ from scipy import stats
 import dpci
 from dpci import simulate
 from dpci.errors import InvalidInput
+from support.keywords import assembled
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.PrivacyLeakWarning")
 
@@ -113,7 +114,7 @@ def test_what_counts_is_common_to_all_configurations_and_checked():
         ({"persons": IDS, "calibration": "paper"}, "calibration"),
     ]:
         with pytest.raises(InvalidInput, match=message):
-            simulate.coverage(X, Y, **few, **keywords)
+            simulate.coverage(X, Y, **assembled(**few, **keywords))
     with pytest.raises(TypeError, match="strata"):
         simulate.coverage(X, Y, **few, strata=IDS)
 

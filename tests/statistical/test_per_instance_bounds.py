@@ -14,6 +14,7 @@ import dpci
 from dpci import _core
 from dpci.model.settings import Settings
 from support import per_instance as ours
+from support.keywords import assembled
 
 FALSE_POSITIVE_RATE = 1e-6
 N, DIM, N_RUNS = 40, 3, 10_000
@@ -47,7 +48,9 @@ OTHERS, TARGETS = ours.make_rows(4, DIM, seed=8)
 def runs(request):
     case = dict(request.param)
     shares = case.pop("shares")
-    settings = Settings.checked(fit_intercept=False, moments="none", neighbors="add_remove", n_public=N, **case)
+    settings = Settings.checked(
+        **assembled(fit_intercept=False, moments="none", neighbors="add_remove", n_public=N, **case)
+    )
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"
     )

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import dpci
+from support.keywords import assembled
 
 N, DIM, RUNS = 6000, 3, 400
 L2_STRENGTH, LEVEL = 0.1, 0.9
@@ -42,9 +43,17 @@ def test_coverage(budget, mechanism):
     covered, refused = [], 0
     for seed in range(RUNS):
         result = dpci.fit(
-            *sample(rng), budget=budget, l2_strength=L2_STRENGTH, loss="squared", mechanism=mechanism, radius=2.0,
-            fit_intercept=False, seed=seed,
-        )  # fmt: skip
+            *sample(rng),
+            **assembled(
+                budget=budget,
+                l2_strength=L2_STRENGTH,
+                loss="squared",
+                mechanism=mechanism,
+                radius=2.0,
+                fit_intercept=False,
+                seed=seed,
+            ),
+        )
         if result.interval_refusal is not None:
             refused += 1
             continue
@@ -63,9 +72,14 @@ def test_given_and_wrong_is_rare_where_refusals_are_frequent():
     wrong, given = 0, 0
     for seed in range(RUNS):
         result = dpci.fit(
-            *sample(rng), budget=dpci.PureDP(2.0), l2_strength=L2_STRENGTH, loss="squared", mechanism="output",
-            radius=radius, fit_intercept=False, seed=seed,
-        )  # fmt: skip
+            *sample(rng),
+            budget=dpci.PureDP(2.0),
+            l2_strength=L2_STRENGTH,
+            loss="squared",
+            mechanism=dpci.OutputPerturbation(radius=radius),
+            fit_intercept=False,
+            seed=seed,
+        )
         if result.interval_refusal is None:
             interval = result.conf_int(level=LEVEL)
             given += 1
@@ -95,11 +109,20 @@ def test_intervals_are_not_given_where_the_sphere_passes_through_the_target(case
     for seed in range(500):
         given += (
             dpci.fit(
-                x[seed][:, None], y[seed], budget=dpci.PureDP(epsilon), l2_strength=l2_strength, split=split,
-                loss=dpci.losses.Squared(bound), mechanism=mechanism, radius=0.8 / (2.0 + l2_strength),
-                fit_intercept=False, seed=seed,
+                x[seed][:, None],
+                y[seed],
+                **assembled(
+                    budget=dpci.PureDP(epsilon),
+                    l2_strength=l2_strength,
+                    split=split,
+                    loss=dpci.losses.Squared(bound),
+                    mechanism=mechanism,
+                    radius=0.8 / (2.0 + l2_strength),
+                    fit_intercept=False,
+                    seed=seed,
+                ),
             ).interval_refusal
             is None
-        )  # fmt: skip
+        )
     assert given < 9
     assert stats.binom(500, 1e-3).sf(8) < 1e-8

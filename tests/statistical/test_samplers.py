@@ -198,7 +198,12 @@ def test_paper_noise_is_a_symmetrised_spherical_laplace_matrix(accept, variance_
     dim, n_runs = 3, 40_000
     X = np.array([[0.6, -0.3, 0.1], [0.0, 0.5, -0.8]])
     y = np.array([1.0, -1.0])
-    settings = Settings.checked(budget=dpci.PureDP(8.0), l2_strength=0.5, calibration="paper", fit_intercept=False)
+    settings = Settings.checked(
+        budget=dpci.PureDP(8.0),
+        l2_strength=0.5,
+        mechanism=dpci.ObjectivePerturbation(calibration="paper"),
+        fit_intercept=False,
+    )
     spec = settings.spec(len(X), dim)
     releases = dpci._core.simulate(spec, dpci._core.Records(X, y), n_runs=n_runs, seed=500, n_threads=1)
     params, hessian = releases[:, :dim], releases[:, dim : dim + dim * (dim + 1) // 2]

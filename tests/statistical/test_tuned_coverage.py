@@ -7,7 +7,8 @@ import dpci
 
 N, DIM, RUNS, LEVEL = 6000, 3, 300, 0.9
 BETA = np.array([0.5, -0.4, 0.2])
-CANDIDATES = [{"l2_strength": strength, "radius": 2.0} for strength in (0.05, 0.2, 0.8)]
+BALL = dpci.ObjectivePerturbation(radius=2.0)
+CANDIDATES = [{"l2_strength": strength, "mechanism": BALL} for strength in (0.05, 0.2, 0.8)]
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
 
@@ -34,7 +35,7 @@ def test_coverage_of_the_chosen_target(method):
     for seed in range(RUNS):
         tuned = dpci.tuning.tune(
             *sample(rng), budget=dpci.PureDP(4.0), candidates=CANDIDATES, method=method, loss="squared",
-            mechanism="objective", fit_intercept=False, seed=seed,
+            fit_intercept=False, seed=seed,
         )  # fmt: skip
         intervals = tuned.result.conf_int(level=LEVEL)
         goal = target(tuned.params["l2_strength"])

@@ -10,6 +10,7 @@ import dpci
 from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.schema import NumericColumn, NumericTarget, Schema
 from dpci.strata.counts import count_noise, release_counts, split_off_counts
+from support.keywords import assembled
 from support.saved import rewritten
 
 # How much noise there is varies.
@@ -41,7 +42,7 @@ def fitted(data=None, **keywords):
         "l2_strength": 0.1,
         **keywords,
     }
-    return dpci.fit_strata(table() if data is None else data, **merged)
+    return dpci.fit_strata(table() if data is None else data, **assembled(**merged))
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

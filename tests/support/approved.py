@@ -1,6 +1,7 @@
 """Every kind of result of which an approver can have a report, and the ledger that paid for it."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 import dpci
 from dpci.schema import NumericColumn, PartialSchema, Schema, UnboundedColumn
 from dpci.schema.columns import ClassTarget, NumericTarget
+from support.keywords import assembled
 
 N = 2_000
 RNG = np.random.default_rng(3)
@@ -73,9 +75,11 @@ def made(kind, notion, neighbors):
             "max_rows": lambda: dpci.fit(X, Y, persons=dpci.Persons(IDS, max_rows=3), **fit, **people),
             "weights": lambda: dpci.fit(X, Y, weights=dpci.Weights(WEIGHTS, bound=2.0, total=N), **fit, **number),
             "clip": lambda: dpci.fit(X, Y, on_violation="clip", **fit, **number),
-            "ball": lambda: dpci.fit(X, Y, radius=2.0, **fit, **number),
-            "hinge": lambda: dpci.fit(X, Y, loss="hinge", mechanism="output", moments="none", **fit, **number),
-            "bare": lambda: dpci.fit(X, Y, moments="none", **fit, **number),
+            "ball": lambda: dpci.fit(X, Y, **assembled(radius=2.0, **fit, **number)),
+            "hinge": lambda: dpci.fit(
+                X, Y, **assembled(loss="hinge", mechanism="output", moments="none", **fit, **number)
+            ),
+            "bare": lambda: dpci.fit(X, Y, **assembled(moments="none", **fit, **number)),
             "schema": lambda: dpci.fit(TABLE, schema=OF_CLASSES, l2_strength=0.2, **common, **number),
             "matrix": lambda: dpci.regression.release(X, REAL, **common, **number),
             "robust": lambda: dpci.regression.release(X, REAL, robust=True, on_violation="clip", **of_matrix, **number),
@@ -90,7 +94,9 @@ def made(kind, notion, neighbors):
             "several": lambda: dpci.regression.release(
                 X, np.column_stack([REAL, REAL**2]), target_bound=[(-1, 1), (0, 1)], **of_matrix, **number
             ),
-            "gaps": lambda: dpci.fit(TABLE, schema=GAPS, l2_strength=0.2, bounds_share=0.5, **common, **number),
+            "gaps": lambda: dpci.fit(
+                TABLE, schema=replace(GAPS, bounds_share=0.5), l2_strength=0.2, **common, **number
+            ),
             "bounds": lambda: dpci.release_schema(TABLE, schema=GAPS, **common, **number),
             "bounds_of_persons": lambda: dpci.release_schema(
                 TABLE, schema=GAPS, persons=dpci.Persons(IDS, max_rows=3), **common, **people

@@ -7,6 +7,7 @@ import numpy as np
 
 import dpci
 from dpci.errors import DpciError, DpciWarning, InvalidInput, RegularizationTooSmall
+from support.keywords import assembled
 
 _EDGE = 1.0 - 1e-12
 
@@ -112,9 +113,9 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
             if parts:
                 half = n // 2
                 chunks = [(X[:half], y[:half]), (X[half:], y[half:])]
-                dpci.fit(dpci.Chunks(chunks), seed=seed, **keywords)
+                dpci.fit(dpci.Chunks(chunks), **assembled(seed=seed, **keywords))
             else:
-                dpci.fit(X, y, seed=seed, **keywords)
+                dpci.fit(X, y, **assembled(seed=seed, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:
             return "refused", f"{facts}: {error}"
         except DpciError as error:
@@ -167,7 +168,7 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpciWarning)
         try:
-            dpci.fit(X, y, seed=seed, **keywords)
+            dpci.fit(X, y, **assembled(seed=seed, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:
             return "refused", f"{facts}: {error}"
         except DpciError as error:
@@ -204,7 +205,7 @@ def attempt_several(seed: int) -> tuple[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpciWarning)
         try:
-            dpci.multinomial.fit(X, y, classes=range(n_classes), seed=seed, n_threads=1, **keywords)
+            dpci.multinomial.fit(X, y, **assembled(classes=range(n_classes), seed=seed, n_threads=1, **keywords))
         except (RegularizationTooSmall, InvalidInput) as error:
             return "refused", f"{facts}: {error}"
         except DpciError as error:

@@ -7,6 +7,7 @@ import numpy as np
 
 import dpci
 from dpci.losses import BUILT_IN
+from support.keywords import assembled
 
 PATTERN = np.array(
     [[0.6, 0.0], [-0.6, 0.1], [0.1, -0.3], [-0.2, 0.7], [0.3, 0.3], [-0.4, -0.5], [0.0, 0.2], [0.5, -0.6]]
@@ -84,12 +85,12 @@ def attempt(seed):
         try:
             keywords, copies = choices(rng)
             n_samples = keywords.get("n_public", 8 * copies)
-            plan = dpci.plan(n_samples=n_samples, n_features=2, **keywords)
+            plan = dpci.plan(**assembled(n_samples=n_samples, n_features=2, **keywords))
         except (dpci.InvalidInput, dpci.RegularizationTooSmall):
             return False
         plan.summary()
         X, y = data(keywords, copies)
-        results = [dpci.fit(X, y, **keywords, seed=seed + start) for start in (0, 10**6)]
+        results = [dpci.fit(X, y, **assembled(**keywords), seed=seed + start) for start in (0, 10**6)]
         inspect(*results)
     return True
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 
 import dpci
+from support.keywords import assembled
 
 N, D = 60_000, 16
 SECONDS = 120.0
@@ -42,7 +43,7 @@ def make_calls():
         "fit of repeated rows": lambda: dpci.fit(X[some], y[some], **pure),
         "fit with clipping": lambda: dpci.fit(X, y, row_norm=0.3, on_violation="clip", **pure),
         "sparse fit": lambda: dpci.fit(sparse, y, **pure),
-        "hinge": lambda: dpci.fit(X, y, loss="hinge", mechanism="output", moments="none", **pure),
+        "hinge": lambda: dpci.fit(X, y, **assembled(loss="hinge", mechanism="output", moments="none", **pure)),
         "coverage": lambda: dpci.simulate.coverage(X, y, **study),
         "many replicates": lambda: dpci.simulate.coverage(X[:50], y[:50], **{**study, "n_replicates": 20_000}),
         "curve": lambda: dpci.utility.curve(X, y, at=dpci.PureDP(1.0), l2_strength=0.1, n_threads=2),

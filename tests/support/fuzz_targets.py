@@ -22,6 +22,7 @@ from support.fuzz_documents import (
     mutated_place,
     read_document,
 )
+from support.keywords import assembled
 
 N, D = 40, 2
 _RNG = np.random.default_rng(20)
@@ -342,8 +343,8 @@ def samples():
             "pure": dpci.fit(X, CLASSES, budget=PureDP(2.0), **settings),
             "other": dpci.fit(X, CLASSES, budget=PureDP(1.0), l2_strength=0.5, seed=2),
             "approx": dpci.fit(X, CLASSES, budget=ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N, **settings),
-            "ball": dpci.fit(X, REALS, budget=dpci.ZCDP(1.0), loss="squared", radius=1.0, **settings),
-            "no moments": dpci.fit(X, CLASSES, budget=PureDP(2.0), moments="none", **settings),
+            "ball": dpci.fit(X, REALS, **assembled(budget=dpci.ZCDP(1.0), loss="squared", radius=1.0, **settings)),
+            "no moments": dpci.fit(X, CLASSES, **assembled(budget=PureDP(2.0), moments="none", **settings)),
         }
         grid = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
         tuned = dpci.tuning.tune(X, CLASSES, budget=PureDP(4.0), candidates=grid, validation_radius=2.0, seed=1)

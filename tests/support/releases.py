@@ -3,6 +3,7 @@
 import numpy as np
 
 import dpci
+from support.keywords import assembled
 
 _rng = np.random.default_rng(1)
 X = _rng.uniform(-0.5, 0.5, (200, 2))
@@ -16,7 +17,7 @@ AXES = (dpci.baselines.Bins(0, 3, -1.0, 1.0), dpci.baselines.Bins(1, 3, -1.0, 1.
 
 
 def _tune(**keywords):
-    return dpci.tuning.tune(X, Y, budget=PURE, candidates=CANDIDATES, radius=1.0, **keywords)
+    return dpci.tuning.tune(X, Y, **assembled(budget=PURE, candidates=CANDIDATES, radius=1.0, **keywords))
 
 
 RELEASES = {

@@ -3,6 +3,7 @@
 import numpy as np
 
 import dpci
+from support.keywords import assembled
 
 N, D = 60, 3
 INF, NAN = float("inf"), float("nan")
@@ -12,7 +13,9 @@ BUDGET = dpci.ZCDP(rho=5.0)
 
 
 def fit(x=X, y=Y, **keywords):
-    return dpci.fit(x, y, **{"budget": BUDGET, "l2_strength": 0.5, "projection": "floor", "seed": 1, **keywords})
+    return dpci.fit(
+        x, y, **assembled(**{"budget": BUDGET, "l2_strength": 0.5, "projection": "floor", "seed": 1, **keywords})
+    )
 
 
 def with_entry(value, row=7, column=2):

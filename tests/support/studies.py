@@ -8,6 +8,7 @@ import pytest
 import dpci
 from dpci import simulate
 from dpci.errors import PrivacyLeakWarning
+from support.keywords import assembled
 
 N, D = 600, 3
 SMALL = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "n_replicates": 40, "n_variability": 24}
@@ -42,7 +43,7 @@ def make_rows(n=N):
 def quiet(function, *arguments, **keywords):
     """Call a study, which always warns."""
     with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
-        return function(*arguments, **{**SMALL, **keywords})
+        return function(*arguments, **assembled(**{**SMALL, **keywords}))
 
 
 coverage = functools.partial(quiet, simulate.coverage)
@@ -50,8 +51,9 @@ coverage = functools.partial(quiet, simulate.coverage)
 
 def variability(X, y, **keywords):
     keywords.pop("n_replicates", None)
+    kept = {k: v for k, v in SMALL.items() if k != "n_replicates"}
     with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
-        return simulate.variability(X, y, **{k: v for k, v in SMALL.items() if k != "n_replicates"}, **keywords)
+        return simulate.variability(X, y, **assembled(**{**kept, **keywords}))
 
 
 def replicates(study):

@@ -9,6 +9,7 @@ from dpci.budgets import core_budget
 from dpci.losses import Custom, HuberHinge, Squared
 from dpci.model.settings import Settings
 from support.fits import make_rows
+from support.keywords import assembled
 
 X, Y = make_rows()
 GRID = [{"l2_strength": strength} for strength in (0.02, 0.2, 2.0)]
@@ -21,7 +22,9 @@ SCORE_SHARE = 0.25
 
 def tune(**keywords):
     """Tune on the rows of the tests of results."""
-    return dpci.tuning.tune(X, Y == 1, **{"budget": BUDGET, "candidates": GRID, "radius": 4.0, "seed": 3, **keywords})
+    return dpci.tuning.tune(
+        X, Y == 1, **assembled(**{"budget": BUDGET, "candidates": GRID, "radius": 4.0, "seed": 3, **keywords})
+    )
 
 
 def small_rows(n=60, seed=3):
@@ -36,7 +39,7 @@ def tuning_spec(
 ):
     """Return the specification of a tuning as ``dpci.tuning.tune`` makes it, without an intercept."""
     values = {"loss": Squared(), "mechanism": "output", "fit_intercept": False, "moments": "none", **keywords}
-    settings = [Settings.checked(budget=budget, **{**values, **candidate}) for candidate in candidates]
+    settings = [Settings.checked(**assembled(budget=budget, **{**values, **candidate})) for candidate in candidates]
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
         loss=(validation or settings[0].loss).to_core(),

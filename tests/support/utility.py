@@ -6,6 +6,7 @@ import pytest
 import dpci
 from dpci import _core
 from dpci.errors import PrivacyLeakWarning
+from support.keywords import assembled
 
 N, D, L2_STRENGTH, SEED = 2000, 8, 0.02, 3
 APPROX = dpci.ApproxDP(1.0, 1e-6)
@@ -45,8 +46,9 @@ ROWS = make_rows()
 
 def curve(rows=ROWS, **keywords):
     """A curve, which always warns."""
+    keywords = {"moments": "joint" if "split" in keywords else "none", **keywords}
     with pytest.warns(PrivacyLeakWarning, match="NOT PRIVATE"):
-        return dpci.utility.curve(*rows, **{"l2_strength": L2_STRENGTH, "seed": SEED, **keywords})
+        return dpci.utility.curve(*rows, **assembled(**{"l2_strength": L2_STRENGTH, "seed": SEED, **keywords}))
 
 
 def refit(found, value, rows=ROWS, *, draw=0):

@@ -12,6 +12,7 @@ import dpci
 from dpci import _core, tuning
 from dpci.budgets import split_budget
 from dpci.errors import InvalidInput, PrivacyLeakWarning, RegularizationTooSmall, SeededNoiseWarning
+from support.keywords import assembled
 from support.tuning import BUDGET, GRID, X, Y, tune, tuning_spec
 
 BUDGETS = [BUDGET, dpci.ZCDP(1.0), dpci.ApproxDP(4.0, 1e-6)]
@@ -71,7 +72,9 @@ def test_good_candidates_are_chosen():
         # four of nine, 8e-7.
         assert chosen.count(0) >= 6
     with pytest.warns(PrivacyLeakWarning):
-        oracle = tuning.oracle_not_private(X, Y, budget=dpci.PureDP(40.0), candidates=candidates, radius=4.0)
+        oracle = tuning.oracle_not_private(
+            X, Y, budget=dpci.PureDP(40.0), candidates=candidates, mechanism=dpci.ObjectivePerturbation(radius=4.0)
+        )
     assert oracle.index == 0
     assert (oracle.losses[0] < oracle.losses[1:]).all()
 
@@ -89,9 +92,21 @@ def test_releases_are_private_and_differ():
 
 def test_warnings_point_at_the_caller():
     calls = [
-        lambda: tuning.tune(X, Y, budget=dpci.PureDP(0.1), candidates=GRID, radius=4.0, seed=1),
-        lambda: tuning.tune(X, Y, budget=BUDGET, candidates=GRID, radius=4.0, seed=1, selection_share=1.0),
-        lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, radius=4.0),
+        lambda: tuning.tune(
+            X, Y, budget=dpci.PureDP(0.1), candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0), seed=1
+        ),
+        lambda: tuning.tune(
+            X,
+            Y,
+            budget=BUDGET,
+            candidates=GRID,
+            mechanism=dpci.ObjectivePerturbation(radius=4.0),
+            seed=1,
+            selection_share=1.0,
+        ),
+        lambda: tuning.tune(
+            X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, mechanism=dpci.ObjectivePerturbation(radius=4.0)
+        ),
         lambda: tuning.tune(X, np.where(Y, "b", "a"), budget=BUDGET, method="public_rule"),
         lambda: tuning.oracle_not_private(X, np.where(Y, "b", "a"), budget=BUDGET, candidates=GRID, n_runs=1),
         lambda: dpci.fit(X, np.where(Y, "b", "a"), budget=dpci.PureDP(0.1), l2_strength=0.1, seed=1),
@@ -115,7 +130,7 @@ def test_unknown_keywords_are_named():
 @pytest.mark.filterwarnings("ignore::dpci.PrivacyLeakWarning")
 def test_the_oracle_checks_what_a_tuning_checks():
     def search(**keywords):
-        tuning.oracle_not_private(X, Y, budget=BUDGET, **{"candidates": GRID, **keywords})
+        tuning.oracle_not_private(X, Y, budget=BUDGET, **assembled(**{"candidates": GRID, **keywords}))
 
     squared = [{**GRID[1], "radius": 1.0, "loss": dpci.losses.Squared(bound)} for bound in (1.0, 2.0)]
     with pytest.raises(InvalidInput, match=r"got \[-2, 2\] for the squared loss and \[-1, 1\] for validation"):
@@ -163,7 +178,7 @@ def test_seeds_repeat_whatever_the_threads(method):
 
 def test_the_public_rule_spends_nothing_on_the_choice():
     rule = tuning.public_rule(2000, 4, dpci.PureDP(2.0))
-    assert rule == {"l2_strength": math.sqrt(4 / 4000), "radius": 1.0}
+    assert rule == {"l2_strength": math.sqrt(4 / 4000), "mechanism": dpci.ObjectivePerturbation(radius=1.0)}
     assert tuning.public_rule(2000, 4, dpci.ApproxDP(2.0, 1e-6)) == rule
     pure = dpci.ZCDP(0.5).pure_within().epsilon
     assert tuning.public_rule(10, 5, dpci.ZCDP(0.5))["l2_strength"] == math.sqrt(0.5 / pure)
@@ -185,7 +200,7 @@ def test_the_public_rule_spends_nothing_on_the_choice():
 def test_the_oracle_averages_simulated_models():
     keywords = {"budget": dpci.PureDP(4.0), "candidates": GRID, "radius": 4.0}
     with pytest.warns(PrivacyLeakWarning, match="neither its choice nor its losses"):
-        found = tuning.oracle_not_private(X, Y, n_runs=30, **keywords)
+        found = tuning.oracle_not_private(X, Y, n_runs=30, **assembled(**keywords))
     assert found.private is False
     assert found.params == GRID[found.index]
     assert found.losses.shape == found.std_errors.shape == (3,)
@@ -193,7 +208,8 @@ def test_the_oracle_averages_simulated_models():
     signs = 2 * Y - 1
     for candidate, loss, error in zip(GRID, found.losses, found.std_errors, strict=True):
         fits = [
-            dpci.fit(X, Y, budget=dpci.PureDP(4.0), moments="none", radius=4.0, seed=s, **candidate) for s in range(30)
+            dpci.fit(X, Y, **assembled(budget=dpci.PureDP(4.0), moments="none", radius=4.0, seed=s, **candidate))
+            for s in range(30)
         ]
         again = [np.mean(np.logaddexp(0.0, -signs * (rows @ fit.params))) for fit in fits]
         # Two means of independent noise, 58 degrees of freedom: below 1e-6 each.
@@ -205,7 +221,13 @@ def test_regression_is_tuned_over_radius_and_strength():
     y = np.clip(X @ [0.5, -0.5, 0.0] + 0.1 * rng.standard_normal(len(X)), -1.0, 1.0)
     candidates = [{"l2_strength": s, "radius": w} for s in (0.01, 0.1) for w in (0.5, 1.0)]
     result = tuning.tune(
-        X, y, budget=dpci.PureDP(20.0), candidates=candidates, method="chunks", loss="squared", moments="none", seed=1
+        X,
+        y,
+        budget=dpci.PureDP(20.0),
+        method="chunks",
+        loss="squared",
+        seed=1,
+        **assembled(candidates=candidates, moments="none"),
     )
     assert result.result.loss["name"] == "squared"
     # (R W + B)² over the last part, R with the intercept.
@@ -224,7 +246,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"candidates": GRID[0]}, "list of dictionaries"),
         ({"candidates": [0.1]}, "every candidate must be a dictionary"),
         ({"candidates": [{"row_norm": 2.0, "l2_strength": 1.0}]}, "differ only in .*, got 'row_norm'"),
-        ({"candidates": [{"radius": 2.0}]}, "must have an l2_strength"),
+        ({"candidates": [{"radius": 2.0}]}, "must have a number as l2_strength"),
         ({"radius": None}, "every candidate must have a radius"),
         ({"candidates": [*GRID, {"l2_strength": -1.0}]}, "l2_strength must be finite and > 0"),
         ({"candidates": [*GRID, {"l2_strength": 1.0, "loss": "huber_hinge"}]}, "validation_loss must be given"),
@@ -247,7 +269,7 @@ def test_regression_is_tuned_over_radius_and_strength():
             "selection_share must keep its default 0.5",
         ),
         ({"method": "public_rule", "candidates": None, "validation_radius": 1.0}, "validation_radius must keep"),
-        ({"method": "public_rule", "candidates": None}, "radius must not be given with method='public_rule'"),
+        ({"method": "public_rule", "candidates": None}, "radius must be None with method='public_rule'"),
         ({"selection_share": 1e-320, "budget": dpci.PureDP(1e-5)}, "selection_share must leave two parts of"),
         # Rounding of the scores would exceed what one record moves them by.
         ({"radius": 4e-16}, "100 times its rounding"),

@@ -10,6 +10,7 @@ import dpci
 from dpci import _core
 from dpci.losses import Hinge, HuberHinge, Logistic, Squared
 from support.audit import epsilon_of
+from support.keywords import assembled
 from support.tuning import (
     SCORE_SHARE,
     TwoCandidates,
@@ -169,7 +170,7 @@ def test_the_attacked_candidates_have_the_minimisers_of_their_law():
         targets = np.r_[y, np.full(attack.n - 1, attack.targets)]
         for number, candidate in enumerate(attack.candidates):
             keywords = {"mechanism": "output", "moments": "none", "fit_intercept": False, "seed": 1, **candidate}
-            found = dpci.fit(np.ones((attack.n, 1)), targets, budget=dpci.PureDP(1e12), **keywords)
+            found = dpci.fit(np.ones((attack.n, 1)), targets, **assembled(budget=dpci.PureDP(1e12), **keywords))
             # The noise of the seal is beyond 20 standard deviations with probability 1e-11.
             (seal,) = found.privacy["seal"]["releases"]
             allowed = 1e-9 + seal["distance"] + 20.0 * seal["std_dev"]

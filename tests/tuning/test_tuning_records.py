@@ -10,6 +10,7 @@ import pytest
 import dpci
 from dpci import tuning
 from dpci.errors import InvalidInput
+from support.keywords import assembled
 from support.saved import rewritten
 from support.tuning import X, Y, tune
 
@@ -72,7 +73,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
             "mechanism": mechanism,
             "fit_intercept": False,
         }
-        alone = dpci.fit(X[:n], Y[:n], classes=(0, 1), seed=1, **plan)
+        alone = dpci.fit(X[:n], Y[:n], **assembled(classes=(0, 1), seed=1, **plan))
         assert constants["l2_strength"] == alone.l2_strength > 1e-5
         assert model["noise_scale"] == alone.privacy["steps"][0]["scale"]
         rests_on = " ".join(record["conditions"])

@@ -11,6 +11,7 @@ import dpci
 from dpci import _core, tuning
 from dpci.budgets import core_budget
 from dpci.multinomial.release import multinomial_settings
+from support.keywords import assembled
 
 N, CLASSES = 2400, ("a", "b", "c")
 rng = np.random.default_rng(5)
@@ -30,7 +31,9 @@ UNITS = {
 def spec_of(n, grid, budget, method, *, n_classes=3, radius=2.0, expected_runs=6.0, n_columns=1, **keywords):
     """The specification as ``dpci.tuning.tune`` makes it, without an intercept."""
     keywords = {"fit_intercept": False, "moments": "none", "mechanism": "output", **keywords}
-    settings = [multinomial_settings(n_classes, budget=budget, **{**keywords, **candidate}) for candidate in grid]
+    settings = [
+        multinomial_settings(n_classes, **assembled(budget=budget, **{**keywords, **candidate})) for candidate in grid
+    ]
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],
         loss=settings[0].core_loss,
@@ -214,9 +217,9 @@ def test_a_tuning_of_persons_pays_once_and_survives_files():
         ({"method": "public_rule", "candidates": None, "validation_radius": None}, "public rule is for one linear"),
         ({"selection_share": 1.0}, "selection_share must be below 1 with three or more classes"),
         ({"validation_loss": "logistic"}, "validation_loss must be None with three or more classes"),
-        ({"radius": 1.0}, "radius must not be given with three or more classes"),
-        ({"candidates": [{"l2_strength": 1.0, "radius": 2.0}]}, "must differ only in l2_strength, mechanism"),
-        ({"candidates": [{"mechanism": "output"}]}, "every candidate must have an l2_strength"),
+        ({"radius": 1.0}, "the multinomial loss does not support a radius"),
+        ({"candidates": [{"l2_strength": 1.0, "loss": "logistic"}]}, "must differ only in l2_strength, mechanism"),
+        ({"candidates": [{"mechanism": "output"}]}, "every candidate must have a number as l2_strength"),
         ({"validation_radius": None}, "validation_radius must be given"),
         ({"neighbors": "add_remove", "n_public": N}, "private tuning requires neighbors"),
         ({"classes": ("a", "b", "b")}, "classes"),
@@ -226,7 +229,7 @@ def test_a_tuning_of_persons_pays_once_and_survives_files():
 def test_refused(change, message):
     ledger = dpci.Ledger(dpci.PureDP(5.0), neighbors=change.get("neighbors", "replace_one"))
     with pytest.raises(dpci.InvalidInput, match=message):
-        tuning.tune(X, Y, **{"budget": dpci.PureDP(4.0), "ledger": ledger, **ASKED, **change})
+        tuning.tune(X, Y, **assembled(**{"budget": dpci.PureDP(4.0), "ledger": ledger, **ASKED, **change}))
     assert ledger.history == ()
 
 

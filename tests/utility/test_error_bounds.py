@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 import dpci
 from dpci.errors import InvalidInput
-from dpci.utility import bound
 from dpci.utility import error_bounds as _error_bounds
+from support.keywords import assembled
 from support.seal import left_of
 
 SQUARED = dpci.losses.Squared()
@@ -23,10 +23,14 @@ SENSITIVITY = 3.0 * math.sqrt(3.0) / 200.0
 # Of the noise, which the seal leaves a little less than epsilon = 1.
 SCALE = SENSITIVITY / left_of(1.0)
 # Of the logistic loss: that of two gradients at norms of at most the root of .278/lambda, .607 of 2/(n lambda).
-FREE = dpci.plan(**KNOWN, mechanism="output", moments="none").steps[0].sensitivity
+FREE = dpci.plan(**assembled(**KNOWN, mechanism="output", moments="none")).steps[0].sensitivity
 # A loss for which it is 2/(n lambda).
 STRAIGHT = {**KNOWN, "loss": dpci.losses.HuberHinge(h=0.5)}
 PROJECTED = dpci.OutputPerturbation(project=True)
+
+
+def bound(**keywords):
+    return dpci.utility.bound(**assembled(**{"mechanism": "output", **keywords}))
 
 
 # The norm of the noise.
@@ -42,7 +46,7 @@ def test_quantile_of_spherical_laplace(failure):
 
 
 def test_quantile_of_the_gaussian():
-    plan = dpci.plan(**{**BALL, "budget": dpci.ZCDP(0.5)}, mechanism="output", moments="none")
+    plan = dpci.plan(**assembled(**{**BALL, "budget": dpci.ZCDP(0.5)}, mechanism="output", moments="none"))
     found = bound(of="training", failure_probability=0.05, **{**BALL, "budget": dpci.ZCDP(0.5)})
     scale = plan.steps[0].scale
     expected = scale * math.sqrt(stats.chi2.isf(0.05, 3)) + plan.tolerance
@@ -95,7 +99,7 @@ def test_theorems_on_a_ball(projected):
 
 def test_the_solver_may_be_off():
     found = bound(of="training", **KNOWN)
-    plan = dpci.plan(**KNOWN, mechanism="output", moments="none")
+    plan = dpci.plan(**assembled(**KNOWN, mechanism="output", moments="none"))
     beyond = found.noise_norm - plan.steps[0].scale * stats.gamma.isf(0.05, 3)
     assert beyond == pytest.approx(plan.tolerance, rel=1e-3)
     assert plan.tolerance > 1e-9
@@ -274,7 +278,9 @@ def excesses(loss, radius, *, project, n=400, epsilon=2.0, l2_strength=0.05, see
         rows = np.random.default_rng([7, seed]).integers(60, size=n)
         common = {"l2_strength": l2_strength, "loss": loss, "radius": radius, "fit_intercept": False, "moments": "none"}
         mechanism = dpci.OutputPerturbation(project=project)
-        fit = dpci.fit(X[rows], targets[rows], budget=dpci.PureDP(epsilon), mechanism=mechanism, seed=seed, **common)
+        fit = dpci.fit(
+            X[rows], targets[rows], **assembled(budget=dpci.PureDP(epsilon), mechanism=mechanism, seed=seed, **common)
+        )
         w, square = fit.params, l2_strength / 2 * (fit.params @ fit.params)
         exact = dpci.lowlevel.minimize_erm(
             X[rows], targets[rows], loss=loss, l2_strength=l2_strength, radius=radius, tolerance=1e-8
@@ -319,7 +325,7 @@ def test_the_least_value_is_that_on_the_ball(of):
     X, y = (np.tile(part, (100_000 // 60, *[1] * (part.ndim - 1))) for part in population())
     keywords = {"l2_strength": 0.05, "loss": SQUARED, "fit_intercept": False}
     ball = {**keywords, "radius": 0.2, "budget": dpci.PureDP(1e6)}
-    fit = dpci.fit(X, y, mechanism="output", moments="none", seed=1, **ball)
+    fit = dpci.fit(X, y, **assembled(mechanism="output", moments="none", seed=1, **ball))
     stated = bound(of=of, n_samples=len(y), n_features=3, failure_probability=0.5, **ball)
     assert stated.radius == 0.2
 
@@ -340,7 +346,9 @@ def test_the_norm_of_the_noise_is_a_quantile_and_no_more():
     exact = dpci.lowlevel.minimize_erm(X, y, loss=SQUARED, l2_strength=0.1, radius=1.0).params
     stated = bound(of="training", n_samples=60, n_features=3, failure_probability=FAILURE, **keywords)
     beyond = sum(
-        np.linalg.norm(dpci.fit(X, y, mechanism="output", moments="none", seed=seed, **keywords).params - exact)
+        np.linalg.norm(
+            dpci.fit(X, y, **assembled(mechanism="output", moments="none", seed=seed, **keywords)).params - exact
+        )
         > stated.noise_norm
         for seed in range(1_000)
     )
@@ -353,7 +361,7 @@ def test_the_half_of_lemma_22_is_attained():
     loss, X, y = dpci.losses.Squared(target_bound=0.5), np.ones((50, 1)), np.full(50, 0.5)
     keywords = {"l2_strength": 0.1, "loss": loss, "radius": 1.0, "fit_intercept": False}
     exact = dpci.lowlevel.minimize_erm(X, y, loss=loss, l2_strength=0.1, radius=1.0).params
-    fit = dpci.fit(X, y, budget=dpci.PureDP(1.0), mechanism="output", moments="none", seed=1, **keywords)
+    fit = dpci.fit(X, y, **assembled(budget=dpci.PureDP(1.0), mechanism="output", moments="none", seed=1, **keywords))
 
     def risk(w):
         return loss.to_core().evaluate(X @ w, y)[0].mean() + 0.05 * w @ w

@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 import dpci
 from dpci.datasets.loaders import load_adult_sample
 from dpci.errors import InvalidInput, RegularizationTooSmall
+from support.keywords import assembled
 from support.seal import SHARE, left_of
 from support.utility import (
     APPROX,
@@ -48,16 +49,15 @@ def test_noise_is_that_of_a_fit_at_every_budget(name):
         numbers = budget.parameters().values()
         assert next(iter(numbers)) == value
         plan = dpci.plan(
-            n_samples=len(ROWS[1]),
-            n_features=ROWS[0].shape[1],
-            budget=budget,
-            l2_strength=path.l2_strength(value),
-            loss=settings.loss,
-            mechanism=settings.mechanism,
-            moments=settings.moments,
-            split=settings.split,
-            calibration=settings.calibration,
-            neighbors=settings.neighbors,
+            **assembled(
+                n_samples=len(ROWS[1]),
+                n_features=ROWS[0].shape[1],
+                budget=budget,
+                l2_strength=path.l2_strength(value),
+                loss=settings.loss,
+                mechanism=settings.mechanism,
+                neighbors=settings.neighbors,
+            )
         )
         spec = path.spec(value)
         assert plan.steps[0].scale == spec.noise_scale

@@ -6,6 +6,7 @@ import pytest
 import dpci
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.utility.search import tabulate
+from support.keywords import assembled
 from support.utility import APPROX, KIFER, ROWS, curve
 
 X, Y = ROWS
@@ -14,7 +15,7 @@ NAN, INF = float("nan"), float("inf")
 
 def refused(match, error=InvalidInput, rows=ROWS, **keywords):
     with pytest.raises(error, match=match):
-        dpci.utility.curve(*rows, **{"at": APPROX, "l2_strength": 0.02, **keywords})
+        dpci.utility.curve(*rows, **assembled(**{"at": APPROX, "l2_strength": 0.02, **keywords}))
 
 
 @pytest.mark.parametrize(

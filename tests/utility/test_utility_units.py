@@ -11,6 +11,7 @@ import dpci
 from dpci import _core
 from dpci.errors import InvalidInput
 from dpci.unit import given_unit
+from support.keywords import assembled
 from support.utility import APPROX, L2_STRENGTH, SEED, curve, make_rows
 
 DEVIATIONS = stats.norm.isf(0.5e-6)
@@ -108,15 +109,17 @@ def test_the_noise_is_that_of_a_fit(case, mechanism):
     found, keywords = measured(case, mechanism), {**CASES[case][0], **MECHANISMS[mechanism]}
     given = given_unit(keywords.get("persons"), keywords.get("weights"))
     plan = dpci.plan(
-        n_samples=300 if "persons" in keywords else 900,
-        n_features=3,
-        budget=found.at,
-        l2_strength=L2_STRENGTH,
-        moments=keywords.get("moments", "none"),
-        neighbors=keywords.get("neighbors", "replace_one"),
-        mechanism=keywords.get("mechanism", "objective"),
-        persons=given.unit,
-        weights=given.weights,
+        **assembled(
+            n_samples=300 if "persons" in keywords else 900,
+            n_features=3,
+            budget=found.at,
+            l2_strength=L2_STRENGTH,
+            moments=keywords.get("moments", "none"),
+            neighbors=keywords.get("neighbors", "replace_one"),
+            mechanism=keywords.get("mechanism", "objective"),
+            persons=given.unit,
+            weights=given.weights,
+        )
     )
     assert plan.steps[0].scale == found.path.spec(found.path.at).noise_scale
 
@@ -173,4 +176,4 @@ def test_a_smoothed_accuracy_has_the_weights_of_rows():
 )
 def test_what_is_refused(keywords, message):
     with pytest.raises(InvalidInput, match=message):
-        dpci.utility.curve(X, Y, at=APPROX, l2_strength=L2_STRENGTH, **keywords)
+        dpci.utility.curve(X, Y, **assembled(at=APPROX, l2_strength=L2_STRENGTH, **keywords))

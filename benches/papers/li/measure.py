@@ -178,7 +178,7 @@ def _curve(case: Case, at: float, run: Repeats) -> UtilityCurve:
         at=dpci.ApproxDP(epsilon=at, delta=DELTA),
         loss=case.data.loss,
         l2_strength=case.l2_strength,
-        calibration=case.mechanism,
+        mechanism=dpci.ObjectivePerturbation(moments="none", calibration=case.mechanism),
         neighbors="add_remove",
         classes=(-1, 1),
         fit_intercept=False,

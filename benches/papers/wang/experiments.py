@@ -56,13 +56,11 @@ class Cell(NamedTuple):
         costs = [epsilon if pure else epsilon**2 / 2.0 for epsilon in self.epsilons]
         total = sum(costs)
         budget = dpci.PureDP(epsilon=total) if pure else dpci.ZCDP(rho=total)
+        kind = dpci.ObjectivePerturbation if self.setting.mechanism == "objective" else dpci.OutputPerturbation
         return {
             "budget": budget,
-            "split": tuple(cost / total for cost in costs),
-            "mechanism": "objective" if self.setting.mechanism == "objective" else "output",
+            "mechanism": kind(split=tuple(cost / total for cost in costs), calibration=calibration, projection="floor"),
             "loss": LOSS_OBJECTS[self.setting.loss],
-            "calibration": calibration,
-            "projection": "floor",
         }
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -32,7 +33,7 @@ _BASELINE_STRENGTH = 1e-6
 # The seal takes a little of the budget.
 _MARGIN = 1.05
 
-_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "moments": "none", "fit_intercept": False}
+_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "fit_intercept": False}
 
 
 def public_strength(split: Split, epsilon: float) -> float:
@@ -74,9 +75,8 @@ def _perturbed(
         split.X,
         split.y,
         budget=dpci.PureDP(share * epsilon),
-        mechanism=dpci.OutputPerturbation(project=project),
+        mechanism=dpci.OutputPerturbation(moments="none", radius=chosen["radius"], project=project),
         l2_strength=chosen["l2_strength"],
-        radius=chosen["radius"],
         seed=seed,
         n_threads=1,
         **_KEYWORDS,
@@ -146,10 +146,12 @@ def tuned(split: Split, epsilon: float, seed: int, *, radii: str, mechanism: Mec
         split.X[:used],
         split.y[:used],
         budget=dpci.PureDP(epsilon),
-        candidates=grid,
+        candidates=[
+            {"l2_strength": each["l2_strength"], "mechanism": replace(mechanism, radius=each["radius"])}
+            for each in grid
+        ],
         method="chunks",
         selection_share=1.0,
-        mechanism=mechanism,
         seed=seed,
         n_threads=1,
         **_KEYWORDS,
@@ -197,8 +199,7 @@ def diameter(radius: float, l2_strength: float) -> float:
         n_features=1,
         budget=dpci.PureDP(1.0),
         l2_strength=l2_strength,
-        radius=radius,
-        mechanism="output",
+        mechanism=dpci.OutputPerturbation(moments="none", radius=radius),
         **_KEYWORDS,
     )
     return known.steps[0].sensitivity * l2_strength

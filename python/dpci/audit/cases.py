@@ -111,8 +111,8 @@ class ReportCase(WorstCase):
     def settings(self) -> Settings:
         """All keywords of the fit."""
         return Settings.checked(
-            budget=self.budget, moments="none", fit_intercept=False, neighbors=self.neighbors, **self.keywords
-        )
+            budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords
+        ).without_moments()
 
     @cached_property
     def spec(self) -> _core.ReportSpec:
@@ -239,8 +239,8 @@ class TuningCase(WorstCase):
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters of the winner."""
         settings = Settings.checked(
-            budget=self.budget, fit_intercept=False, moments="none", neighbors=self.neighbors, **self.keywords
-        )
+            budget=self.budget, fit_intercept=False, neighbors=self.neighbors, **self.keywords
+        ).without_moments()
         spec = _core.TuningSpec(
             [settings.spec(*self.first[0].shape)],
             loss=settings.core_loss,

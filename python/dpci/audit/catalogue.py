@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,18 +36,20 @@ def rows(*x: list[float], y: float = 1.0) -> Rows:
 
 # With this much regularisation the params stay near zero, where the Huber hinge is a line of slope -1: neighbours shift
 # the noise, and the minimiser, by all that the bounds allow.
+_MATRICES = OutputPerturbation(split=(0.02, 0.49, 0.49))
+_ALONE, _OUTPUT_ALONE = ObjectivePerturbation(moments="none"), OutputPerturbation(moments="none")
 _LINE = {"loss": HuberHinge(h=0.5), "l2_strength": 50.0}
 _ANTIPODAL = rows([1.0]), rows([-1.0])
 _ONE_LESS = rows([1.0], [0.0]), rows([0.0])
 # Near params of zero the logistic loss has its greatest curvature, and all slopes are as great as their bound.
-_MOMENTS = {"loss": Logistic(), "l2_strength": 1e4, "split": (0.02, 0.49, 0.49)}
+_MOMENTS = {"loss": Logistic(), "l2_strength": 1e4}
 _ORTHOGONAL = rows([1.0, 0.0]), rows([0.0, 1.0])
 _ORTHOGONAL_LESS = rows([1.0, 0.0], [0.0, 0.0]), rows([0.0, 0.0])
 # Between antipodal, the worst for the coefficients, and orthogonal, the worst for the moments.
 _BETWEEN = rows([1.0, 0.0]), rows([-math.cos(0.5), math.sin(0.5)])
 # Rows that move the gradient of the squared loss most when all bounds are 1, among others which push the minimiser out.
 _OTHERS = [[1.0, 0.0]] * 30
-_BALL = {"loss": "squared", "radius": 1.0, "l2_strength": 0.5}
+_BALL = {"loss": "squared", "l2_strength": 0.5}
 
 
 def _on_ball(x: list[float]) -> Rows:
@@ -91,7 +94,7 @@ def _steep(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
     curvature = math.expm1(min(pure.epsilon, _GREATEST_EPSILON) / 2.0)
     # With a wider hinge the noise would have to change its sign before the margin is there.
     width = min(0.4, 1.0 / (1.0 + 2.0 * curvature))
-    keywords = {"loss": HuberHinge(h=width), "moments": "none", "l2_strength": 1.0 / (2.0 * width * curvature)}
+    keywords = {"loss": HuberHinge(h=width), "mechanism": _ALONE, "l2_strength": 1.0 / (2.0 * width * curvature)}
     first, second = _ANTIPODAL
     return FitCase(name=name, budget=budget, neighbors=neighbors, first=first, second=second, keywords=keywords)
 
@@ -128,7 +131,7 @@ def _histogram(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
 def _tuning(method: Literal["repeat", "chunks"], n: int) -> _Maker:
     def make(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
         x = np.eye(n)[0][:, None].tolist()
-        keywords = {"loss": HuberHinge(h=0.5), "l2_strength": 50.0, "radius": 0.1}
+        keywords = {**_LINE, "mechanism": ObjectivePerturbation(moments="none", radius=0.1)}
         first, second = rows(*x), rows(*x, y=-1.0)
         return TuningCase(
             name=name, budget=budget, neighbors=neighbors, first=first, second=second, keywords=keywords, method=method
@@ -157,24 +160,23 @@ class Entry(NamedTuple):
 
 
 CATALOGUE: dict[str, Entry] = {
-    "objective": Entry(_fit(_ANTIPODAL, _LINE, _ONE_LESS, moments="none"), relations=_RELATIONS),
+    "objective": Entry(_fit(_ANTIPODAL, _LINE, _ONE_LESS, mechanism=_ALONE), relations=_RELATIONS),
     "objective_curvature": Entry(_steep),
     "objective_cms11": Entry(
-        _fit(_ANTIPODAL, _LINE, moments="none", mechanism=ObjectivePerturbation(variant="cms11")), ("pure", "zcdp")
+        _fit(_ANTIPODAL, _LINE, mechanism=ObjectivePerturbation(moments="none", variant="cms11")), ("pure", "zcdp")
     ),
-    "output": Entry(_fit(_ANTIPODAL, _LINE, _ONE_LESS, moments="none", mechanism="output"), relations=_RELATIONS),
-    "moments_joint": Entry(
-        _fit(_ORTHOGONAL, _MOMENTS, _ORTHOGONAL_LESS, moments="joint", mechanism="output"), relations=_RELATIONS
-    ),
+    "output": Entry(_fit(_ANTIPODAL, _LINE, _ONE_LESS, mechanism=_OUTPUT_ALONE), relations=_RELATIONS),
+    "moments_joint": Entry(_fit(_ORTHOGONAL, _MOMENTS, _ORTHOGONAL_LESS, mechanism=_MATRICES), relations=_RELATIONS),
     "moments_separate": Entry(
-        _fit(_ORTHOGONAL, _MOMENTS, _ORTHOGONAL_LESS, moments="separate", mechanism="output"), relations=_RELATIONS
+        _fit(_ORTHOGONAL, _MOMENTS, _ORTHOGONAL_LESS, mechanism=replace(_MATRICES, moments="separate")),
+        relations=_RELATIONS,
     ),
     "whole_fit": Entry(_fit(_BETWEEN, _LINE)),
     "whole_fit_output": Entry(_fit(_BETWEEN, _LINE, mechanism="output")),
-    "ball_objective": Entry(_fit(_EXTREME, _BALL, moments="none")),
-    "ball_output": Entry(_fit(_EXTREME, _BALL, moments="none", mechanism="output")),
-    "ball_projected": Entry(_fit(_EXTREME, _BALL, moments="none", mechanism=OutputPerturbation(project=True))),
-    "hinge": Entry(_fit(_ANTIPODAL, _LINE, loss="hinge", moments="none", mechanism="output")),
+    "ball_objective": Entry(_fit(_EXTREME, _BALL, mechanism=replace(_ALONE, radius=1.0))),
+    "ball_output": Entry(_fit(_EXTREME, _BALL, mechanism=replace(_OUTPUT_ALONE, radius=1.0))),
+    "ball_projected": Entry(_fit(_EXTREME, _BALL, mechanism=replace(_OUTPUT_ALONE, radius=1.0, project=True))),
+    "hinge": Entry(_fit(_ANTIPODAL, _LINE, loss="hinge", mechanism=_OUTPUT_ALONE)),
     # Near params of zero the Huber hinge has its steepest slope, the logistic loss its greatest curvature.
     "report": Entry(_report((0.2, 0.7, 0.1), HuberHinge(h=0.5), 50.0), ("approx",), (_ADD_REMOVE,)),
     "report_gradient": Entry(_report((0.001, 0.998, 0.001), HuberHinge(h=0.5), 50.0), ("approx",), (_ADD_REMOVE,)),

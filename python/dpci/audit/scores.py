@@ -44,8 +44,8 @@ def report_scores(
     theta = np.ascontiguousarray(outputs[:, 0])
     n_public = settings.n_public or 0
     _, slopes, curvatures = settings.core_loss.evaluate(theta, np.full(len(theta), target))
-    slope = count * slopes + n_public * settings.l2_strength * theta
-    curvature = count * curvatures + n_public * settings.l2_strength
+    slope = count * slopes + n_public * settings.strength * theta
+    curvature = count * curvatures + n_public * settings.strength
     # The noise that leads to these parameters is minus the gradient.
     total = np.log(curvature) - (slope / scales[0]) ** 2 / 2.0
     for released, exact, scale in zip(outputs.T[1:], (slope, curvature)[: len(scales) - 1], scales[1:], strict=True):

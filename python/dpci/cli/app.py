@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dpci import _core
+from dpci.base.progress import is_watched
 
 # The base class of everything that is wrong with a command line; typer exports one of its kinds only.
 WrongUsage: Final[Any] = typer.BadParameter.__bases__[0]
@@ -149,14 +150,6 @@ def note(text: str, *, quiet: bool = False) -> None:
 
 def wants_progress(progress: bool | None, *, quiet: bool) -> bool:  # noqa: FBT001  # the option as it was given
     """Whether to show progress: as asked, otherwise on a terminal where tqdm is installed."""
-    if sys.stderr is None:  # closed
-        return False
     if progress is not None:
-        return progress
-    if quiet or not sys.stderr.isatty():
-        return False
-    try:
-        import tqdm  # noqa: F401, PLC0415  # optional
-    except ImportError:
-        return False
-    return True
+        return progress and sys.stderr is not None  # closed
+    return not quiet and is_watched()

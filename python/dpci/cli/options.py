@@ -17,6 +17,7 @@ from dpci.described.record import SchemaRecord
 from dpci.errors import InvalidInput
 from dpci.inference.intervals import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
+from dpci.mechanisms import NewtonSteps, ObjectivePerturbation, OutputPerturbation, check_mechanism
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
@@ -156,7 +157,13 @@ PlannedRidge = Annotated[
 ]
 L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 regularisation of the mean objective.")]
 CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
-FitStrength = Annotated[float | None, _option(MODEL, "Lambda, the strength of a ridge. Without it Newton steps.")]
+FitStrength = Annotated[
+    float | None,
+    _option(
+        MODEL,
+        "Lambda, the strength of a ridge. Default: none for Newton steps, otherwise what public values recommend.",
+    ),
+]
 LossText = Annotated[
     str | None,
     _one_of(MODEL, f"{LOSSES}; {SEVERAL} for three or more classes (fit, tune and plan).", *BUILT_IN, SEVERAL),
@@ -295,7 +302,7 @@ class ModelOptions:
             "budget": self._budget(),
             "l2_strength": self.ridge(),
             "loss": loss,
-            "split": None if self.split is None else numbers("split", self.split),
+            "mechanism": self.perturbation(),
             "classes": (-1, 1) if two_classes else None,
             "fit_intercept": self.intercept,
             "rows": rows,
@@ -303,6 +310,15 @@ class ModelOptions:
             **others,
         }
         return cast("ModelKeywords", {name: value for name, value in keywords.items() if value is not None})
+
+    def perturbation(self, default: str = ObjectivePerturbation.name, **others: object) -> Any:  # noqa: ANN401  # a name, or an object
+        """Return the mechanism with the options that were given, or its name where none were; None for the default.
+
+        ``others``: values of options in place of those that were not given.
+        """
+        split = None if self.split is None else tuple(numbers("split", self.split))
+        options = given(**{**others, **given(split=split, **{name: getattr(self, name) for name in _OF_MECHANISM})})
+        return self.mechanism if not options else mechanism_with(self.mechanism or default, options)
 
     def _budget(self) -> GaussianBudget:
         return parse_budget(self.epsilon, self.delta, self.rho)
@@ -343,7 +359,19 @@ class PlanOptions(ModelOptions):
         return None if self.l2_strength is None else parse_ridge(str(self.l2_strength))
 
 
-_UNPARSED = ("radius", "mechanism", "intercept_scale", "on_violation", "moments", "projection", "calibration")
+_UNPARSED = ("intercept_scale", "on_violation")
+_OF_MECHANISM = ("radius", "moments", "projection", "calibration")
+OF_MECHANISM = ("split", *_OF_MECHANISM)
+"""Options of commands that are options of a mechanism."""
+
+
+def mechanism_with(mechanism: object, options: dict[str, Any]) -> ObjectivePerturbation | OutputPerturbation:
+    """Return a mechanism with options in place of its own."""
+    if mechanism == NewtonSteps.name:
+        name = next(iter(options))
+        msg = f"--{name} must not be given with --mechanism newton, which does not use it, got {options[name]!r}"
+        raise InvalidInput(msg)
+    return dataclasses.replace(check_mechanism(mechanism), **options)
 
 
 def with_options(*, without: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -442,6 +470,18 @@ def _schema_of_file(path: Path) -> Schema | PartialSchema:
     if isinstance(found, dict) and found.get("schema") == SchemaRecord.KIND:
         return SchemaRecord.from_json(path.read_bytes()).table
     return schema_from(found)
+
+
+def with_share(description: Schema | PartialSchema, bounds_share: float | None) -> Schema | PartialSchema:
+    """Return the schema with the share of the budget for what it lacks, if one is given."""
+    if bounds_share is None:
+        return description
+    if not isinstance(description, PartialSchema):
+        msg = (
+            f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
+        )
+        raise InvalidInput(msg)
+    return dataclasses.replace(description, bounds_share=bounds_share)
 
 
 def check_formula(schema: str | None, formula: str | None) -> None:

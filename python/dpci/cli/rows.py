@@ -1,6 +1,5 @@
 """Turns the tables of the command line into bounded rows: one file or many, whole or by chunks, with progress."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.optional import optional
+from dpci.base.progress import progress_bar
 from dpci.base.validation import as_name
 from dpci.cli import options
 from dpci.data.arrays import NamedRows
@@ -115,7 +114,7 @@ def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = 
     """Return all chunks as one, or None where their rows take more memory than that."""
     parts: list[Chunk] = []
     n_bytes = 0
-    with progress_bar("read", None, wanted=progress) as advance:
+    with progress_bar(None, "rows", wanted=progress, what="read") as advance:
         for part in chunks:
             n_bytes += part[0].nbytes
             if n_bytes > most_bytes:
@@ -198,7 +197,7 @@ class UnitOptions:
         held = held_chunks(rows.beside(self), most_bytes, progress=progress) if most_bytes else None
         if held is None:
             source = Passes(rows, self, progress=progress)
-            chunks = Chunks(source, names=rows.schema.names, schema=rows.schema)
+            chunks = Chunks(source, names=rows.schema.names, schema=rows.schema, progress=False)
             return chunks, None, self._keywords(self.persons, self.weights)
         X, y, beside = held
         ids, weights = (None if name is None else beside[name] for name in (self.persons, self.weights))
@@ -213,9 +212,9 @@ class UnitOptions:
         """
         rows = dataclasses.replace(rows, weights=self.weights)
         if in_parts:
-            chunks = Chunks(Passes(rows, self, encoded=False, progress=progress), schema=schema)
+            chunks = Chunks(Passes(rows, self, encoded=False, progress=progress), schema=schema, progress=False)
             return chunks, self._keywords(self.persons, self.weights)
-        with progress_bar("read", None, wanted=progress) as advance:
+        with progress_bar(None, "rows", wanted=progress, what="read") as advance:
             table = rows.columns(self.columns)
             advance(len(next(iter(table.values()))))
         weights = None if self.weights is None else table[self.weights]
@@ -247,7 +246,7 @@ class Passes:
     def __call__(self) -> Iterator[Any]:
         """Read all rows once more, a chunk at a time."""
         self._n_passes += 1
-        with progress_bar(f"pass {self._n_passes}", self._n_rows, wanted=self._progress) as advance:
+        with progress_bar(self._n_rows, "rows", wanted=self._progress, what=f"pass {self._n_passes}") as advance:
             n_rows = 0
             for chunk in self._rows.beside(self._unit) if self._encoded else self._rows.tables(self._unit):
                 yield chunk
@@ -255,15 +254,3 @@ class Passes:
                 n_rows += each
                 advance(each)
         self._n_rows = n_rows
-
-
-@contextlib.contextmanager
-def progress_bar(what: str, total: int | None, *, wanted: bool) -> Iterator[Callable[[int], object]]:
-    """Give a function that adds to a bar of rows on stderr, or one that does nothing."""
-    if not wanted:
-        yield lambda _: None
-        return
-    with optional("tqdm", extra="progress", what="--progress"):
-        from tqdm import tqdm  # noqa: PLC0415  # optional
-    with tqdm(total=total, desc=what, unit=" rows", unit_scale=True, leave=False) as bar:
-        yield bar.update

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from dpci import multinomial
 from dpci.cli.options import ModelOptions, find_schema, given
-from dpci.cli.parsing import numbers, parse_budget
+from dpci.cli.parsing import parse_budget
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
 from dpci.model.plan import Plan
@@ -61,12 +61,10 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             raise InvalidInput(msg)
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
-        "l2_strength": model.ridge(),
         "fit_intercept": model.intercept,
         **given(
-            split=None if model.split is None else numbers("split", model.split),
-            mechanism=model.mechanism,
-            moments=model.moments,
+            l2_strength=model.ridge(),
+            mechanism=model.perturbation("output" if model.rho is not None else "objective"),
             intercept_scale=model.intercept_scale,
             on_violation=model.on_violation,
             **more,

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.base.validation import check_fraction
 from dpci.budgets import Budget, Neighbors, split_budget
 from dpci.data.parts import DescribedParts
 from dpci.described.parts import count_cells, count_levels
@@ -145,18 +144,17 @@ def stage_within(
     *,
     unit: Persons | None,
     neighbors: Neighbors,
-    share: float | None,
 ) -> BoundsStage:
     """Calibrate a release of bounds and lists for a share of the budget of a release that needs them.
 
-    Without a share it is the smallest of ``SHARES`` at which bounds leave out no more than 5% of the values on either
-    side, and a level of 5% of the records is listed in half of the releases; the greatest if none does. Public values
-    alone decide.
+    Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than 5% of the
+    values on either side, and a level of 5% of the records is listed in half of the releases; the greatest if none
+    does. Public values alone decide.
 
     Raises
     ------
     InvalidInput
-        For a share that is not between 0 and 1, lists without (ε, δ), persons without ``max_rows``, and a share of the
+        For lists without (ε, δ), persons without ``max_rows``, and a share of the
         budget that cannot find bounds among so many records.
     """
 
@@ -168,8 +166,8 @@ def stage_within(
             raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
         return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest, share=share)
 
-    if share is not None:
-        return within(check_fraction("bounds_share", share))
+    if schema.bounds_share is not None:
+        return within(schema.bounds_share)
     for one in SHARES[:-1]:
         try:
             found = within(one)

@@ -48,7 +48,7 @@ class BoundsPlan:
     steps: tuple[Step, ...]
 
     @classmethod
-    def of(cls, stage: BoundsStage, *, longer: float, is_recommended: bool) -> "BoundsPlan":
+    def of(cls, stage: BoundsStage, *, longer: float) -> "BoundsPlan":
         """Return the plan of a calibrated release."""
         found = ReleasedBounds.of(stage.schema, stage.budget, stage.specs)
         levels = stage.specs.levels
@@ -56,7 +56,7 @@ class BoundsPlan:
             columns=tuple(found.ranges),
             listed=found.listed,
             share=stage.share,
-            is_recommended=is_recommended,
+            is_recommended=stage.schema.bounds_share is None,
             budget=stage.budget,
             left_out=found.share,
             half_count=None if levels is None else levels.half_count,

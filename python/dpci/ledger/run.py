@@ -9,11 +9,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from dpci import _core
+from dpci.base.progress import hidden
 from dpci.base.startup import EndedBySignal
 from dpci.base.validation import broken
 from dpci.base.warn import warn, warn_of_seed
@@ -149,6 +151,7 @@ class Till(Generic[_Spec, _Result]):
         self._payment = payment
         self._kind = kind
         self._is_paid = False
+        self._hidden = ExitStack()
         self.entry: Entry | None = None
         if payment.private:
             self._check_public(source)
@@ -157,6 +160,7 @@ class Till(Generic[_Spec, _Result]):
         if self._payment.private:
             self._pay()
             _Silence.begin()
+            self._hidden.enter_context(hidden())
         return self
 
     def __exit__(
@@ -166,6 +170,7 @@ class Till(Generic[_Spec, _Result]):
             if error is None and self._payment.ledger is not None and not self._is_paid:
                 raise RuntimeError("a release must be settled before it ends, got one that was not")
             return
+        self._hidden.close()
         _Silence.end()
         # Interrupts and requests to end come from outside and pass; all else may tell about the data, panics of other
         # libraries included, which need not be an ``Exception``.

@@ -1,15 +1,18 @@
 """Which keywords functions take that pass them on to a fit, and what they refuse."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from dpci import _core
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
-from dpci.losses import Loss, Squared
-from dpci.model.settings import Settings
+from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
+from dpci.model.settings import AUTO, Settings
 from dpci.model.tables import check_schema
+from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import Persons
 
@@ -53,12 +56,12 @@ UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 
 
-_WITHOUT_RIDGE = " (Newton steps need none: dpci.fit, fit_many, fit_strata and plan take them)"
+_WITHOUT_RIDGE = " (dpci.fit, fit_many, fit_strata and plan need none)"
 
 
 def check_keywords(
     function: str,
-    keywords: Collection[str],
+    keywords: Mapping[str, object],
     *,
     allowed: Collection[str] = MODEL_KEYWORDS,
     required: Collection[str] = ("budget", "l2_strength"),
@@ -77,23 +80,39 @@ def check_keywords(
         if name not in allowed:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     for name in required:
+        if name == "l2_strength" and isinstance(strength := keywords.get(name), str) and strength == AUTO:
+            raise InvalidInput(f"l2_strength must be a number for {function}(), got 'auto' (dpci.plan recommends one)")
         if name not in keywords:
             advice = _WITHOUT_RIDGE if name == "l2_strength" else ""
             raise TypeError(f"{function}() missing required keyword-only argument: {name!r}{advice}")
 
 
-def takes_moments(loss: Loss, mechanism: object, radius: object) -> bool:
-    """Whether keywords of a fit ask for the moment matrix: by name, or for the squared loss without a radius."""
+def takes_moments(loss: Loss, mechanism: object) -> bool:
+    """Whether keywords of a fit ask for the moment matrix: by name, or for the squared loss."""
     if mechanism is None:
-        return isinstance(loss, Squared) and radius is None
+        return isinstance(loss, Squared)
     return isinstance(mechanism, str) and mechanism == "moments"
 
 
-def takes_newton(mechanism: object, l2_strength: object, budget: object) -> bool:
-    """Whether keywords of a fit ask for Newton steps: by name, or without a ridge at a budget that they can take."""
-    if mechanism is None:
-        return l2_strength is None and isinstance(budget, PureDP | ZCDP | ApproxDP)
-    return isinstance(mechanism, str) and mechanism == "newton"
+def default_loss(loss: LossLike | None, schema: Schema | None) -> Loss:
+    """Return the loss of a fit: without one the usual one for the target of the schema, or for two classes."""
+    if loss is not None:
+        return check_loss(loss)
+    return Squared() if isinstance(schema, Schema) and isinstance(schema.target, NumericTarget) else Logistic()
+
+
+def takes_newton(mechanism: object, l2_strength: object, budget: object, loss: Loss) -> bool:
+    """Whether keywords of a fit ask for Newton steps: by name, or without a ridge for a budget and loss that fit."""
+    if mechanism is not None:
+        return isinstance(mechanism, str) and mechanism == "newton"
+    auto = isinstance(l2_strength, str) and l2_strength == AUTO
+    return auto and isinstance(budget, PureDP | ZCDP | ApproxDP) and _are_bounded(loss.to_core())
+
+
+def _are_bounded(loss: _core.Loss) -> bool:
+    """Whether slope and curvature have bounds for every predictor, as Newton steps need."""
+    bounds = loss.slope_bound, loss.curvature_bound
+    return all(map(math.isfinite, bounds)) and not loss.kinked and loss.predictor_bound is None
 
 
 _SHARED = frozenset(

@@ -1,7 +1,7 @@
 """``fit`` with ``mechanism="moments"``: a linear regression from one released moment matrix."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +13,7 @@ from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
 from dpci.model.keywords import used_keywords
+from dpci.model.settings import AUTO
 from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
@@ -29,7 +30,7 @@ from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, 
 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
-    "l2_strength": None,
+    "l2_strength": AUTO,
     "fit_intercept": True,
     "schema": None,
     "neighbors": "replace_one",
@@ -90,7 +91,7 @@ def plan_moments(
 def _choices(
     *,
     loss: Loss,
-    l2_strength: Ridge | None,
+    l2_strength: Ridge | Literal["auto"],
     fit_intercept: bool,
     schema: Schema | PartialSchema | None,
     persons: Persons | None,
@@ -107,7 +108,7 @@ def _choices(
             "first, by dpci.release_schema, or pass radius for objective perturbation)"
         )
     others = used_keywords(others)
-    l2_strength = check_ridge("l2_strength", 0.0 if l2_strength is None else l2_strength)
+    l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
     fit_intercept = check_flag("fit_intercept", fit_intercept)
     schema = None if schema is None else check_schema(schema)
     if schema is not None and l2_strength == 0.0:

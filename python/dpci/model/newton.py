@@ -18,8 +18,8 @@ from dpci.inference.error_law import noise_of
 from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
-from dpci.model.keywords import check_keywords, takes_newton, used_keywords
-from dpci.model.settings import Settings
+from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
+from dpci.model.settings import AUTO, Settings
 from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
@@ -42,33 +42,39 @@ def check_newton(keywords: dict[str, Any]) -> None:
     InvalidInput
         For the first one that is given.
     """
-    strength = keywords.get("l2_strength")
-    if strength is not None and strength != 0.0:
+    strength = keywords.get("l2_strength", AUTO)
+    if not (isinstance(strength, str | int | float) and strength in {AUTO, 0.0}):
         raise InvalidInput(
-            f"l2_strength must be None with mechanism='newton', which has no ridge, got l2_strength={strength!r}"
+            f"l2_strength must be 'auto' with mechanism='newton', which has no ridge, got l2_strength={strength!r}"
         )
     advice = _INSTEAD if keywords.get("mechanism") is None else ""
     used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"), advice=advice)
 
 
 def for_groups(
-    function: str, keywords: Mapping[str, Any], budget: object, *, allowed: Collection[str]
+    function: str,
+    keywords: Mapping[str, Any],
+    budget: object,
+    *,
+    allowed: Collection[str],
+    schema: Schema | None = None,
 ) -> dict[str, Any]:
     """Return the keywords of a function that fits many tables, with Newton steps where these and the budget ask for it.
 
     Raises
     ------
     TypeError
-        For keywords that the function does not know, and for a missing ``l2_strength`` where there is none without it.
+        For keywords that the function does not know.
     InvalidInput
         For a ridge or other keywords that Newton steps do not use.
     """
     fitted = dict(keywords)
-    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), check_budget(budget)):
+    loss = default_loss(keywords.get("loss"), schema)
+    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), check_budget(budget), loss):
         check_newton(fitted)
         fitted |= {"l2_strength": 0.0, "mechanism": NewtonSteps()}
-    check_keywords(function, fitted, allowed=allowed, required=("l2_strength",))
-    return fitted
+    check_keywords(function, fitted, allowed=allowed, required=())
+    return {**fitted, "loss": loss}
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:
@@ -222,7 +228,6 @@ def plan_newton(
     *,
     schema: Schema | None,
     partial: PartialSchema | None = None,
-    bounds_share: float | None = None,
     **keywords: Any,  # noqa: ANN401  # of fit
 ) -> NewtonPlan:
     """Plan a fit by Newton steps; see :func:`dpci.plan`.
@@ -234,7 +239,7 @@ def plan_newton(
     InvalidInput
         Errors of :func:`dpci.fit` before it reads data.
     """
-    check_newton({"l2_strength": None, **keywords})
+    check_newton(keywords)
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})
     pure = isinstance(settings.budget, PureDP)
     unit = "epsilon" if pure else "rho" if isinstance(settings.budget, ZCDP) else "mu_squared"
@@ -277,14 +282,14 @@ def plan_newton(
 
     if partial is None:
         return planned(settings.budget)
-    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    stage = stage_of_plan(partial, settings, n_samples)
     known, rest = planned(settings.budget), stage.rest or settings.budget
     longer = planned(rest).length[0] / known.length[0]
-    return planned(rest, BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None))
+    return planned(rest, BoundsPlan.of(stage, longer=longer))
 
 
-def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int, *, share: float | None) -> BoundsStage:
+def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int) -> BoundsStage:
     """Return the release of bounds that a fit of these settings begins with; errors as of the fit."""
     check_persons(settings.unit)
     n, unit, neighbors = settings.public_n(n_samples), settings.unit, settings.neighbors
-    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors, share=share)
+    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors)

@@ -8,13 +8,13 @@ from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
-from dpci.base.validation import broken, check_choice, check_count
+from dpci.base.validation import check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget
 from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.intervals import TARGETS, Target
-from dpci.losses import LossLike, Squared, check_loss, describe
+from dpci.losses import LossLike, Squared, describe
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
     KEYWORDS,
@@ -22,6 +22,7 @@ from dpci.model.keywords import (
     asks_add_remove,
     check_keywords,
     check_n_planned,
+    default_loss,
     planned_unit,
     takes_moments,
     takes_newton,
@@ -33,10 +34,11 @@ from dpci.model.recommend import (
     hidden_columns,
     noise_std_devs,
     recommended_l2_strength,
+    strength_of,
     with_default_rows,
 )
 from dpci.model.result import PrivateFit
-from dpci.model.settings import CommonKeywords, FitKeywords, OtherKeywords, Settings
+from dpci.model.settings import AUTO, CommonKeywords, FitKeywords, OtherKeywords, Settings
 from dpci.model.tables import n_planned_columns
 from dpci.released.model import record_of
 from dpci.rows import Ball, Blocks, RowDomain, same_blocks
@@ -258,10 +260,9 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     budget: Budget,
     mechanism: Literal["newton"],
-    loss: LossLike = "logistic",
+    loss: LossLike | None = None,
     **keywords: Unpack[OtherKeywords],
 ) -> NewtonPlan: ...
 
@@ -272,14 +273,12 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     budget: Budget,
-    l2_strength: float,
-    loss: LossLike = "logistic",
+    l2_strength: float | Literal["auto"] = "auto",
+    loss: LossLike | None = None,
     mechanism: MechanismLike | None = None,
-    radius: float | None = None,
     persons: Persons | None = None,
     weights: Weights | None = None,
     **keywords: Unpack[CommonKeywords],
@@ -292,7 +291,6 @@ def plan(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: PrivateFit | None = None,
     **keywords: Unpack[FitKeywords],
@@ -304,7 +302,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | PartialSchema | None = None,
-    bounds_share: float | None = None,
     target: Target = "regularised",
     like: "PrivateFit | LinearFit | MomentMatrix | None" = None,
     **keywords: Unpack[FitKeywords],
@@ -321,8 +318,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         See :func:`dpci.fit`: gives the number of columns and the domain of the rows. Where it names a column of
         persons the samples are persons, as ``fit`` demands, and all their rows count unless ``persons`` says otherwise.
         Of a :class:`dpci.schema.PartialSchema` the plan has the cost of the bounds, and the columns that are known.
-    bounds_share : float, optional
-        See :func:`dpci.fit`; None: the recommended share, which ``bounds.share`` of the plan has.
     target : {"regularised", "unregularised"}
         Use of :attr:`Plan.recommended_l2_strength`: predictions, or intervals without the ridge, which take a
         smaller λ and thus more noise.
@@ -332,9 +327,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         intervals, the noise in the new matrices included. Only its released values are used. A plan of a linear
         regression takes an earlier moment matrix.
     **keywords
-        Keywords of :func:`dpci.fit`; ``budget`` is required. As in a fit, a plan without ``l2_strength`` is one of
-        Newton steps under ZCDP and ApproxDP. With a pure budget, or ``mechanism="objective"``, it is one of objective
-        perturbation with the recommended strength. With
+        Keywords of :func:`dpci.fit`; ``budget`` is required. With
         ``persons=dpci.Persons()`` the samples are persons; ``weights=dpci.Weights(bound=...)`` plans a fit with
         weights. Both have no values, because a plan reads no data.
 
@@ -342,7 +335,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     -------
     Plan, NewtonPlan or MomentPlan
         Costs, noise scales, the smallest ``l2_strength``, the noise ratio, and interval lengths. For the squared loss
-        without a ``radius`` (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
+        (``mechanism="moments"``) a :class:`dpci.regression.MomentPlan`: costs, noise, and the
         precision of the coefficients under stated assumptions. For Newton steps a :class:`NewtonPlan`: costs, and the
         lengths of intervals over those without privacy.
 
@@ -364,8 +357,6 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     """
     n_samples = check_count("n_samples", n_samples)
     partial = schema if isinstance(schema, PartialSchema) else None
-    if partial is None and bounds_share is not None:
-        raise broken("bounds_share", "None for a schema without gaps", bounds_share)
     described = schema.blank if isinstance(schema, PartialSchema) else schema
     n_features = n_planned_columns(n_features, described)
     check_choice("target", target, TARGETS)
@@ -373,30 +364,28 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
         keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
-    if takes_moments(check_loss(keywords.get("loss", "logistic")), keywords.get("mechanism"), keywords.get("radius")):
+    loss = default_loss(keywords.get("loss"), described)
+    keywords["loss"] = loss
+    if takes_moments(loss, keywords.get("mechanism")):
         # Imported when it is first used, as by fit.
         from dpci.model.moments import plan_moments  # noqa: PLC0415
 
-        keywords["loss"] = check_loss(keywords.get("loss", "logistic"))
         return plan_moments(
             n_samples=n_samples, n_columns=n_features, target=target, like=like, schema=schema, **keywords
         )
-    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength"), keywords["budget"]):
+    if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), keywords["budget"], loss):
         if target != "regularised" or like is not None:
             given = f"target={target!r}" if like is None else "like"
             raise InvalidInput(
                 f"{given.partition('=')[0]} must not be given for Newton steps, which have no ridge to choose and take "
                 f"no earlier fit, got {given} (pass l2_strength, or mechanism='objective')"
             )
-        return plan_newton(
-            n_samples, n_features, schema=described, partial=partial, bounds_share=bounds_share, **keywords
-        )
+        return plan_newton(n_samples, n_features, schema=described, partial=partial, **keywords)
     return _of_perturbation(
         n_samples,
         n_features,
         schema=described,
         partial=partial,
-        bounds_share=bounds_share,
         target=target,
         like=like,
         **keywords,
@@ -409,32 +398,26 @@ def _of_perturbation(
     *,
     schema: Schema | None,
     partial: PartialSchema | None,
-    bounds_share: float | None,
     target: Target,
     like: object,
     **keywords: Unpack[FitKeywords],
 ) -> Plan:
     """Plan a fit that perturbs one minimisation; see :func:`plan`. ``schema`` is the blank one of ``partial``."""
-    by_rule = keywords.get("l2_strength") is None
-    if by_rule:
-        keywords["l2_strength"] = 1.0  # until the rule has one
     settings = Settings.checked(schema=schema, **keywords)
     if not are_rows_given(keywords):
         settings = with_default_rows(settings)
 
     def found(settings: Settings) -> Plan:
-        recommended = _recommended(settings, n_samples, n_features, target, required=by_rule)
-        if by_rule and recommended is not None:
-            settings = replace(settings, l2_strength=recommended)
+        recommended = _recommended(settings, n_samples, n_features, target)
         return planned(settings, n_samples, n_features, target=target, recommended=recommended, like=like)
 
     if partial is None:
         return found(settings)
-    stage = stage_of_plan(partial, settings, n_samples, share=bounds_share)
+    stage = stage_of_plan(partial, settings, n_samples)
     rest = found(replace(settings, budget=stage.rest or settings.budget))
     longer = rest.privacy_length[0] / found(settings).privacy_length[0]
     title = rest.title.replace(str(stage.rest), str(settings.budget), 1)
-    return replace(rest, bounds=BoundsPlan.of(stage, longer=longer, is_recommended=bounds_share is None), title=title)
+    return replace(rest, bounds=BoundsPlan.of(stage, longer=longer), title=title)
 
 
 def planned(
@@ -447,7 +430,7 @@ def planned(
     like: object = None,
 ) -> Plan:
     """Return the plan of a fit with validated keywords and as many samples and columns; see :func:`plan`."""
-    spec = settings.spec(n_samples, n_features)
+    spec = settings.spec(n_samples, n_features, l2_strength=strength_of(settings, n_samples, n_features))
     core = spec.plan()
     record = settings.public_record(spec)
     loss = describe(record["loss"])
@@ -466,12 +449,18 @@ def planned(
         noise_std_devs=tuple(std_devs.tolist()),
         hidden_columns=hidden_columns(settings, spec, steps, std_devs),
         column_length=column_length(settings, core["privacy_length"][1], std_devs),
-        cost_unit=_core.cost_unit(core_budget(settings.budget), settings.calibration, settings.mechanism.name),
+        cost_unit=_core.cost_unit(core_budget(settings.budget), record["calibration"], record["mechanism"]),
         guarantee=guarantee_of(settings.budget, steps, seals, record, divisor=spec.divisor, n_params=core["n_params"]),
-        title=f"Plan: {loss} loss, {settings.mechanism.name} perturbation, {settings.budget}, "
-        f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}, "
-        f"lambda={spec.l2_strength:g}" + ("" if settings.radius is None else f", radius={settings.radius:g}"),
+        title=_title(settings, spec, loss, n_samples),
     )
+
+
+def _title(settings: Settings, spec: _core.Spec, loss: str, n_samples: int) -> str:
+    counted = f"n={settings.public_n(n_samples):,}{'' if settings.unit is None else ' persons'}"
+    ridge = f"lambda={spec.l2_strength:g}{' (recommended)' if settings.is_auto else ''}"
+    ball = [] if settings.radius is None else [f"radius={settings.radius:g}"]
+    how = f"{settings.mechanism.name} perturbation"
+    return ", ".join([f"Plan: {loss} loss", how, str(settings.budget), counted, ridge, *ball])
 
 
 def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_params: int, like: object) -> float:
@@ -506,11 +495,11 @@ def _interval_length(spec: _core.Spec, settings: Settings, n_samples: int, n_par
     return float(spec.expected_lengths(*known, LEVEL).mean())
 
 
-def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target, *, required: bool) -> float | None:
+def _recommended(settings: Settings, n_samples: int, n_columns: int, target: Target) -> float | None:
     """Return the recommended λ, None where public values do not tell and none is needed."""
     try:
         return recommended_l2_strength(settings, n_samples, n_columns, target=target)
     except DpciError:
-        if required or target == "unregularised":
+        if settings.is_auto or target == "unregularised":
             raise
         return None

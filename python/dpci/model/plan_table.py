@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dpci.budgets import Budget, check_budget
 from dpci.errors import InvalidInput, RegularizationTooSmall
@@ -90,7 +90,7 @@ def plan_table(
     n_samples: int,
     n_features: int | None = None,
     schema: Schema | None = None,
-    l2_strength: float,
+    l2_strength: float | Literal["auto"] = "auto",
     budgets: Budget | Sequence[Budget],
     rows: Domains | None = None,
     mechanisms: MechanismLike | Sequence[MechanismLike] = ("objective", "output"),
@@ -136,7 +136,7 @@ def plan_table(
     >>> len(table.entries)
     8
     """
-    names = [name for name in keywords if name != "row_norm"]
+    names = {name: value for name, value in keywords.items() if name != "row_norm"}
     allowed = [name for name in (*KEYWORDS, *UNIT_KEYWORDS) if name not in _NAMED]
     check_keywords("plan_table", names, allowed=allowed, required=())
     common: dict[str, Any] = dict(keywords)
@@ -171,7 +171,8 @@ def plan_table(
     if all(entry.plan is None for entry in entries):
         raise InvalidInput(f"a plan table must have a combination that is offered, got none: {entries[0].refusal}")
     unit = "" if all(entry.plan is None or entry.plan.persons is None for entry in entries) else " persons"
-    title = f"Plans: n={n_samples:,}{unit}, {n_features} columns, lambda={l2_strength:g}"
+    strength = "recommended lambdas" if isinstance(l2_strength, str) else f"lambda={l2_strength:g}"
+    title = f"Plans: n={n_samples:,}{unit}, {n_features} columns, {strength}"
     return PlanTable(tuple(entries), title)
 
 

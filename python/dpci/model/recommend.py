@@ -64,6 +64,11 @@ def recommended_l2_strength(
     return float(strength)
 
 
+def strength_of(settings: Settings, n_samples: int, n_columns: int) -> float:
+    """Return λ of a fit of a table of this size: that of its settings, or the one that public values recommend."""
+    return recommended_l2_strength(settings, n_samples, n_columns) if settings.is_auto else settings.strength
+
+
 def noise_std_devs(settings: Settings, spec: _core.Spec, n_params: int) -> NDArray[np.float64]:
     """Return the standard deviations of the coefficients' noise, in the mean gradient or in the parameters."""
     # Objective perturbation adds its draw to the sum of the gradients.

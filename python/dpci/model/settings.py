@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from dpci import _core
 from dpci.accounting.costs import seals_from, steps_from
@@ -14,17 +14,17 @@ from dpci.base.validation import (
     check_flag,
     check_not_negative,
     check_positive,
-    check_reals,
+    check_real,
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget, check_n_public, core_budget
+from dpci.budgets import Budget, Neighbors, check_budget, check_n_public, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
-from dpci.mechanisms import Mechanism, MechanismLike, NewtonSteps, ObjectivePerturbation, check_mechanism
+from dpci.mechanisms import Mechanism, MechanismLike, Moments, NewtonSteps, ObjectivePerturbation, check_mechanism
 from dpci.model.tables import check_counts, check_schema
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, RowDomain, check_rows, core_rows, row_domain
@@ -33,8 +33,8 @@ from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
 
-Moments: TypeAlias = Literal["joint", "separate", "none"]
-Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
+AUTO: Literal["auto"] = "auto"
+"""λ that public values recommend, once they are all known."""
 
 
 def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -49,18 +49,23 @@ def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
     return lambda value: check_choice(name, value, choices)
 
 
+def check_strength(value: object) -> float | Literal["auto"]:
+    """Return λ, or that public values choose it."""
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    if isinstance(value, str) or value is None:
+        raise broken("l2_strength", "a real number or 'auto'", value)
+    return check_real("l2_strength", value)
+
+
 # Of each keyword alone; :class:`Settings` looks at those that depend on another.
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
     "intercept_scale": _positive("intercept_scale"),
     "rows": check_rows,
+    "l2_strength": check_strength,
     "loss": check_loss,
-    "radius": _optional(_positive("radius")),
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
-    "split": _optional(lambda value: check_reals("split", value, 3)),
-    "moments": _one_of("moments", "joint", "separate", "none"),
-    "projection": _one_of("projection", "auto", "floor", "cautious", "noise_aware"),
-    "calibration": _one_of("calibration", "tight", "paper"),
     "on_violation": _one_of("on_violation", "error", "clip"),
     "neighbors": _one_of("neighbors", "replace_one", "add_remove"),
     "fit_intercept": lambda value: check_flag("fit_intercept", value),
@@ -82,10 +87,6 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
 class CommonKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` that all functions take that pass keywords on."""
 
-    split: Sequence[float] | None
-    moments: Moments
-    projection: Projection
-    calibration: Calibration
     classes: Sequence[Any] | None
     fit_intercept: bool
     intercept_scale: float
@@ -99,7 +100,7 @@ class CommonKeywords(TypedDict, total=False):
 class OtherKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` but those that decide what it returns, its budget, schema and ledger."""
 
-    l2_strength: float | Literal["private"]
+    l2_strength: float | Literal["auto", "private"]
     persons: PersonsLike | None
     weights: Weights | None
     n_threads: int | None
@@ -109,10 +110,9 @@ class OtherKeywords(CommonKeywords, total=False):
 class BudgetlessKeywords(CommonKeywords, total=False):
     """The keywords of :func:`dpci.fit` that say what is fitted, but not at which budget."""
 
-    l2_strength: float
-    loss: LossLike
+    l2_strength: float | Literal["auto"]
+    loss: LossLike | None
     mechanism: MechanismLike | NewtonSteps | Literal["newton"]
-    radius: float | None
 
 
 class ModelKeywords(BudgetlessKeywords, total=False):
@@ -187,14 +187,9 @@ class Settings(DerivedFacts):
     """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""
 
     budget: Budget
-    l2_strength: float
+    l2_strength: float | Literal["auto"] = AUTO
     loss: Loss = field(default_factory=Logistic)
     mechanism: Mechanism | NewtonSteps = field(default_factory=ObjectivePerturbation)
-    split: tuple[float, float, float] | None = None
-    moments: Moments = "joint"
-    projection: Projection = "auto"
-    calibration: Calibration = "tight"
-    radius: float | None = None
     classes: Classes | None = None
     fit_intercept: bool = True
     intercept_scale: float = 1.0
@@ -225,12 +220,46 @@ class Settings(DerivedFacts):
         # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core
         # looks at.
         strong = getattr(self.loss, "strong_convexity", 0.0) > 0.0 or isinstance(self.mechanism, NewtonSteps)
-        strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
-        object.__setattr__(self, "l2_strength", strength)
+        if not self.is_auto:
+            strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
+            object.__setattr__(self, "l2_strength", strength)
         object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
         if self.schema is not None:
             self._take(self.schema)
         self.check_targets()
+
+    @property
+    def radius(self) -> float | None:
+        """Bound on the norm of the parameters."""
+        return self.mechanism.radius
+
+    @property
+    def moments(self) -> Moments:
+        """How the matrices behind the intervals are released."""
+        return self.mechanism.moments or "joint"
+
+    def without_moments(self) -> "Settings":
+        """Return the settings of a fit that releases parameters alone."""
+        assert not isinstance(self.mechanism, NewtonSteps)  # noqa: S101  # which release both together
+        return replace(self, mechanism=replace(self.mechanism, moments="none", split=None))
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether public values choose λ."""
+        return isinstance(self.l2_strength, str) and self.l2_strength == AUTO
+
+    @property
+    def strength(self) -> float:
+        """Number λ, for functions that take no other.
+
+        Raises
+        ------
+        InvalidInput
+            Where public values have to choose it.
+        """
+        if isinstance(self.l2_strength, str):
+            raise broken("l2_strength", "a number for this function", self.l2_strength)
+        return self.l2_strength
 
     def _take(self, schema: Schema) -> None:
         """Take the classes of a schema, and refuse what contradicts it."""
@@ -276,17 +305,17 @@ class Settings(DerivedFacts):
             intercept=self.intercept,
             row_norm=core_rows(self.rows),
             loss=self.core_loss,
-            l2_strength=self.l2_strength if l2_strength is None else l2_strength,
-            radius=self.radius,
+            l2_strength=self.strength if l2_strength is None else l2_strength,
+            radius=mechanism.radius,
             budget=core_budget(self.budget if budget is None else budget),
             mechanism=mechanism.name,
             noise=mechanism.noise,
             variant=mechanism.variant,
             project=mechanism.project,
-            split=self.split,
+            split=mechanism.shares,
             moments=self.moments,
-            projection=self.projection,
-            calibration=self.calibration,
+            projection=mechanism.projection,
+            calibration=mechanism.calibration,
             neighbors=self.neighbors,
             **core_unit(self.unit, self.weights),
         )
@@ -308,15 +337,18 @@ class Settings(DerivedFacts):
 
     def public_record(self, spec: _core.Spec | _core.NewtonSpec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""
-        kept = ("moments", "calibration", "radius", "rows", "on_violation", "neighbors", "budget", "weights")
+        kept = ("radius", "rows", "on_violation", "neighbors", "budget", "weights")
         return {
             **{name: getattr(self, name) for name in kept},
             "l2_strength": spec.l2_strength,
+            "l2_recommended": self.is_auto,
             "slope_bound": spec.slope_bound,
             "curvature_bound": spec.curvature_bound if math.isfinite(spec.curvature_bound) else None,
             "loss": declaration(self.loss, self.core_loss),
             "persons": self.unit,
             "mechanism": self.mechanism.name,
+            "moments": self.moments,
+            "calibration": self.mechanism.calibration,
             "variant": self.mechanism.variant,
             "project": self.mechanism.project,
             "intercept_scale": self.intercept,

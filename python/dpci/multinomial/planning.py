@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dpci.base.validation import check_count
 from dpci.budgets import Budget, Neighbors
@@ -10,7 +10,7 @@ from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import check_n_planned, planned_unit
 from dpci.model.plan import Plan, planned
-from dpci.model.settings import Moments, fit_keywords
+from dpci.model.settings import fit_keywords
 from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
@@ -24,10 +24,8 @@ def plan(
     n_features: int | None = None,
     budget: Budget,
     classes: Sequence[Any] | None = None,
-    l2_strength: float,
+    l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    split: Sequence[float] | None = None,
-    moments: Moments = "joint",
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
     row_norm: float | None = None,
@@ -49,7 +47,7 @@ def plan(
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
-    budget, classes, l2_strength, mechanism, split, moments, fit_intercept, intercept_scale, row_norm, neighbors
+    budget, classes, l2_strength, mechanism, fit_intercept, intercept_scale, row_norm, neighbors
         See :func:`fit`.
     n_public, schema
         See :func:`fit`.

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
@@ -17,9 +17,9 @@ from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Loss
 from dpci.mechanisms import MechanismLike
-from dpci.model.fit import AnyRows, AnySpec, calibration_of, fit_rows
+from dpci.model.fit import AnyRows, AnySpec, fit_rows, spec_of
 from dpci.model.remarks import remarks
-from dpci.model.settings import Moments, Settings, fit_keywords
+from dpci.model.settings import Settings, fit_keywords
 from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
@@ -36,10 +36,8 @@ def fit(
     *,
     budget: Budget,
     classes: Sequence[Any] | None = None,
-    l2_strength: float,
+    l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    split: Sequence[float] | None = None,
-    moments: Moments = "joint",
     fit_intercept: bool = True,
     intercept_scale: float = 1.0,
     row_norm: float | None = None,
@@ -73,16 +71,13 @@ def fit(
     classes : sequence of labels
         The public classes, 3 to 20 of them, the reference first. They are not inferred, because the labels that occur
         are private. None with ``schema``, whose target has them.
-    l2_strength : float
+    l2_strength : float or "auto"
         Public λ > 0; it acts on the intercepts too, and the intervals are for the minimiser with this λ. The noise of
         output perturbation is proportional to 1/λ; objective perturbation needs a least λ, which a refusal names.
+        "auto": see :func:`dpci.fit`.
     mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
         Where the noise is added: to the risk as a random linear term, or to the minimiser. None: "output" under ZCDP,
         otherwise "objective".
-    split : tuple of three floats, optional
-        Shares of the budget for coefficients, Hessian and gradient covariance.
-    moments : {"joint", "separate", "none"}
-        How the Hessian and the gradient covariance are released; "none": no intervals.
     fit_intercept : bool
         Append the constant ``intercept_scale`` to every row.
     intercept_scale : float
@@ -150,12 +145,10 @@ def release_fit(
     *,
     payment: Payment,
     inferred: bool = False,
-    recommended: bool = False,
 ) -> MultinomialFit:
     """Fit with validated keywords, see :func:`fit`.
 
-    ``inferred``: the classes were inferred from the labels, which the result says. ``recommended``: with the λ that
-    public values recommend for predictions, whatever the settings have.
+    ``inferred``: the classes were inferred from the labels, which the result says.
     """
     # A schema codes its classes 0, 1, 2, ...
     coded = classes if settings.schema is None else tuple(range(len(classes)))
@@ -165,14 +158,14 @@ def release_fit(
         in_parts = source.y is None or is_dask(source.X)
         return source if in_parts else source._replace(y=SeveralClasses(source.y, coded))
 
-    def release(rows: Rows, made: tuple[AnySpec, Settings], paid: Paid) -> Outcome[MultinomialFit]:
+    def release(rows: Rows, spec: AnySpec, paid: Paid) -> Outcome[MultinomialFit]:
         named = dataclasses.replace(rows, names=block_names(classes, rows.names), classes_inferred=inferred)
-        fit = fit_rows(named, *made, paid=paid)
+        fit = fit_rows(named, spec, settings, paid=paid)
         return MultinomialFit(MultinomialRecord(record_of(fit), classes)), remarks(record_of(fit))
 
     kind = Kind(
         choices=settings,
-        resolve=calibration_of(settings, payment, recommended=recommended),
+        resolve=lambda n, k: spec_of(settings, n, k, budget=payment.budget),
         release=release,
         parts=dataclasses.replace(PartRules.of(settings), several=coded),
         arrange=labelled,

@@ -20,6 +20,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
+from dpci.mechanisms import ObjectivePerturbation
 from dpci.model.settings import FitKeywords, Settings, fit_keywords
 from dpci.model.tables import check_unit_columns
 from dpci.per_instance.bounds import Report
@@ -155,8 +156,15 @@ def report(
     if not isinstance(budget, ApproxDP):
         raise broken("budget", "dpci.ApproxDP for a per-instance report, because its noise is Gaussian", budget)
     unit, weighing, beside = given_unit(persons, weights)
-    decided: FitKeywords = {"moments": "none", "neighbors": "add_remove", "persons": unit, "weights": weighing}
+    mechanism = ObjectivePerturbation(moments="none", calibration=calibration)
+    decided: FitKeywords = {
+        "mechanism": mechanism,
+        "neighbors": "add_remove",
+        "persons": unit,
+        "weights": weighing,
+    }
     settings = Settings.checked(**{**fit_keywords(call), **decided})
+    float(settings.strength)  # no rule chooses it
     if settings.core_loss.kinked or not math.isfinite(settings.core_loss.slope_bound):
         raise InvalidInput(
             "loss must have a bounded slope and a second derivative for a per-instance report, got "

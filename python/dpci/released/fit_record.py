@@ -75,6 +75,8 @@ class FitRecord(ModelRecord):
     noise_law: Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
     noise_scale: Positive
     noise_spectral_radius: NotNegative
+    l2_recommended: bool = False
+    """Whether public values chose λ."""
     whole: Whole | None = None
     """The release that the fit is a part of, such as all strata of a table; None for a fit by itself."""
     released_bounds: ReleasedBounds | None = None
@@ -286,10 +288,14 @@ def _newton_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]
     by_steps, newton = record.mechanism == "newton", record.newton
     yield by_steps != (newton is not None), "newton must be given for Newton steps alone", f"{record.mechanism!r}"
     yield (
-        by_steps and (record.l2_strength != 0.0 or record.radius is not None or record.moments != "joint"),
+        by_steps
+        and (
+            record.l2_strength != 0.0 or record.l2_recommended or record.radius is not None or record.moments != "joint"
+        ),
         "a fit by Newton steps must have no ridge and no radius, and joint moments",
         f"l2_strength={record.l2_strength}, radius={record.radius}, moments={record.moments!r}",
     )
+    yield by_steps and record.l2_recommended, "Newton steps must have no recommended ridge", "l2_recommended=True"
     yield (
         newton is not None and (newton.ridge > 0.0) != (record.notion == "pure"),
         "the ridge of the start must be above 0 under pure DP alone",

@@ -340,7 +340,8 @@ def _mechanism(record: FitRecord) -> str:
 
 
 def _ridge(record: FitRecord) -> str:
-    return f"{record.l2_strength:g}" + (", raised by cms11" if _was_raised(record) else "")
+    chosen = ", recommended by public values" if record.l2_recommended else ""
+    return f"{record.l2_strength:g}{chosen}" + (", raised by cms11" if _was_raised(record) else "")
 
 
 def has_ridge(record: FitRecord) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.base.validation import check_fraction
 from dpci.errors import InvalidInput
 from dpci.schema.cells import check_length, column_of
 from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
@@ -42,6 +43,9 @@ class PartialSchema(Displayed):
         Target of a :class:`Schema`, or a number whose bounds nobody knows.
     terms, intercept, encoding, name, title, source, licence, persons
         The other fields of a :class:`Schema`.
+    bounds_share : float, optional
+        Share of the budget of a fit for what the schema lacks, between 0 and 1. None: the smallest of 5%, 10%, 15%, 20%
+        and 25% at which bounds leave out no more than 5% of the values on either side, and 25% if none does.
 
     Raises
     ------
@@ -69,6 +73,7 @@ class PartialSchema(Displayed):
     source: str = ""
     licence: str = ""
     persons: str = ""
+    bounds_share: float | None = None
 
     def __post_init__(self) -> None:
         columns: object = self.columns
@@ -78,6 +83,8 @@ class PartialSchema(Displayed):
                 f"got columns={columns!r}"
             )
         object.__setattr__(self, "columns", tuple(columns))
+        if self.bounds_share is not None:
+            object.__setattr__(self, "bounds_share", check_fraction("bounds_share", self.bounds_share))
         if not self.gaps:
             raise InvalidInput("columns must have an UnboundedColumn or an UnlistedColumn, or the target an "
                                "UnboundedTarget, got none")  # fmt: skip
@@ -136,7 +143,7 @@ class PartialSchema(Displayed):
         if isinstance(target, UnboundedTarget):
             found = bounds.get(target.column) or target.as_column().range or _OF_ZEROS
             target = target.bounded(*found, source=source)
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Schema)}
         return Schema(**{**fields, "columns": tuple(map(filled, self.columns)), "target": target})
 
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
@@ -175,7 +182,9 @@ class PartialSchema(Displayed):
         described = self.blank.to_dict(defaults=defaults)
         if isinstance(self.target, UnboundedTarget):
             described["target"] = {"kind": "unbounded", **plain(self.target, defaults=defaults)}
-        return {**described, "columns": [plain_column(column, defaults=defaults) for column in self.columns]}
+        share = {} if self.bounds_share is None else {"bounds_share": self.bounds_share}
+        columns = [plain_column(column, defaults=defaults) for column in self.columns]
+        return {**described, **share, "columns": columns}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "PartialSchema":

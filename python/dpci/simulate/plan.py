@@ -46,7 +46,7 @@ class Execution:
     """The checked arguments that say how replicates are run; of them only the seed matters for the results."""
 
     seed: int
-    progress: bool
+    progress: bool | None
     checkpoint: Path | None
     n_threads: int | None
     parallel: bool
@@ -65,7 +65,7 @@ class Execution:
             check_choice("parallel", parallel, ("joblib",))
         return cls(
             seed=number,
-            progress=check_flag("progress", progress),
+            progress=None if progress is None else check_flag("progress", progress),
             checkpoint=None if checkpoint is None else Path(checkpoint),
             n_threads=check_threads(n_threads),
             parallel=parallel is not None,

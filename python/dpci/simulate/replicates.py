@@ -5,7 +5,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.base.optional import optional
+from dpci.base.progress import progress_bar
 from dpci.data.arrays import Csr, Floats
 from dpci.model.settings import FitKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes
@@ -163,7 +164,7 @@ def run_phases(
     seed: int,
     n_threads: int | None,
     parallel: bool,
-    progress: bool,
+    progress: bool | None,
     checkpoint: Checkpoint | None,
 ) -> dict[str, list[Outcomes]]:
     """Run all replicates and return the outcomes by phase and configuration.
@@ -178,7 +179,7 @@ def run_phases(
         checkpoint.save(_joined(done))  # a path that cannot be written is found before the work
     total = sum(phase.count for phase in phases)
     with (
-        _progress_bar(total, wanted=progress) as advance,
+        progress_bar(total, "replicates", wanted=progress, kept=True) as advance,
         _runner(problem, study, seed, n_threads, parallel=parallel) as runner,
     ):
         saved = time.monotonic()
@@ -275,17 +276,6 @@ def _import_joblib() -> Any:  # noqa: ANN401  # an optional module
     with optional("joblib", extra="parallel", what="parallel='joblib'"):
         import joblib  # noqa: PLC0415  # optional
     return joblib
-
-
-@contextlib.contextmanager
-def _progress_bar(total: int, *, wanted: bool) -> Iterator[Callable[[int], object]]:
-    if not wanted:
-        yield lambda _: None
-        return
-    with optional("tqdm", extra="progress", what="progress=True"):
-        from tqdm.auto import tqdm  # noqa: PLC0415  # optional
-    with tqdm(total=total, unit=" replicates") as bar:
-        yield bar.update
 
 
 def _count(batches: Sequence[Sequence[Outcomes]]) -> int:

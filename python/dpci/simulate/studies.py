@@ -34,7 +34,7 @@ class StudyKeywords(SampledKeywords, total=False):
     """Keywords of a study: those of :func:`dpci.fit` that say what is fitted, and those that say how it is repeated."""
 
     seed: int
-    progress: bool
+    progress: bool | None
     checkpoint: Checkpointed | None
     n_threads: int | None
     parallel: Literal["joblib"] | None
@@ -70,7 +70,7 @@ def coverage(
     n_variability: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     configs: Configurations | None = None,
     checkpoint: Checkpointed | None = None,
     n_threads: int | None = None,
@@ -86,7 +86,7 @@ def coverage(
     With ``persons``, a replicate draws persons, as many as there are, each with all rows. With ``weights``, it draws
     records together with their weights, with equal probabilities; sums are divided by the public total as in a fit.
 
-    With a ``radius`` all replicates count, even those whose intervals a fit would refuse because the released values do
+    With a radius all replicates count, even those whose intervals a fit would refuse because the released values do
     not show that the ball does not bind. The study then measures the coverage of the formula, not that of the intervals
     which fits would show. A ball that binds the minimiser on the full data is refused.
 
@@ -103,8 +103,8 @@ def coverage(
     seed : int
         Seed of the replicates. It determines all results, for any number of threads, batches, interruptions and
         machines with the same instruction set.
-    progress : bool
-        Show a progress bar; needs tqdm.
+    progress : bool, optional
+        Whether to show a progress bar, which needs tqdm. None: on a terminal and in a notebook, where it is installed.
     configs : sequence of dict, optional
         Several ways to fit the same samples. Each has keywords of :func:`dpci.fit` that replace the common ones.
         Keywords that determine the samples, such as ``persons`` and ``weights``, are common to all.
@@ -217,7 +217,7 @@ def variability(
     n_variability: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
     configs: Configurations | None = None,
     checkpoint: Checkpointed | None = None,
     n_threads: int | None = None,

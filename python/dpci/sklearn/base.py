@@ -268,12 +268,9 @@ class PrivateLinearEstimator(PrivateEstimator):
         if by_steps:
             check_newton(keywords)
             keywords |= {"mechanism": NewtonSteps(), "l2_strength": 0.0}
-        recommended = keywords["l2_strength"] is None
-        if recommended:
-            keywords["l2_strength"] = 1.0  # until the rule has one
         settings = Settings.checked(**keywords, persons=given.unit, weights=given.weights)
         payment = Payment.of(self._source(), self.ledger, settings, budget=settings.budget)
-        return release_fit(source, settings, payment=payment, recommended=recommended)
+        return release_fit(source, settings, payment=payment)
 
     @abstractmethod
     def _loss(self) -> Loss:

@@ -16,6 +16,7 @@ from dpci.losses import Squared
 from dpci.model.keywords import used_keywords
 from dpci.model.moments import regression_of_counts
 from dpci.model.result import PrivateFit
+from dpci.model.settings import AUTO
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
 from dpci.regression.choices.model import PRIVATE, Ridge, check_ridge
 from dpci.regression.choices.targets import Targets
@@ -53,7 +54,7 @@ class MomentEstimator(RegressorBase):
         """Whether the parameters ask for a moment matrix."""
         return True
 
-    def _take(self, result: Any) -> Self:  # noqa: ANN401  # of a ridge with a radius it is a PrivateFit
+    def _take(self, result: Any) -> Self:  # noqa: ANN401  # of a perturbation it is a PrivateFit
         if result.interval_refusal is None or not self._by_moments():
             return super()._take(result)
         self.result_ = result  # the noise hides the regression: the release alone is kept
@@ -160,8 +161,8 @@ def _warn_of_ridge(refusal: str, result: LinearFit) -> None:
 class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
     """Ridge regression with differential privacy and confidence intervals.
 
-    Without a ``radius`` it is computed from one released moment matrix, which has far less noise
-    (docs/linear_regression.md); with one by perturbation over the ball of this radius. From a matrix,
+    It is computed from one released moment matrix, which has far less noise
+    (docs/linear_regression.md), or by perturbation over a ball of parameters. From a matrix,
     ``sample_weight`` and ``persons`` need ``l2_strength``, because standard errors are planned before the release.
 
     Private: the fitted attributes, for the budget at each call of ``fit``. Not private: the parameters, which must be
@@ -170,7 +171,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
 
     Attributes
     ----------
-    result_ : LinearFit of dpci.regression, or PrivateFit with a radius
+    result_ : LinearFit of dpci.regression, or PrivateFit of a perturbation
         Everything that was released, with its intervals and its record of privacy.
 
     References
@@ -183,7 +184,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
     >>> import numpy as np
     >>> from dpci.sklearn import PrivateRidge
     >>> X = np.tile([[0.6, 0.0], [-0.6, 0.1]], (5000, 1))
-    >>> model = PrivateRidge(epsilon=2.0, l2_strength=0.05, radius=2.0).fit(X, 0.5 * X[:, 0])
+    >>> model = PrivateRidge(epsilon=2.0, l2_strength=0.05).fit(X, 0.5 * X[:, 0])
     >>> model.coef_.shape, model.predict(X).shape
     ((2,), (10000,))
     """
@@ -193,7 +194,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
             return super()._release(source, given)
         keywords = self._keywords()
         l2_strength = keywords.pop("l2_strength")
-        strength = PRIVATE if l2_strength is None else check_ridge("l2_strength", l2_strength)
+        strength = PRIVATE if l2_strength == AUTO else check_ridge("l2_strength", l2_strength)
         intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         robust = regression_of_counts(strength, fit_intercept=intercept) if given.beside.given else ()
         choices = choices_of_fit(
@@ -206,13 +207,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
         return self._regression(source, choices, l2_strength=strength)
 
     def _by_moments(self) -> bool:
-        if self.mechanism is None:
-            return self.radius is None
-        return isinstance(self.mechanism, str) and self.mechanism == "moments"
-
-    def _keywords(self) -> dict[str, Any]:
-        keywords = super()._keywords()
-        return {**keywords, "mechanism": "objective" if self.mechanism is None else self.mechanism}
+        return self.mechanism is None or (isinstance(self.mechanism, str) and self.mechanism == "moments")
 
     def _loss(self) -> Squared:
         return Squared(target_bound=self.target_bound)

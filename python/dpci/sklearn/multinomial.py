@@ -63,9 +63,6 @@ class PrivateMultinomialRegression(MultinomialParameters, ClassifierBase):
     def _release(self, source: Source, given: Given) -> MultinomialFit:
         keywords = {**self._keywords(), "persons": given.unit, "weights": given.weights}
         known = keywords.pop("classes")
-        recommended = keywords["l2_strength"] is None
-        if recommended:
-            keywords["l2_strength"] = 1.0  # until the rule has one
         # All but the number of classes is checked before the data are looked at, which may have to tell it.
         classes = None if known is None else _sortable(known)
         settings = multinomial_settings(3, **keywords)
@@ -86,7 +83,6 @@ class PrivateMultinomialRegression(MultinomialParameters, ClassifierBase):
             multinomial_settings(len(classes), **keywords),
             payment=payment,
             inferred=known is None,
-            recommended=recommended,
         )
 
     def decision_function(self, X: Table) -> NDArray[np.float64]:

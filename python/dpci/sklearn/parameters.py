@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from dpci.budgets import Calibration, Neighbors
+from dpci.budgets import Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.ledger.ledger import Ledger
 from dpci.losses import LossLike
 from dpci.mechanisms import MechanismLike
-from dpci.model.settings import Moments, Projection
 from dpci.rows import RowDomain
 from dpci.unit import Persons, Weights
 
@@ -82,24 +81,17 @@ class PenalisedParameters(CommonParameters):
     ----------
     fit_intercept : bool
         Whether there is an intercept; it is regularised like the coefficients, which the privacy proof needs.
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals. None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_``
+        intervals. "auto": what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_``
         has it.
     intercept_scale : float
         Size of the constant column behind the intercept; a larger one weakens the regularisation of the intercept and
         needs more noise.
-    split : sequence of three floats, optional
-        Shares of the budget of coefficients, Hessian and gradient covariance.
-    moments : {"joint", "separate", "none"}
-        How Hessian and gradient covariance, which the intervals need, are released. "none": not at all; the
-        coefficients have the whole budget, and there are no intervals.
     """
 
-    l2_strength: float | None = None
+    l2_strength: float | Literal["auto"] = "auto"
     intercept_scale: float = 1.0
-    split: Sequence[float] | None = None
-    moments: Moments = "joint"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,18 +102,9 @@ class FitParameters(PenalisedParameters):
     ----------
     rows : Ball or Blocks of dpci.rows, optional
         Public domain of the rows in place of ``row_norm``: bounds of each column, or group of indicators, by itself.
-    projection : {"auto", "floor", "cautious", "noise_aware"}
-        How intervals treat the noise in the released matrices.
-    calibration : {"tight", "paper"}
-        Constants of the noise: the smallest that are proved, or those of the published method, with more noise.
-    radius : float, optional
-        Public bound on the norm of the parameters, intercept included. Losses without a bound on their slope need it.
     """
 
     rows: RowDomain | None = None
-    projection: Projection = "auto"
-    calibration: Calibration = "tight"
-    radius: float | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -132,7 +115,8 @@ class PerturbedParameters(FitParameters):
     ----------
     mechanism : {"newton", "objective", "output"} or object of dpci.mechanisms
         "newton": Newton steps with noisy gradients, without a ridge (docs/newton.md). "objective":
-        noise is added to the objective before it is minimised. "output": to the minimiser.
+        noise is added to the objective before it is minimised. "output": to the minimiser. Objects have the options:
+        shares of the budget, matrices for intervals, constants of the noise, a radius.
     """
 
     mechanism: MechanismLike | Literal["newton"] = "objective"
@@ -176,7 +160,7 @@ class LossParameters(PerturbedParameters):
     Parameters
     ----------
     loss : {"huber", "quantile", "squared", "poisson", "negative_binomial"} or object of dpci.losses
-        The loss, with the public bound of the targets; "squared" and "poisson" need ``radius``.
+        The loss, with the public bound of the targets; "squared" and "poisson" need a mechanism with a ``radius``.
     """
 
     loss: LossLike = "huber"
@@ -189,7 +173,8 @@ class CountParameters(PerturbedParameters):
     Parameters
     ----------
     radius : float
-        Public bound on the norm of the parameters, intercept included. The noise grows like its exponential.
+        Public bound on the norm of the parameters, intercept included, in place of that of a mechanism. The noise grows
+        like its exponential.
     count_bound : float
         Public bound on a count.
     """
@@ -204,17 +189,15 @@ class RidgeParameters(FitParameters):
 
     Parameters
     ----------
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
-        intervals. None without a radius: the least λ that the noise allows, from the released matrix
-        (``l2_strength="private"``); with one: what public values recommend for predictions (docs/sklearn.md, "The
+        intervals. "auto" with a moment matrix: the least λ that the noise allows
+        (``l2_strength="private"``); otherwise what public values recommend for predictions (docs/sklearn.md, "The
         default λ"). ``result_`` has it.
-    radius : float, optional
-        Public bound on the norm of the parameters, intercept included. None: a moment matrix, which takes none of
-        ``intercept_scale``, ``split``, ``moments``, ``projection`` and ``calibration``.
     mechanism : {"objective", "output", "moments"} or object of dpci.mechanisms, optional
-        "objective": noise is added to the objective before it is minimised. "output": to the minimiser. "moments": to
-        the moment matrix. None: "moments" without a radius, otherwise "objective".
+        None or "moments": noise is added to the moment matrix, which takes no ``intercept_scale``.
+        ``dpci.ObjectivePerturbation(radius=...)``: to the objective before it is minimised over the ball of this
+        radius. ``dpci.OutputPerturbation(radius=...)``: to the minimiser.
     target_bound : float
         Public bound on the absolute value of a target.
     """
@@ -229,10 +212,10 @@ class MultinomialParameters(PenalisedParameters):
 
     Parameters
     ----------
-    l2_strength : float, optional
+    l2_strength : float or "auto"
         Regularisation λ > 0 of mean loss + (λ/2)·||params||²; public, and part of the definition of the target of the
         intervals. It acts on the log odds of each class against the reference.
-        None: what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
+        "auto": what public values recommend for predictions (docs/sklearn.md, "The default λ"); ``result_`` has it.
     classes : sequence of labels, optional
         The public classes, 3 to 20 of them, the reference first. None: inferred from ``y``, with a
         ``PrivacyLeakWarning``; the reference is then the smallest label.

@@ -1,5 +1,8 @@
 """Private regressors of a loss: counts, medians and robust means by perturbation."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
@@ -7,9 +10,11 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from dpci.base.validation import check_positive
 from dpci.data.arrays import Table
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, Loss, Poisson, check_loss
+from dpci.mechanisms import check_mechanism
 from dpci.sklearn.base import PrivateEstimator, PrivateLinearEstimator
 from dpci.sklearn.docstrings import described
 from dpci.sklearn.leaks import warn_of_score
@@ -106,6 +111,17 @@ class PrivatePoissonRegressor(CountParameters, LossRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+    def _keywords(self) -> dict[str, Any]:
+        keywords = super()._keywords()
+        mechanism = check_mechanism(self.mechanism)
+        if mechanism.radius is not None:
+            raise InvalidInput(
+                f"radius must be that of the estimator and not of its mechanism, got {mechanism.radius} beside "
+                f"radius={self.radius}"
+            )
+        del keywords["radius"]
+        return {**keywords, "mechanism": replace(mechanism, radius=check_positive("radius", self.radius))}
 
     def _loss(self) -> Poisson:
         return Poisson(count_bound=self.count_bound)

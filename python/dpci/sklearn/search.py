@@ -1,6 +1,7 @@
 """A private search over parameters: one budget pays for the choice and for the fit."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
@@ -17,6 +18,8 @@ from dpci.data.arrays import Table
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput
 from dpci.losses import LossLike
+from dpci.mechanisms import check_mechanism
+from dpci.model.settings import AUTO
 from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator, Releasing
 from dpci.sklearn.leaks import warn_of_fitting
@@ -26,8 +29,8 @@ from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult
 
 # Parameters of the estimators that candidates may differ in, and the keywords of a fit that these become.
-_FREE = ("l2_strength", "radius", "h", "loss", "mechanism", "split", "moments", "projection", "calibration")
-_CANDIDATE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+_FREE = ("l2_strength", "radius", "h", "loss", "mechanism")
+_CANDIDATE = ("l2_strength", "loss", "mechanism")
 
 Searched: TypeAlias = PrivateLinearEstimator | PrivateMultinomialRegression
 
@@ -51,9 +54,8 @@ class PrivateGridSearch(Releasing):
         together. Put transformers before the search, in a pipeline. A PrivateMultinomialRegression must have
         ``classes``.
     param_grid : dict or list of dicts
-        Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "loss",
-        "mechanism", "split", "moments", "projection" and "calibration". Those that the estimator does not have are
-        refused.
+        Public candidates as for ``GridSearchCV``: lists of values of "l2_strength", "radius", "h", "loss" and
+        "mechanism". Those that the estimator does not have are refused.
     method : {"repeat", "chunks"}
         The best of a random number of private runs on all records, or one model on a part of the records for each
         candidate.
@@ -64,7 +66,7 @@ class PrivateGridSearch(Releasing):
         The loss by which candidates are compared. None: their own; it must be given if they differ in ``h`` or
         ``loss``.
     validation_radius : float, optional
-        Radius of a ball. Models of candidates without ``radius`` are projected into it before they are compared, which
+        Radius of a ball. Models of candidates without a radius are projected into it before they are compared, which
         bounds their loss.
     shape : float
         For "repeat": shape of the distribution of the number of runs.
@@ -189,7 +191,7 @@ class PrivateGridSearch(Releasing):
                     {
                         name: value
                         for name, value in keywords.items()
-                        if name in _CANDIDATE and (name, value) != ("l2_strength", None)
+                        if name in _CANDIDATE and (name, value) != ("l2_strength", AUTO)
                     }
                     for keywords in candidates
                 ],
@@ -208,7 +210,7 @@ class PrivateGridSearch(Releasing):
         self.best_params_ = grid[self.best_index_]
         best.set_params(**self.best_params_, **_budget_params(tuned.result.budget), ledger=None)
         if self.selection_share == 1:  # the fits that were compared are without moments, whatever a candidate says
-            best.set_params(moments="none", split=None)
+            best.set_params(mechanism=replace(check_mechanism(best.mechanism), moments="none", split=None))
         self.best_estimator_ = best._take(tuned.result)  # noqa: SLF001  # of the estimator's own kind
         for name in ("n_features_in_", "feature_names_in_", "classes_"):
             self.__dict__.pop(name, None)  # an earlier fit may have had names

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpci.base.validation import as_name, broken, check_count, composed
+from dpci.base.progress import progress_bar
+from dpci.base.validation import as_name, broken, check_count, check_flag, composed
 from dpci.data.arrays import as_numbers
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable
@@ -65,6 +66,10 @@ class Chunks:
         running is refused: it can be read only once.
         A chunk ``(X, y, {"id": ids, "weight": weights})`` has columns beside its rows, which
         ``fit(persons="id", weights="weight")`` names. All rows of a person must be in one chunk.
+    progress : bool, optional
+        Whether each pass shows a progress bar, which needs tqdm. None: on a terminal and in a notebook, where it is
+        installed. How many passes there are depends on the data: the bar is for whoever holds them, and a ledger with
+        private errors hides it.
     names : sequence of str, optional
         Names of the columns. None: those of the chunks, if they are frames.
     schema : dpci.schema.Schema, optional
@@ -96,6 +101,7 @@ class Chunks:
         *,
         names: Sequence[str] | None = None,
         schema: Schema | PartialSchema | None = None,
+        progress: bool | None = None,
     ) -> None:
         if not callable(source):
             if not hasattr(type(source), "__iter__") or isinstance(source, str | bytes | np.ndarray):
@@ -116,6 +122,8 @@ class Chunks:
         self._names = None if names is None else _check_names(names)
         self._classes: Classes | None = None
         self._schema = schema
+        self._progress = None if progress is None else check_flag("progress", progress)
+        self._n_chunks: int | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -175,13 +183,19 @@ class Chunks:
         total: _Merged | None = None
         try:
             checked = map(_checked, chunks)
-            with closing(outcomes(checked, on_chunk, at_once=self._at_once, held=self._held)) as parts:
+            with (
+                closing(outcomes(checked, on_chunk, at_once=self._at_once, held=self._held)) as parts,
+                progress_bar(self._n_chunks, "chunks", wanted=self._progress) as advance,
+            ):
+                number = -1
                 for number, part in enumerate(parts):
+                    advance(1)
                     try:
                         total = part if total is None else total.merge(part)
                     except DpciError as error:
                         error.add_note(f"in chunk {number}, whose rows are counted from 0")
                         raise
+            self._n_chunks = number + 1
         finally:
             if isinstance(chunks, GeneratorType):
                 chunks.close()

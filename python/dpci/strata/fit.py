@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
-from dpci.budgets import Budget, Calibration, Neighbors, check_budget
+from dpci.budgets import Budget, Neighbors, check_budget
 from dpci.data.arrays import NamedRows, OnViolation
 from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
@@ -22,10 +22,11 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.losses import SEVERAL, LossLike
 from dpci.mechanisms import MechanismLike, NewtonSteps
+from dpci.model.fit import spec_of
 from dpci.model.fit_many import announce, release_groups
 from dpci.model.newton import for_groups, newton_spec
 from dpci.model.recommend import are_rows_given, with_default_rows
-from dpci.model.settings import Moments, Projection, Settings
+from dpci.model.settings import Settings
 from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
@@ -53,14 +54,9 @@ _GREATEST_POWER = 6
 class StrataKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` that say what is fitted in every stratum."""
 
-    l2_strength: float
+    l2_strength: float | Literal["auto"]
     loss: LossLike
     mechanism: MechanismLike | Literal["newton"]
-    split: Sequence[float] | None
-    moments: Moments
-    projection: Projection
-    calibration: Calibration
-    radius: float | None
     fit_intercept: bool
     intercept_scale: float
     row_norm: float | None
@@ -168,10 +164,10 @@ def fit_strata(
     >>> list(fits), fits["B"].names, ledger.remaining
     (['A', 'B'], ('age', 'intercept'), ZCDP(rho=0.5))
     """
-    fitted = for_groups("fit_strata", keywords, budget, allowed=StrataKeywords.__annotations__)
+    _check_loss(check_schema(schema), keywords.get("loss"))
+    fitted = for_groups("fit_strata", keywords, budget, allowed=StrataKeywords.__annotations__, schema=schema)
     by = as_name(by)
-    column, model_schema = _strata(by, check_schema(schema), strata)
-    _check_loss(schema, keywords.get("loss", "logistic"))
+    column, model_schema = _strata(by, schema, strata)
     check_choice("neighbors", neighbors, ("add_remove", "replace_one"))
     counted = isinstance(n_public, str) and n_public == "private"
     of_fit, noise = check_budget(budget), None
@@ -269,6 +265,10 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
     if isinstance(many.mechanism, NewtonSteps):
         newton_spec(many, _MANY, n_columns, budget=many.budget)
         return
+    if many.is_auto:
+        spec_of(many, _MANY, n_columns, budget=many.budget)
+        return
+    strength = many.strength
 
     def refusal(strength: float) -> RegularizationTooSmall | None:
         try:
@@ -277,10 +277,10 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
             return error
         return None
 
-    refused = refusal(many.l2_strength)
+    refused = refusal(strength)
     if refused is None:
         return
-    power = math.floor(math.log10(many.l2_strength))
+    power = math.floor(math.log10(strength))
     # What is refused at one λ is refused below it.
     decades = (p for p in range(power, _GREATEST_POWER) if refusal(10.0 ** (p + 1)) is None)
     digits = (float(f"{tenths}e{p - 1}") for p in list(decades)[:1] for tenths in range(10, 101))
@@ -288,10 +288,10 @@ def _check_for_any_count(settings: Settings, n_columns: int) -> None:
     must = "be greater" if least is None else f"be at least {least:g}"
     raise RegularizationTooSmall(
         f"l2_strength must {must} for strata with private numbers, because it is checked for a count of {_MANY:,} "
-        f"before anything is paid, got l2_strength={many.l2_strength:g}",
+        f"before anything is paid, got l2_strength={strength:g}",
         code=refused.code,
         least=least,
-        value=many.l2_strength,
+        value=strength,
     )
 
 

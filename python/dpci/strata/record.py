@@ -76,6 +76,7 @@ class StrataRecord(Saved):
 
 
 def _common(fit: FitRecord) -> dict[str, Any]:
-    """Return what the models of all strata have in common; the variant "cms11" raises λ by the number of records."""
-    own = {"checksum", *_OWN, *(["l2_strength"] if fit.variant == "cms11" else [])}
+    """Return what the models of all strata have in common; λ may depend on the number of records."""
+    differs = fit.variant == "cms11" or fit.l2_recommended
+    own = {"checksum", *_OWN, *(["l2_strength"] if differs else [])}
     return {name: value for name, value in fit.to_dict().items() if name not in own}

@@ -301,6 +301,12 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
     def _header(self) -> list[str]:
         return ["stratum", *_HEADER, "n (public)" if self.counted is None else "n (released)"]
 
+    def _strengths(self) -> str:
+        """Return λ, or its range where it depends on the number of records."""
+        found = sorted(fit.l2_strength for fit in self.values())
+        ends = dict.fromkeys(f"{strength:.4g}" for strength in (found[0], found[-1]))
+        return " to ".join(ends) + ", recommended by public values" * record_of(self._first).l2_recommended
+
     @property
     def _protected(self) -> str:
         return "record" if self._first.privacy["unit"] == "row" else "person"
@@ -316,6 +322,6 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
             ("all together", str(self.charged)),
             ("neighbours", change_text(self.neighbors, unit) + moves),
             ("mechanism", "Newton steps with noisy gradients" if steps else f"{first.mechanism} perturbation"),
-            *([] if steps else [("lambda", f"{first.l2_strength:g}")]),
+            *([] if steps else [("lambda", self._strengths())]),
             *([] if self.interval_refusal is None else [("no intervals", self.interval_refusal)]),
         ]

@@ -14,7 +14,7 @@ from dpci.released.calibration import differences_of_seals, differences_of_steps
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import PublicValue
 from dpci.shown.document import Code, names
-from dpci.tuning.candidates import params_text
+from dpci.tuning.candidates import option_names, params_text
 from dpci.tuning.record import TuneRecord
 from dpci.tuning.selection import Selection
 
@@ -49,8 +49,9 @@ def approval_of_tuning(
         has_page=again or choice is None,
     )
     if choice is None:
+        ruled = option_names(params)
         rule = tuple(
-            value._replace(source="follows from public numbers by a rule") if value.name in params else value
+            value._replace(source="follows from public numbers by a rule") if value.name in ruled else value
             for value in one.public
         )
         return replace(found, public=rule, covers=(*one.covers, "λ follows from a public rule, which costs nothing."))
@@ -70,7 +71,7 @@ def approval_of_tuning(
         covers=(f"{covered} {_HOW[choice.method]}", *one.covers[1:]),
     )
     listed = tuple(params_text(candidate) for candidate in choice.candidates)
-    free = {name for candidate in choice.candidates for name in candidate}
+    free = {name for candidate in choice.candidates for name in option_names(candidate)}
     public = [PublicValue("candidates", "; ".join(listed), ""), *found.public]
     common = [
         value._replace(name=f"{value.name}, common to all candidates") if value.name in _TUNED - free else value

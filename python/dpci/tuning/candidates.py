@@ -1,6 +1,5 @@
 """The arguments of a tuning: candidates, the shares of the budget and the validation loss, checked before any data."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,11 +12,11 @@ from dpci.errors import InvalidInput
 from dpci.losses import Loss, LossLike, check_loss, declaration, describe
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from dpci.model.keywords import KEYWORDS, check_no_ledger
-from dpci.model.settings import BudgetlessKeywords, Settings
+from dpci.model.settings import AUTO, BudgetlessKeywords, Settings
 from dpci.tuning.selection import METHODS, Method
 
 Candidates: TypeAlias = Iterable[Mapping[str, Any]]
-FREE = ("l2_strength", "radius", "loss", "mechanism", "split", "moments", "projection", "calibration")
+FREE = ("l2_strength", "loss", "mechanism")
 """Keywords of a fit that candidates may differ in."""
 _RUNS = ("shape", "expected_runs")
 _UNUSED: dict[Method, tuple[str, ...]] = {
@@ -60,12 +59,27 @@ def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def params_text(params: Mapping[str, Any]) -> str:
     """Return plain keywords as a text."""
-    return ", ".join(f"{name}={value}" for name, value in params.items())
+    return ", ".join(f"{name}={_text(value)}" for name, value in params.items())
+
+
+def option_names(params: Mapping[str, Any]) -> set[str]:
+    """Return the names of plain keywords, with those of the options of a mechanism."""
+    mechanism = params.get("mechanism")
+    options = mechanism if isinstance(mechanism, dict) else {}
+    return {*params, *options} - {"name"}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    options = ", ".join(f"{name}={option}" for name, option in value.items() if name != "name")
+    return f"{value.get('name')}({options})"
 
 
 def _plain_value(value: object) -> object:
     if isinstance(value, ObjectivePerturbation | OutputPerturbation):
-        return {"name": value.name, **dataclasses.asdict(value)}
+        options = {name: list(option) if name == "split" else option for name, option in value.given.items()}
+        return {"name": value.name, **options} if options else value.name
     if isinstance(value, Loss):
         return describe(declaration(value, value.to_core()))
     if isinstance(value, np.generic | np.ndarray):
@@ -112,10 +126,15 @@ def candidate_settings(grid: Sequence[dict[str, Any]], options: Mapping[str, Any
     found = []
     for candidate in grid:
         values = {**options, **candidate, "budget": budget}
-        if "l2_strength" not in values:
-            raise InvalidInput(f"every candidate must have an l2_strength, got {candidate!r}")
+        check_has_strength(values, candidate)
         found.append(Settings.checked(**values))
     return found
+
+
+def check_has_strength(values: Mapping[str, Any], candidate: object) -> None:
+    """Refuse a candidate without a λ of its own: what public values recommend is not compared."""
+    if isinstance(values.get("l2_strength", AUTO), str):
+        raise InvalidInput(f"every candidate must have a number as l2_strength, got {candidate!r}")
 
 
 def validation_loss_of(given: LossLike | None, settings: Sequence[Settings]) -> Loss:

@@ -89,9 +89,9 @@ def tune(
         Public description of the table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is given, rows
         lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
     candidates : iterable of mappings
-        Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "radius", "loss", "mechanism",
-        "split", "moments", "projection", "calibration"; with three or more classes in "l2_strength", "mechanism",
-        "split" and "moments". Public: they must not depend on the data. Not used by "public_rule".
+        Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "loss" and "mechanism", whose
+        options include the radius; with three or more classes "l2_strength" and "mechanism". Public: they must not
+        depend on the data. Not used by "public_rule".
     method : {"repeat", "chunks", "public_rule"}
         "repeat": the best of a random number of private runs on all records, by a noisy score (Papernot & Steinke
         2022). "chunks": one private model per candidate on its own part of the records, compared on one more part (Wu
@@ -213,7 +213,7 @@ def release_tuned(
     radius, expected_runs = search.validation_radius, search.expected_runs
     shape = check_real("shape", search.shape)
     runs = _RUNS_PER_CANDIDATE * len(grid) if expected_runs is None else check_real("expected_runs", expected_runs)
-    models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
+    models = [s.without_moments() for s in settings]
 
     def resolve(n_samples: int, n_columns: int) -> _core.TuningSpec:
         if parts[1] is not None:

@@ -19,9 +19,9 @@ from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
-from dpci.tuning.candidates import Search, candidate_settings, check_share
+from dpci.tuning.candidates import Search, candidate_settings, check_has_strength, check_share
 
-_FREE = ("l2_strength", "mechanism", "split", "moments")
+_FREE = ("l2_strength", "mechanism")
 _COMMON = ("fit_intercept", "intercept_scale", "row_norm", "on_violation", "neighbors", "n_public", "n_threads", "seed")
 _KEYWORDS = {"classes", *_FREE, *_COMMON, *UNIT_KEYWORDS}
 
@@ -90,8 +90,7 @@ class Several(Single):
                     f"candidates of three or more classes must differ only in {', '.join(_FREE)}, got {other[0]!r}"
                 )
             values = {**options, **candidate, "budget": budget}
-            if "l2_strength" not in values:
-                raise InvalidInput(f"every candidate must have an l2_strength, got {candidate!r}")
+            check_has_strength(values, candidate)
             values.pop("classes", None)
             del values["schema"]
             found.append(multinomial_settings(len(self.classes), schema=self.schema, **values))

@@ -1,6 +1,5 @@
 """The best candidate by losses that are computed from the data. Never private."""
 
-import dataclasses
 import math
 from typing import Unpack
 
@@ -81,7 +80,7 @@ def oracle_not_private(
     settings = candidate_settings(grid, dict(keywords), check_budget(budget))
     loss = validation_loss_of(validation_loss, settings)
     first = settings[0]
-    models = [dataclasses.replace(s, moments="none", split=None) for s in settings]
+    models = [s.without_moments() for s in settings]
     rows, specs = read(Source(X, y), first, lambda n, d: [model.spec(n, d) for model in models])
     losses = _core.candidate_losses(
         specs,

@@ -11,16 +11,18 @@ from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
+from dpci.mechanisms import NewtonSteps, ObjectivePerturbation
 from dpci.model.fit import fit_rows
 from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.settings import Settings
 from dpci.released.model import record_of
+from dpci.tuning.candidates import plain_params
 from dpci.tuning.record import TuneRecord
 from dpci.tuning.result import TuneResult
 
 
-def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, float]:
+def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, Any]:
     """Return parameters that depend on no data: λ = sqrt(d/(n ε)) on the ball of radius 1 (Wu et al., Section 4.2).
 
     The rule is for rows and targets of size at most 1 and output perturbation under pure DP, whose error it balances
@@ -39,7 +41,7 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
     Returns
     -------
     dict
-        "l2_strength" and "radius", keywords of :func:`dpci.fit`. Nothing is spent.
+        "l2_strength" and "mechanism", keywords of :func:`dpci.fit`. Nothing is spent.
 
     Raises
     ------
@@ -55,32 +57,38 @@ def public_rule(n_samples: int, n_params: int, budget: Budget) -> dict[str, floa
         raise InvalidInput(
             f"epsilon must give a finite l2_strength sqrt(d/(n epsilon)) > 0, got epsilon={pure.epsilon}"
         )
-    return {"l2_strength": math.sqrt(square), "radius": 1.0}
+    return {"l2_strength": math.sqrt(square), "mechanism": ObjectivePerturbation(radius=1.0)}
 
 
 def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> TuneResult:
     """Fit with the parameters of the rule, see :func:`dpci.tuning.tune`."""
     budget = payment.charged
-    for name in ("l2_strength", "radius"):
-        if name in options:
-            raise InvalidInput(
-                f"{name} must not be given with method='public_rule', which sets it, got {name}={options[name]!r}"
-            )
+    if "l2_strength" in options:
+        raise InvalidInput(
+            "l2_strength must not be given with method='public_rule', which sets it, got "
+            f"l2_strength={options['l2_strength']!r}"
+        )
     # Any λ will do to validate the others.
     settings = Settings.checked(**{**options, "budget": budget, "l2_strength": 1.0})
+    if settings.radius is not None:
+        raise InvalidInput(
+            f"radius must be None with method='public_rule', which sets it, got radius={settings.radius:g}"
+        )
     if not are_rows_given(options):
         settings = with_default_rows(settings)
 
-    def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, float], Settings, _core.Spec]:
+    def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, Any], Settings, _core.Spec]:
         params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
-        chosen = dataclasses.replace(settings, l2_strength=params["l2_strength"], radius=params["radius"])
+        assert not isinstance(settings.mechanism, NewtonSteps)  # noqa: S101  # for the type checker
+        params["mechanism"] = dataclasses.replace(settings.mechanism, radius=params["mechanism"].radius)
+        chosen = dataclasses.replace(settings, **params)
         return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
 
-    def release(rows: Rows, made: tuple[dict[str, float], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:
+    def release(rows: Rows, made: tuple[dict[str, Any], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:
         params, chosen, spec = made
         fit = fit_rows(rows, spec, chosen, paid=paid)
-        record = TuneRecord(params=dict(params), budget=budget, selection=None, fit=record_of(fit), model=None)
-        return TuneResult(record), remarks(record_of(fit))
+        record = TuneRecord(params=plain_params(params), budget=budget, selection=None, fit=record_of(fit), model=None)
+        return TuneResult(record, params), remarks(record_of(fit))
 
     kind = Kind(choices=settings, resolve=resolve, release=release)
     return run(payment, kind, source)

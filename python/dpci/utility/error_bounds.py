@@ -10,6 +10,7 @@ from scipy.special import chdtri, gammainccinv
 
 from dpci.base.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
 from dpci.errors import InvalidInput
+from dpci.mechanisms import OutputPerturbation, without_moments
 from dpci.model.keywords import (
     MODEL_KEYWORDS,
     UNIT_KEYWORDS,
@@ -145,7 +146,7 @@ def bound(
         probability, from elsewhere. Theorem 18 then adds the noise to it. Only with ``of="population"``.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted; ``budget`` and ``l2_strength`` are required, and
-        ``mechanism`` is "output" (the default here). ``moments`` is "none" unless a ``split`` is given. A ``radius`` is
+        ``mechanism`` is output perturbation, by default without moments. A radius is
         required for the risks without the regulariser, and for the squared loss. Under ``neighbors="add_remove"``
         ``n_public`` is ``n_samples`` and may be left out. With ``persons=dpci.Persons()`` the mean loss is that over
         persons, with ``weights=dpci.Weights(bound=...)`` the weighted sum of losses over the total.
@@ -184,8 +185,8 @@ def bound(
 
 def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
     check_keywords("bound", keywords, allowed=(*MODEL_KEYWORDS, *UNIT_KEYWORDS))
-    moments = "none" if keywords.get("split") is None else "joint"
-    complete: dict[str, Any] = {"mechanism": "output", "moments": moments, **keywords}
+    mechanism = without_moments(keywords.get("mechanism", OutputPerturbation.name))
+    complete: dict[str, Any] = {**keywords, "mechanism": mechanism}
     if asks_add_remove(complete):
         complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
     settings = Settings.checked(**complete)

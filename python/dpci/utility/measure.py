@@ -14,6 +14,7 @@ from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
 from dpci.data.arrays import Table, as_vector
 from dpci.data.rows import Source, check_in_memory, read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
+from dpci.mechanisms import ObjectivePerturbation, without_moments
 from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.model.tables import check_unit_columns
@@ -76,8 +77,8 @@ def curve(
     n_threads : int, optional
         Threads; None: all cores. The result does not depend on it.
     **keywords
-        Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Here ``moments`` is "none" by
-        default unless a ``split`` is given, so the coefficients get the whole budget; ``n_public`` is by default the
+        Keywords of :func:`dpci.fit` that say what is fitted; ``l2_strength`` is required. Unless the mechanism says
+        otherwise, no moments are released, so the coefficients get the whole budget; ``n_public`` is by default the
         number of records. Not supported are a ``radius``, losses that need one (squared, custom ones with
         ``predictor_bound``) and losses with a kink (hinge).
 
@@ -171,9 +172,8 @@ def _settings(at: object, keywords: ModelKeywords, unit: Persons | None, weights
     check_keywords("curve", keywords, allowed=_KEYWORDS, required=("l2_strength",))
     if not isinstance(at, PureDP | ZCDP | ApproxDP):
         raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)
-    # A split speaks of moments.
-    moments = "none" if keywords.get("split") is None else "joint"
-    complete: dict[str, Any] = {"moments": moments, **keywords, "persons": unit, "weights": weights, "budget": at}
+    mechanism = without_moments(keywords.get("mechanism", ObjectivePerturbation.name))
+    complete: dict[str, Any] = {**keywords, "mechanism": mechanism, "persons": unit, "weights": weights, "budget": at}
     if asks_add_remove(complete) and complete.get("n_public") is None:
         complete["n_public"] = 1  # stands for the number of records, which is not known yet
     settings = Settings.checked(**complete)

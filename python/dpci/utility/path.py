@@ -49,7 +49,7 @@ class BudgetPath:
         """Whether l2_strength grows as the budget shrinks: Kifer et al.'s mechanism."""
         settings = self.settings
         return (
-            settings.calibration == "paper"
+            settings.mechanism.calibration == "paper"
             and settings.budget.notion == "approx"
             and settings.mechanism.name == "objective"
         )
@@ -66,7 +66,7 @@ class BudgetPath:
 
     def l2_strength(self, value: float) -> float:
         """Return λ, with ``2tR²/(nε)`` added for Kifer et al. (Theorem 1 of Li et al.), ε the coefficients' share."""
-        base = self.settings.l2_strength
+        base = self.settings.strength
         if not self.adds_regularisation:
             return base
         square = self.settings.core_loss.curvature_bound * self.row_norm**2
@@ -74,7 +74,7 @@ class BudgetPath:
 
     def l2_slope(self, value: float) -> float:
         """Return the derivative of :meth:`l2_strength`."""
-        return (self.settings.l2_strength - self.l2_strength(value)) / value
+        return (self.settings.strength - self.l2_strength(value)) / value
 
     def spec(self, value: float) -> _core.Spec:
         """Return the specification that :func:`dpci.fit` would use at that budget.
@@ -116,6 +116,7 @@ class BudgetPath:
 
     @property
     def _share(self) -> float:
+        mechanism = self.settings.mechanism
         if self.settings.moments == "none":
             return 1.0
-        return _PAPER_SHARE if self.settings.split is None else self.settings.split[0]
+        return _PAPER_SHARE if mechanism.split is None else mechanism.split[0]

@@ -335,7 +335,7 @@ class UtilityCurve(Displayed):
     @cached_property
     def _plain(self) -> NoiseAverage:
         """The metric around the minimiser without noise at the caller's own λ."""
-        return average(self.core, self.evaluator, self.path, self.path.settings.l2_strength, None)
+        return average(self.core, self.evaluator, self.path, self.path.settings.strength, None)
 
     def _newton(self, values: _F64) -> _F64:
         points = self.predict_params(values)

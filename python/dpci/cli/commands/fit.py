@@ -24,7 +24,6 @@ from dpci.datasets.tables import without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
 from dpci.model import fit as fitting
-from dpci.model.keywords import takes_newton
 from dpci.model.recommend import default_rows
 from dpci.released.result import shown_of
 from dpci.schema.partial import PartialSchema, known_of
@@ -115,8 +114,8 @@ def fit(
         description, domain = in_any_rows(find_any_schema(schema, target, formula), model.rows)
         keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
         keywords.pop("classes", None)
-    _check_ridge(model, keywords, several=several)
-    known = _known(description, bounds_share)
+    description = options.with_share(description, bounds_share)
+    known = known_of(description)
     rows = TableRows(files=tables, schema=known, form=form.read(), **options.given(chunk_rows=chunk_rows))
     is_private = paying is not None and paying.errors == "private"
     in_parts = read_in_passes(tables, paying, chunk_rows)
@@ -133,7 +132,6 @@ def fit(
         "n_threads": delivery.threads,
         **beside,
         **keywords,
-        **options.given(bounds_share=bounds_share),
     }
     result = multinomial.fit(X, y, **given) if several else fitting.fit(X, y, **given)
     deliver(result, delivery, view)
@@ -246,23 +244,6 @@ def demo(
     shown = shown_of(result)
     show(shown)
     draw(shown, output / "adult_intervals.png", force=True)
-
-
-def _check_ridge(model: options.FitOptions, keywords: dict[str, Any], *, several: bool) -> None:
-    """Refuse a fit without a ridge where Newton steps are not offered."""
-    if model.l2_strength is None and (several or not takes_newton(model.mechanism, None, keywords["budget"])):
-        msg = "--l2-strength must be given with --mechanism objective or output, and with --loss multinomial, got none"
-        raise InvalidInput(msg)
-
-
-def _known(description: Schema | PartialSchema, bounds_share: float | None) -> Schema:
-    """Return what is known of a schema before bounds are released."""
-    if not isinstance(description, PartialSchema) and bounds_share is not None:
-        msg = (
-            f"--bounds-share requires a schema with gaps, whose bounds are released, got --bounds-share {bounds_share}"
-        )
-        raise InvalidInput(msg)
-    return known_of(description)
 
 
 def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: int | None) -> bool:

@@ -12,13 +12,14 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from dpci.base.progress import progress_bar
 from dpci.base.validation import composed
 from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.options import find_schema, schema_files
 from dpci.cli.output import check_new, check_text, new_file
-from dpci.cli.rows import TableRows, progress_bar
+from dpci.cli.rows import TableRows
 from dpci.cli.saved import read_model, read_saved_result, read_whole
 from dpci.data.arrays import NamedRows
 from dpci.errors import InvalidInput
@@ -123,7 +124,7 @@ def predict(
     names = (*kept, "prediction", *probabilities)
     with (
         _destination(output, force=force) as file,
-        progress_bar("predicted", None, wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
+        progress_bar(None, "rows", what="predicted", wanted=wants_progress(progress, quiet=quiet or shown)) as advance,
     ):
         # No header before an error of the first rows.
         predicted = _started(_predicted(fitted, description, rows, kept, proba=proba))

@@ -152,12 +152,11 @@ def plan(
     found: Plan | NewtonPlan | MomentPlan = planning.plan(
         n_samples=n_samples,
         n_features=n_columns,
-        schema=description,
+        schema=None if description is None else options.with_share(description, bounds_share),
         like=earlier,
         target=options.target_of(without_ridge),
         **keywords,
         **counted,
-        **options.given(bounds_share=bounds_share),
     )
     if assumed:
         found = cast("MomentPlan", found).assuming(**assumed)

@@ -14,6 +14,7 @@ from dpci.cli.parsing import numbers, parse_loss
 from dpci.cli.rows import TableRows, UnitOptions
 from dpci.cli.several import asks_several, several_keywords, several_schema
 from dpci.errors import InvalidInput
+from dpci.mechanisms import ObjectivePerturbation, check_mechanism
 from dpci.sources.find import find_tables
 from dpci.tuning import choose
 from dpci.tuning.selection import METHODS
@@ -23,7 +24,7 @@ dpci tune people.csv --schema people.toml --rho 1 --radius 3 --candidate l2_stre
 dpci tune people.csv --schema people.toml --epsilon 2 --candidate l2_strength=.1,radius=2 --json
 """
 
-_TEXT = ("loss", "mechanism", "moments", "projection", "calibration")
+_TEXT = ("mechanism", "moments", "projection", "calibration")
 
 
 @app.command(cls=Command, epilog=_EXAMPLES)
@@ -74,7 +75,7 @@ def tune(
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level)
     method = check_choice("method", method, tuple(name for name in METHODS if name != "public_rule"))
-    candidates = [parse_candidate(text) for text in candidate]
+    candidates = [parse_candidate(text, model.perturbation()) for text in candidate]
     tables = find_tables(files)
     delivery.check(tables, schema)
     paying = delivery.payer()
@@ -108,8 +109,11 @@ def tune(
     deliver(result, delivery, view)
 
 
-def parse_candidate(text: str) -> dict[str, Any]:
-    """Return the keywords of a text such as ``l2_strength=0.1,loss=huber_hinge:0.5``."""
+def parse_candidate(text: str, mechanism: object = None) -> dict[str, Any]:
+    """Return the keywords of a text such as ``l2_strength=0.1,loss=huber_hinge:0.5``.
+
+    ``mechanism``: that of candidates which name none, with the options that are common to all.
+    """
     found: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -122,4 +126,8 @@ def parse_candidate(text: str) -> dict[str, Any]:
             found[name] = value
         else:
             (found[name],) = numbers(f"--candidate {name}", value)
+    given = {name: found.pop(name) for name in options.OF_MECHANISM if name in found}
+    if given or "mechanism" in found:
+        common = check_mechanism(ObjectivePerturbation.name if mechanism is None else mechanism)
+        found["mechanism"] = options.mechanism_with(found.get("mechanism", common.name), {**common.given, **given})
     return found

@@ -1,0 +1,84 @@
+"""Bars of progress: where somebody looks, of what takes long, and never of what private errors hide."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import dpci
+from dpci.base import progress
+
+pytest.importorskip("tqdm")
+X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(400, 2))
+Y = X[:, 0] > 0
+CHUNKS = [(X[:200], Y[:200]), (X[200:], Y[200:])]
+FIT = {"budget": dpci.ZCDP(1.0), "l2_strength": 0.1, "on_violation": "clip", "classes": (False, True)}
+
+STUDY = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "n_replicates": 4, "n_variability": 4}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def watched(monkeypatch):
+    """Standard error as a terminal, on which bars appear at once."""
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    return shown
+
+
+def study(**keywords):
+    with pytest.warns(dpci.PrivacyLeakWarning):
+        dpci.simulate.coverage(
+            X, Y, budget=dpci.PureDP(2.0), l2_strength=0.1, n_replicates=4, n_variability=4, **keywords
+        )
+
+
+def test_nothing_is_shown_where_nobody_looks(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    study()
+    dpci.fit(dpci.Chunks(CHUNKS), **FIT)
+    assert shown.getvalue() == ""
+    study(progress=True)
+    assert "8/8" in shown.getvalue()
+    monkeypatch.setattr(sys, "stderr", None)  # closed
+    study()
+
+
+def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
+    terminal = watched(monkeypatch)
+    study()
+    assert "replicates" in terminal.getvalue()
+    terminal.truncate(0)
+    dpci.fit(dpci.Chunks(CHUNKS), **FIT)
+    assert "chunks" in terminal.getvalue()
+    terminal.truncate(0)
+    study(progress=False)
+    dpci.fit(dpci.Chunks(CHUNKS, progress=False), **FIT)
+    assert terminal.getvalue().strip("\0") == ""
+
+
+def test_what_is_over_at_once_has_no_bar(monkeypatch):
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    study()
+    assert "replicates" not in shown.getvalue()
+
+
+@pytest.mark.parametrize("errors", ["detailed", "private"])
+def test_private_errors_hide_how_many_passes_there_are(monkeypatch, errors):
+    terminal = watched(monkeypatch)
+    ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
+    dpci.fit(dpci.Chunks(CHUNKS, progress=True), ledger=ledger, **FIT)
+    assert ("chunks" in terminal.getvalue()) is (errors == "detailed")
+    assert not progress._HIDDEN.get()
+    broken = [(X * np.nan, Y)]
+    with pytest.raises(dpci.ReleaseFailed if errors == "private" else dpci.InvalidInput):
+        dpci.fit(dpci.Chunks(broken), ledger=dpci.Ledger(dpci.ZCDP(1.0), errors=errors), **FIT)
+    assert not progress._HIDDEN.get()
