@@ -199,6 +199,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         })
         .unwrap();
         let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
+        let further: Vec<f64> = (0..16).map(|i| f64::from(i % 5 - 2)).collect();
         let radius = 2.0;
         let bounds = NormBounds {
             gradient: 0.7,
@@ -214,8 +215,9 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         let alpha = planned.2.gradient_cov.law.scale() / planned.2.hessian.law.scale();
         let queries = |data: &(Vec<f64>, Vec<f64>)| {
             with_design(data, targets, |design, exec| {
-                let mut round = design.moved(&map, exec).unwrap().within(radius, 99.0);
+                let round = design.moved(&map, exec).unwrap().within(radius, 99.0);
                 let gram = second_moments(&round, exec).unwrap().gram;
+                let mut round = round.moved_further(&further, exec).unwrap();
                 round.limit(bounds.gradient, bounds.hessian);
                 let mut found = vec![gram.iter().map(|m| m / n as f64).collect::<Vec<_>>()];
                 for point in points {
@@ -360,6 +362,7 @@ fn counted_queries(
         stretch: 1.0,
     };
     let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
+    let further: Vec<f64> = (0..16).map(|i| f64::from(i % 5 - 2)).collect();
     let terms = spec.choices().terms;
     let n = terms.divisor();
     let moments = spec.moments(bounds).unwrap();
@@ -387,13 +390,14 @@ fn counted_queries(
         };
         let moved = design.moved(&map, exec).unwrap();
         let counts = moved.counts(&[0.5, 1.0, 2.0, 4.0]);
-        let mut round = moved.within(radius, 99.0);
+        let round = moved.within(radius, 99.0);
+        let gram = second_moments(&round, exec).unwrap().gram;
+        let mut round = round.moved_further(&further, exec).unwrap();
         let of_derivatives = [[0.2, 0.5, 1.0, 2.0], [0.05, 0.2, 0.5, 1.0]];
         let of_derivatives = of_derivatives.each_ref().map(<[f64; 4]>::as_slice);
         let [of_gradients, of_hessians] = round
             .counts_of_derivatives(&Logistic, &point, of_derivatives, exec)
             .unwrap();
-        let gram = second_moments(&round, exec).unwrap().gram;
         round.limit(bounds.gradient, bounds.hessian);
         let request = Request::Risk {
             params: point.clone(),
