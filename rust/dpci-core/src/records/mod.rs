@@ -433,3 +433,6 @@ mod person_tests;
 
 #[cfg(test)]
 mod weight_tests;
+
+#[cfg(test)]
+mod coded_tests;
