@@ -1,16 +1,17 @@
 """Typed face of the Rust core. Not public: use ``dpci``; ``dpci.lowlevel`` for building blocks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
 _F64: TypeAlias = NDArray[np.float64]
 _Floats: TypeAlias = _F64 | NDArray[np.float32]
-_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
-"""Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided, or
-(indptr, indices, values, n_columns) with indices increasing in each row."""
+_Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], _Floats, int]
+_Features: TypeAlias = _Floats | tuple[_Floats, _F64, _F64] | _Sparse | _Coded
+"""Rows: C-contiguous (n, n_columns), such with (middle, half) of each column, by which it is moved and divided,
+(indptr, indices, values, n_columns) with indices increasing in each row, or numbers and codes."""
 _Vectorised: TypeAlias = Callable[[_F64, _F64], _F64]
 
 __version__: str
@@ -132,6 +133,21 @@ class Seal:
     """Standard deviation of the noise in one number."""
     cost: dict[str, float]
     """Parameters of a budget."""
+
+@type_check_only
+class _Coded(Protocol):
+    """Rows whose categories are codes: 0 for a row without a level."""
+
+    @property
+    def numbers(self) -> _F64: ...
+    @property
+    def codes(self) -> NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]: ...
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns of the numbers."""
+    @property
+    def categories(self) -> tuple[tuple[int, int, float], ...]:
+        """First column, number of levels, and entry of each category."""
 
 @type_check_only
 class PlanDict(TypedDict):

@@ -15,12 +15,12 @@ BINDINGS = Path(__file__).parents[2] / "rust" / "dpci-py" / "src"
 STUB = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
 
 
-def is_typed_dict(node):
-    return any(ast.unparse(base) == "TypedDict" for base in node.bases)
+def is_for_types_alone(node):
+    return any(ast.unparse(base) in {"Protocol", "TypedDict"} for base in node.bases)
 
 
 FUNCTIONS = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
-CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef) and not is_typed_dict(node)}
+CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef) and not is_for_types_alone(node)}
 CONSTANTS = {node.target.id for node in STUB.body if isinstance(node, ast.AnnAssign)}
 METHODS = {
     f"{name}.{node.name}": node

@@ -1,7 +1,7 @@
 """Turns the tables of the command line into bounded rows: one file or many, whole or by chunks, with progress."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -12,11 +12,12 @@ from dpci.base.progress import progress_bar
 from dpci.base.validation import as_name
 from dpci.cli import options
 from dpci.data.arrays import NamedRows
+from dpci.data.coded import CodedRows, stacked
 from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.schema.partial import PartialSchema
-from dpci.schema.table import Schema, numeric_names
+from dpci.schema.table import Schema, encoded_rows, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
 from dpci.sources.files import Columns, read_batches, uncut
 from dpci.sources.formats import PLAIN, Format
@@ -30,7 +31,7 @@ MOST_BYTES: Final = 512 * 2**20
 
 _Rows = TypeVar("_Rows")
 
-Chunk: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], dict[str, list[Any]]]
+Chunk: TypeAlias = tuple[NDArray[np.float64] | CodedRows, NDArray[np.float64], dict[str, list[Any]]]
 """Rows, targets, and columns beside them."""
 
 
@@ -54,6 +55,9 @@ class TableRows:
         """Yield the columns of each chunk, ``kept`` ones with exact values, and its rows; the target may be missing."""
         return self._chunks(self.schema.features, kept, exact=kept)
 
+    def _encoded(self, table: Any) -> tuple[NDArray[np.float64] | CodedRows, NDArray[np.float64]]:  # noqa: ANN401  # columns
+        return encoded_rows(self.schema, table), self.schema.targets(table)
+
     def columns(self, beside: Sequence[str] = ()) -> Columns:
         """Return the columns that the schema names, of all files, as they are written.
 
@@ -70,8 +74,8 @@ class TableRows:
         Chunks are cut between persons whose rows follow each other.
         """
         names = unit.columns
-        for table, (X, y, _) in self._chunks(
-            self.schema.transform, (self.schema.target.column, *names), exact=names, together=unit.persons
+        for table, (X, y) in self._chunks(
+            self._encoded, (self.schema.target.column, *names), exact=names, together=unit.persons
         ):
             yield X, y, {name: list(given_cells(table[name])) for name in names}
 
@@ -124,7 +128,7 @@ def held_chunks(chunks: Iterable[Chunk], most_bytes: float, *, progress: bool = 
     if len(parts) == 1:
         return parts[0]
     beside = {name: [cell for _, _, cells in parts for cell in cells[name]] for name in parts[0][2]}
-    return np.concatenate([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
+    return stacked([X for X, _, _ in parts]), np.concatenate([y for _, y, _ in parts]), beside
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -250,7 +254,7 @@ class Passes:
             n_rows = 0
             for chunk in self._rows.beside(self._unit) if self._encoded else self._rows.tables(self._unit):
                 yield chunk
-                each = len(chunk[0] if isinstance(chunk[0], np.ndarray) else next(iter(chunk[0].values())))
+                each = len(next(iter(chunk[0].values())) if isinstance(chunk[0], Mapping) else chunk[0])
                 n_rows += each
                 advance(each)
         self._n_rows = n_rows

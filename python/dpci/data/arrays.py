@@ -1,4 +1,4 @@
-"""The rows as the core takes them: a table of numbers becomes a C-contiguous matrix or compressed sparse rows."""
+"""The rows as the core takes them: a C-contiguous matrix, compressed sparse rows, or numbers and codes."""
 
 import contextlib
 import math
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpci.base.validation import check_finite
+from dpci.data.coded import CodedRows
 from dpci.data.frames import decoded, frame_matrix, is_frame, taken_over
 from dpci.errors import InvalidInput
 
@@ -38,7 +39,7 @@ class Frame(Protocol):
 class NamedRows:
     """Rows that carry the names of their columns, in the manner of a frame and without a copy."""
 
-    values: NDArray[Any]
+    values: NDArray[Any] | CodedRows
     names: tuple[str, ...]
 
 
@@ -55,7 +56,7 @@ class PlacedRows:
     place: Place
 
 
-Table: TypeAlias = ArrayLike | Frame | NamedRows | PlacedRows
+Table: TypeAlias = ArrayLike | Frame | NamedRows | PlacedRows | CodedRows
 
 
 class Matrix(NamedTuple):
@@ -66,9 +67,9 @@ class Matrix(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Rows in the form that the core takes, dense or sparse, and the names of their columns if the table has them."""
+    """Rows in the form that the core takes, and the names of their columns if the table has them."""
 
-    values: Floats | Csr
+    values: Floats | Csr | CodedRows
     names: tuple[str, ...] | None
     place: Place | None = None
 
@@ -81,6 +82,8 @@ class Features(NamedTuple):
 
     def product(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return X times a vector of shape (n_columns,), or raise for the first entry of X that is not finite."""
+        if isinstance(self.values, CodedRows):
+            return self.values.product(vector)
         out = np.empty(self.shape[0])
         for rows, block in self.blocks():
             out[rows] = block @ vector
@@ -94,6 +97,8 @@ class Features(NamedTuple):
             rows = slice(start, min(start + height, n_rows))
             if isinstance(self.values, tuple):
                 yield rows, _sparse_block(self.values, rows)
+            elif isinstance(self.values, CodedRows):
+                yield rows, self.values[rows].dense()
             else:
                 yield rows, _finite_block(self.values[rows], start)
 
@@ -141,6 +146,9 @@ def as_features(table: Table) -> Features:
     """
     if isinstance(table, PlacedRows):
         return Features(table.values, table.names, table.place)
+    values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
+    if isinstance(values, CodedRows):
+        return Features(values, names)
     if _is_sparse(table):
         return Features(_csr(table), None)
     return Features(*_dense(table))
@@ -166,6 +174,7 @@ def _dense(table: Any) -> tuple[Floats, tuple[str, ...] | None]:  # noqa: ANN401
     if is_frame(table):
         return frame_matrix(table)
     values, names = (table.values, table.names) if isinstance(table, NamedRows) else (table, None)
+    values = values.dense() if isinstance(values, CodedRows) else values
     array = as_numbers("X", values)
     return _contiguous(array, 2, dtype=_float_type(array)), names
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.data.arrays import Csr, Floats, NamedRows, as_features
+from dpci.data.coded import CodedRows
 from dpci.data.dask import dask_partitions
 from dpci.data.frames import check_same_index, column_labels
 from dpci.data.labels import Classes, SeveralClasses, encode
@@ -56,7 +57,7 @@ class Rows:
     weights: NDArray[np.float64] | None = None
     """The weight of each row; None where each counts once."""
     parts: DescribedParts | None = None
-    held: tuple[Floats | Csr, NDArray[np.float64]] | None = None
+    held: tuple[Floats | Csr | CodedRows, NDArray[np.float64]] | None = None
     core: _core.Records | None = None
     """The records in memory as the core takes them, which checks them once."""
 
@@ -74,7 +75,7 @@ class Rows:
         return self.core
 
     @property
-    def values(self) -> Floats | Csr:
+    def values(self) -> Floats | Csr | CodedRows:
         """The rows, in memory."""
         assert self.held is not None  # noqa: S101  # as above
         return self.held[0]
@@ -132,7 +133,7 @@ def read(
     targets = encode(y, features.shape[0], two_classes=choices.two_classes, classes=choices.classes)
     row_weight = None if beside.weights is None else row_weights(beside.weights, targets.values, X)
     values = features.values
-    placed = values if features.place is None or isinstance(values, tuple) else (values, *features.place)
+    placed = values if features.place is None or isinstance(values, tuple | CodedRows) else (values, *features.place)
     rows = Rows(
         shape=features.shape,
         names=names,

@@ -18,6 +18,7 @@ from dpci.base.validation import (
     check_threads,
 )
 from dpci.data.arrays import Csr, Floats, Table, as_features, as_matrix, as_square, as_vector
+from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
@@ -210,7 +211,7 @@ def hessian_and_gradient_cov(
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
 
-def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
+def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr | CodedRows, _F64] | DescribedParts:  # noqa: ANN401  # the caller's
     """Return rows and targets in memory, or rows in parts that were read once."""
     partitions = as_partitions(Source(X, y))
     if partitions is not None:

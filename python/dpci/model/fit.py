@@ -37,7 +37,7 @@ from dpci.rows import Blocks, RowDomain
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.parts import SchemaParts
-from dpci.schema.table import RawTable, Schema
+from dpci.schema.table import RawTable, Schema, encoded_rows
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
 from dpci.unit import PersonsLike, Weights, given_unit
@@ -280,7 +280,7 @@ def _release_with_bounds(
 
 def _encoded_by(schema: Schema, table: Any, y: Any, rows: Rows) -> Rows:  # noqa: ANN401  # of any library
     """Return rows in memory by the schema that released gaps complete, in place of the blank one."""
-    values, targets = schema.features(table), rows.targets
+    values, targets = encoded_rows(schema, table), rows.targets
     if isinstance(schema.target, NumericTarget):  # whose bounds may be among them
         targets = schema.targets(table) if y is None else schema.target.encode(taken_over("y", y))
     core = _core.Records(values, targets, persons=rows.persons, weights=rows.weights)

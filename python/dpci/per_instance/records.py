@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.data.arrays import Csr, Floats
+from dpci.data.coded import CodedRows
 from dpci.data.persons import count_records
 from dpci.errors import InvalidInput
 
@@ -17,7 +18,7 @@ _F64 = NDArray[np.float64]
 class Encoded(NamedTuple):
     """Records as the core takes them."""
 
-    rows: Floats | Csr
+    rows: Floats | Csr | CodedRows
     targets: _F64
     persons: NDArray[np.int64] | None
     """The number of the person of each row."""

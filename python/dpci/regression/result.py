@@ -12,7 +12,7 @@ from dpci.approval.approvable import Approvable
 from dpci.base.codec import Saved
 from dpci.base.tables import new_frame, printable
 from dpci.budgets import GaussianBudget
-from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
+from dpci.data.arrays import Features, NamedRows, Table, as_features, as_matrix, check_columns
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import SCALED, ConfidenceIntervals, Simultaneous
@@ -385,12 +385,15 @@ class LinearFit(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Regressio
         if schema is not None and (known is None or not same_columns(known, schema)):
             raise InvalidInput("schema must be that of the release, or one of equal columns, got another one")
         if isinstance(X, NamedRows) and set(wanted) <= set(X.names):
-            X = NamedRows(np.ascontiguousarray(X.values[:, [X.names.index(name) for name in wanted]]), wanted)
+            X = NamedRows(
+                np.ascontiguousarray(as_matrix(X).values[:, [X.names.index(name) for name in wanted]]), wanted
+            )
         in_schema = known is not None and set(wanted) <= set(known.names)
         encoded = encoded_table(known if in_schema else None, X)
         if known is not None and encoded is not None:
             at = [known.names.index(name) for name in wanted]
-            return as_features(NamedRows(np.ascontiguousarray(encoded[:, at]), wanted))
+            matrix = as_matrix(NamedRows(encoded, known.names)).values
+            return as_features(NamedRows(np.ascontiguousarray(matrix[:, at]), wanted))
         return check_columns(as_features(cast("Table", X)), wanted, named=record.named_columns)
 
 

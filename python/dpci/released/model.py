@@ -13,6 +13,7 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.base.validation import broken
 from dpci.budgets import Budget, GaussianBudget
 from dpci.data.arrays import Features, NamedRows, Table, as_features, check_columns
+from dpci.data.coded import CodedRows, stacked
 from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
@@ -22,7 +23,7 @@ from dpci.released.model_record import ModelRecord
 from dpci.released.record import Record
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import NumericTarget
-from dpci.schema.table import Schema, same_columns
+from dpci.schema.table import Schema, encoded_rows, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
 
@@ -231,7 +232,7 @@ def in_target_units(record: ModelRecord, predicted: NDArray[np.float64]) -> NDAr
     return target.decode(predicted) if isinstance(target, NumericTarget) else predicted
 
 
-def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None:
+def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | CodedRows | None:
     """Return the rows of a table with names, or of a file, as the schema of a model encodes them; None for others."""
     if isinstance(X, str | os.PathLike):
         if known is None:
@@ -240,9 +241,9 @@ def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | None
             raise InvalidInput(f"the path of a table must be that of a file, got {str(X)!r}")
         needed = [column.name for column in known.columns]
         # One part of the table is in memory at a time.
-        return np.concatenate([known.features(part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])
+        return stacked([encoded_rows(known, part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])
     named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
-    return known.features(X) if known is not None and named else None  # type: ignore[arg-type]  # by named
+    return encoded_rows(known, X) if known is not None and named else None  # type: ignore[arg-type]  # by named
 
 
 def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> Features:

@@ -3,9 +3,9 @@
 import difflib
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,15 +70,58 @@ def as_cells(values: object) -> NDArray[Any]:
     return cells
 
 
+class Dictionary(NamedTuple):
+    """A column of few distinct cells, as tables of categories have them."""
+
+    cells: NDArray[Any]
+    """The distinct cells, and one that holds nothing."""
+    places: NDArray[np.integer[Any]]
+    """Which of them each row has; -1 for the last."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.places.ndim
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def dictionary_of(values: Any) -> Dictionary | None:  # noqa: ANN401  # a column of any library
+    """Return a column of categories of pandas, or a dictionary of pyarrow, as it is stored; None for others."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "pandas" and str(getattr(values, "dtype", "")) == "category" and hasattr(values, "cat"):
+        distinct = as_cells(values.cat.categories).astype(object)
+        return Dictionary(np.append(distinct, np.array([math.nan], dtype=object)), values.cat.codes.to_numpy())
+    if library != "pyarrow" or not hasattr(getattr(values, "type", None), "index_type"):
+        return None
+    chunks = values.unify_dictionaries().chunks if hasattr(values, "chunks") else [values]
+    if not chunks:
+        return None
+    distinct = as_cells(chunks[0].dictionary).astype(object)
+    places = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+    return Dictionary(np.append(distinct, np.array([None], dtype=object)), np.concatenate(places))
+
+
+class _Places(dict[Hashable, int]):
+    """Positions of cells in a list of labels, each looked up once."""
+
+    def __init__(self, index: Mapping[str, int]) -> None:
+        self._index = index
+
+    def __missing__(self, cell: Hashable) -> int:
+        place = self[cell] = self._index.get(label_of(cell), -1)
+        return place
+
+
 def codes_of(values: object, index: Mapping[str, int]) -> NDArray[np.int64]:
     """Position of each value in a list of labels, -1 where it is not in the list."""
-    listed = as_cells(values).tolist()
-    kinds = set(map(type, listed))
+    cells = as_cells(values)
+    listed = cells.tolist()
+    kinds = {str} if cells.dtype.kind == "U" else set(map(type, listed))
     if len(kinds) > 1 or not kinds <= _PLAIN:
         return np.fromiter((index.get(label_of(cell), -1) for cell in listed), np.int64, len(listed))
-    # Few distinct values: look each one up once.
-    found: dict[Hashable, int] = {cell: index.get(label_of(cell), -1) for cell in set(listed)}
-    return np.fromiter((found[cell] for cell in listed), np.int64, len(listed))
+    return np.fromiter(map(_Places(index).__getitem__, listed), np.int64, len(listed))
 
 
 def shortened(cell: object) -> str:
@@ -207,6 +250,13 @@ def column_of(table: Any, name: str) -> NDArray[Any]:  # noqa: ANN401  # tables 
     return values
 
 
+def categories_of(table: Any, name: str) -> NDArray[Any] | Dictionary:  # noqa: ANN401  # tables of any library
+    """Return the cells of a column of categories, each distinct one once where the table has them so."""
+    key = key_of(table, name)
+    found = None if key is None else dictionary_of(table[key])
+    return column_of(table, name) if found is None else found
+
+
 def some_names(wanted: str, present: Sequence[object]) -> str:
     """Return the columns of a table for an error: all of a few, otherwise those with the names closest to it."""
     names = [str(column) for column in present]
@@ -244,7 +294,7 @@ def names_of(table: Any) -> list[Any]:  # noqa: ANN401  # tables of any library
     return list(present)
 
 
-def check_length(name: str, values: NDArray[Any], n_samples: int) -> None:
+def check_length(name: str, values: Sized, n_samples: int) -> None:
     """Refuse a column of another length than the ones before it."""
     if len(values) != n_samples:
         msg = f"all columns must have equal length, got {len(values)} in {name!r} and {n_samples} before it"

@@ -15,6 +15,7 @@ from dpci.data.arrays import as_floats
 from dpci.data.labels import check_several_classes
 from dpci.errors import InvalidInput
 from dpci.schema.cells import (
+    Dictionary,
     as_cells,
     check_rows,
     codes_of,
@@ -344,6 +345,19 @@ class CategoricalColumn:
 
     def indicators(self, values: object) -> NDArray[np.float64]:
         """(n, categories) indicators of all of them."""
+        codes = self.codes(values)
+        indicators = np.zeros((codes.size, len(self.categories)))
+        known = np.flatnonzero(codes >= 0)
+        indicators[known, codes[known]] = 1.0
+        return indicators
+
+    def codes(self, values: object) -> NDArray[np.int64]:
+        """(n,) places of the values in the list; -1 for none."""
+        if isinstance(values, Dictionary):
+            found: NDArray[np.int64] = replace(self, unknown="zeros").codes(values.cells)[values.places]
+            if self.refuses and not (found >= 0).all():
+                self.codes(values.cells[values.places])
+            return found
         codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
         if self.missing is not None:
             gaps = (codes < 0) & missing_cells(as_cells(values))
@@ -352,10 +366,7 @@ class CategoricalColumn:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
             check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}")
-        indicators = np.zeros((codes.size, len(self.categories)))
-        known = np.flatnonzero(codes >= 0)
-        indicators[known, codes[known]] = 1.0
-        return indicators
+        return codes
 
 
 @dataclass(frozen=True, kw_only=True)

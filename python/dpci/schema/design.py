@@ -18,7 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
+from dpci.schema.cells import Dictionary
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
@@ -94,6 +96,27 @@ class Part:
         assert product is not None  # noqa: S101  # for the type checker: a term has a factor
         return product
 
+    @property
+    def is_category(self) -> bool:
+        """Whether each column is 0 or 1, and at most one of them 1."""
+        return all(isinstance(factor, Levels | Missing) for factor in self.factors)
+
+    def codes(self, values: "Values") -> NDArray[np.int64]:
+        """(n,) the column that is 1 in each row, counted from 1; 0 for none."""
+        product: NDArray[np.int64] | None = None
+        for factor, kept in zip(self.factors, self.kept, strict=True):
+            place = values.codes_of(factor)
+            # The last one is that of no category.
+            numbers = np.zeros(values.n_functions(factor) + 1, dtype=np.int64)
+            numbers[list(kept)] = np.arange(1, len(kept) + 1)
+            code = numbers[place]
+            if product is None:
+                product = code
+            else:
+                product = np.where((product > 0) & (code > 0), (product - 1) * len(kept) + code, 0)
+        assert product is not None  # noqa: S101  # as above
+        return product
+
     def has_both_signs(self, columns: _Columns) -> bool:
         """Whether the product can be as far below 0 as above."""
         return any(
@@ -131,11 +154,12 @@ class Part:
 class Values:
     """The columns of one table, as numbers and indicators, each made once."""
 
-    def __init__(self, columns: _Columns, cells: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, columns: _Columns, cells: Mapping[str, NDArray[Any] | Dictionary]) -> None:
         self._columns = columns
         self._cells = cells
         self._numbers: dict[str, _F64] = {}
         self._made: dict[tuple[Factor, bool], _F64] = {}
+        self._codes: dict[str, NDArray[np.int64]] = {}
 
     def of(self, factor: Factor, *, moved: bool) -> _F64:
         """(n, functions) values of a factor."""
@@ -143,6 +167,23 @@ class Values:
         if key not in self._made:
             self._made[key] = self._make(factor, moved=moved)
         return self._made[key]
+
+    def n_functions(self, factor: Factor) -> int:
+        """Return the number of levels of a factor that is 1 at one of them, or at none."""
+        column = self._columns[factor.column]
+        return len(column.categories) if isinstance(column, CategoricalColumn) else 1
+
+    def codes_of(self, factor: Factor) -> NDArray[np.int64]:
+        """(n,) which of its levels it is 1 at; -1 for none."""
+        name = factor.column
+        if name not in self._codes:
+            column = self._columns[name]
+            cells = self._cells[name]
+            if isinstance(column, CategoricalColumn):
+                self._codes[name] = column.codes(cells)
+            else:
+                self._codes[name] = column.gaps(cells).astype(np.int64) - 1
+        return self._codes[name]
 
     def _make(self, factor: Factor, *, moved: bool) -> _F64:
         name = factor.column
@@ -162,6 +203,26 @@ class Values:
         for _ in range(factor.exponent - 1):
             power = power * coded
         return power[:, None]
+
+
+def coded_rows(parts: Sequence[Part], divisors: Sequence[float], values: Values, n_rows: int) -> CodedRows:
+    """Return the rows of parts, each divided by its divisor, with codes for those that are categories."""
+    levels = sorted((part.width, at) for at, part in enumerate(parts) if part.is_category)
+    places = {at: place for place, (_, at) in enumerate(levels)}
+    codes: NDArray[Any] = np.empty((n_rows, len(levels)), dtype=code_type(levels[-1][0]))
+    numbers = np.empty((n_rows, sum(part.width for part in parts if not part.is_category)))
+    columns: list[int] = []
+    starts = [0, *itertools.accumulate(part.width for part in parts)]
+    # In their order, so that the first column with a fault is named.
+    for at, (part, divisor) in enumerate(zip(parts, divisors, strict=True)):
+        if part.is_category:
+            codes[:, places[at]] = part.codes(values)
+            continue
+        block = numbers[:, len(columns) : len(columns) + part.width]
+        np.divide(part.encode(values), divisor, out=block)
+        columns += range(starts[at], starts[at + 1])
+    categories = tuple((starts[at], width, 1.0 / divisors[at]) for width, at in levels)
+    return CodedRows(numbers, codes, tuple(columns), categories)
 
 
 def single_parts(columns: Sequence[Column]) -> tuple[Part, ...]:

@@ -12,7 +12,7 @@ from dpci.data.labels import Classes, CodedLabels
 from dpci.data.parts import NOTHING, Mergeable, on_threads
 from dpci.schema.cells import column_of
 from dpci.schema.columns import ClassTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.table import Schema, encoded_rows
 
 _Merged = TypeVar("_Merged", bound=Mergeable)
 
@@ -75,7 +75,7 @@ def encode_table(X: Any, y: Any, schema: Schema) -> tuple[NamedRows, Any]:  # no
     """Return rows and targets of a table; ``y`` None: the table has the column of targets."""
     check_same_index(X, y)
     X = named_columns(X)  # once: a stream can be read only once
-    features = schema.features(X)
+    features = encoded_rows(schema, X)
     targets = schema.targets(X) if y is None else schema.target.encode(taken_over("y", y))
     return NamedRows(features, schema.names), coded(targets, schema)
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_choice, check_flag, composed
+from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import check_length, column_of, has_column, key_of
+from dpci.schema.cells import categories_of, check_length, column_of, has_column, key_of
 from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
@@ -25,6 +26,7 @@ from dpci.schema.design import (
     Part,
     Values,
     coded_parts,
+    coded_rows,
     coefficient_units,
     from_units,
     single_parts,
@@ -195,8 +197,7 @@ class Schema(Displayed):
     @property
     def divisors(self) -> NDArray[np.float64]:
         """Divisor of each column of the matrix after the scale of its column of the table: (len(names),)."""
-        each = [self._divisor(part) * ROUNDING_MARGIN**part.n_splines for part in self._parts]
-        return np.repeat(each, [part.width for part in self._parts])
+        return np.repeat(self._divisors, [part.width for part in self._parts])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -222,12 +223,7 @@ class Schema(Displayed):
             A column is missing, columns differ in length, or a value is not a finite number, or, where the schema asks
             for an error, beyond its bounds or not in the list; names the column and the first such row, counted from 0.
         """
-        table = named_columns(table)
-        cells = {column.name: column_of(table, column.name) for column in self.columns}
-        n_samples = len(cells[self.columns[0].name])
-        for name, column in cells.items():
-            check_length(name, column, n_samples)
-        values = Values(self._by_name, cells)
+        values, n_samples = self._values(table)
         rows = np.empty((n_samples, len(self.names)))
         start = 0
         for part in self._parts:
@@ -235,6 +231,18 @@ class Schema(Displayed):
             start += part.width
         rows /= self.divisors
         return rows
+
+    def _values(self, table: Table) -> tuple[Values, int]:
+        """Return the columns of a table, and its number of rows."""
+        table = named_columns(table)
+        cells = {
+            column.name: (categories_of if isinstance(column, CategoricalColumn) else column_of)(table, column.name)
+            for column in self.columns
+        }
+        n_samples = len(cells[self.columns[0].name])
+        for name, column in cells.items():
+            check_length(name, column, n_samples)
+        return Values(self._by_name, cells), n_samples
 
     def targets(self, table: Table) -> NDArray[np.float64]:
         """Targets of a table: -1 and 1, numbers of several classes, or scaled numbers; errors as in `features`."""
@@ -335,6 +343,11 @@ class Schema(Displayed):
             model["intercept"] = False
         return {**head, "target": plain(self.target, defaults=defaults), "columns": columns, **model}
 
+    @property
+    def _divisors(self) -> list[float]:
+        """Divisor of each part."""
+        return [self._divisor(part) * ROUNDING_MARGIN**part.n_splines for part in self._parts]
+
     @functools.cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
@@ -395,6 +408,15 @@ class Schema(Displayed):
     def from_file(cls, path: str | PathLike[str]) -> "Schema":
         """Return the schema of a ``.toml`` or ``.json`` file."""
         return cls.from_dict(read_file(path))
+
+
+def encoded_rows(schema: Schema, table: Table) -> NDArray[np.float64] | CodedRows:
+    """Return the rows of :meth:`Schema.features`, coded where that takes much less memory, by the schema alone."""
+    parts = schema._parts  # noqa: SLF001  # its own class
+    levels = [part.width for part in parts if part.is_category]
+    if not pays(len(schema.names) - sum(levels), levels):
+        return schema.features(table)
+    return coded_rows(parts, schema._divisors, *schema._values(table))  # noqa: SLF001  # as above
 
 
 def numeric_names(schema: Schema) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dpci import _core
 from dpci.base.optional import optional
 from dpci.base.progress import progress_bar
 from dpci.data.arrays import Csr, Floats
+from dpci.data.coded import CodedRows
 from dpci.model.settings import FitKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes
 
@@ -48,7 +49,7 @@ class Problem:
         Keywords of :func:`dpci.fit` that say what is fitted.
     """
 
-    values: Floats | Csr
+    values: Floats | Csr | CodedRows
     targets: NDArray[np.float64]
     persons: NDArray[np.int64] | None = None
     weights: NDArray[np.float64] | None = None
@@ -69,7 +70,9 @@ class Problem:
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all data."""
-        rows = self.values[:3] if isinstance(self.values, tuple) else (self.values,)
+        values = self.values
+        coded = values.arrays if isinstance(values, CodedRows) else None
+        rows = coded or (values[:3] if isinstance(values, tuple) else (values,))
         counts = (column for column in (self.persons, self.weights) if column is not None)
         return (*rows, self.targets, *counts)
 
@@ -265,7 +268,9 @@ def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     return np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
 
 
-def _aligned_rows(values: Floats | Csr) -> Floats | Csr:
+def _aligned_rows(values: Floats | Csr | CodedRows) -> Floats | Csr | CodedRows:
+    if isinstance(values, CodedRows):
+        return CodedRows(_aligned(values.numbers), _aligned(values.codes), values.columns, values.categories)
     if not isinstance(values, tuple):
         return _aligned(values)
     indptr, indices, entries, n_columns = values

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from dpci.base.progress import progress_bar
 from dpci.base.validation import as_name, broken, check_count, check_flag, composed
 from dpci.data.arrays import as_numbers
+from dpci.data.coded import CodedRows
 from dpci.data.labels import Classes
 from dpci.data.parts import Mergeable
 from dpci.errors import DpciError, InvalidInput
 from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.table import Schema, numeric_names
+from dpci.schema.table import Schema, encoded_rows, numeric_names
 from dpci.sources.ahead import outcomes
 from dpci.sources.files import (
     Chunk,
@@ -332,7 +333,9 @@ class Chunks:
         needed = [*dict.fromkeys([*(column.name for column in schema.columns), schema.target.column, *beside])]
 
         def encode(batch: Columns) -> Chunk:
-            rows = schema.transform(batch)[:2] if isinstance(schema, Schema) else (batch, None)
+            rows: tuple[Any, Any] = batch, None
+            if isinstance(schema, Schema):
+                rows = encoded_rows(schema, batch), schema.targets(batch)
             return *rows, {name: given_cells(batch[name]) for name in beside}
 
         together = _checked_together(together, beside)
@@ -405,6 +408,8 @@ def _bytes_of(part: Any) -> int:  # noqa: ANN401  # a chunk, or what is in it
         return sum(map(_bytes_of, part))
     if isinstance(part, Mapping):
         return sum(map(_bytes_of, part.values()))
+    if isinstance(part, CodedRows):
+        return part.nbytes
     if part is None:
         return 0
     held: int = part.nbytes if isinstance(part, np.ndarray) and part.dtype.kind != "O" else _BYTES_OF_CELL * len(part)

@@ -1,8 +1,11 @@
-//! Records as Python passes them: rows in a contiguous matrix or a compressed sparse one, their targets, persons and weights.
+//! Records as Python passes them: rows in a contiguous matrix, a compressed sparse one or coded, their targets, persons and weights.
 
 use std::sync::OnceLock;
 
-use dpci_core::design::{Checked, Csr, Design, Numbers, OnViolation, Persons, RowBounds, Rows};
+use dpci_core::design::{
+    Category, Checked, Coded, Codes, Csr, Design, Layout, Numbers, OnViolation, Persons, RowBounds,
+    Rows,
+};
 use dpci_core::exec::Executor;
 use dpci_core::row_domain::RowDomain;
 use dpci_core::unit::{Unit, Weighting};
@@ -39,6 +42,61 @@ pub(crate) enum Features<'py> {
             usize,
         ),
     ),
+    /// Numbers and codes of categories.
+    Coded(CodedRows<'py>),
+}
+
+/// The attributes of coded rows.
+#[derive(FromPyObject)]
+pub(crate) struct CodedRows<'py> {
+    /// Shape (n, p).
+    numbers: PyReadonlyArray2<'py, f64>,
+    /// Shape (n, k).
+    codes: CodesArray<'py>,
+    /// Columns of the numbers.
+    columns: Vec<usize>,
+    /// (first column, number of levels, entry) of each category.
+    categories: Vec<(usize, usize, f64)>,
+}
+
+/// Contiguous codes of any width.
+#[derive(FromPyObject)]
+pub(crate) enum CodesArray<'py> {
+    /// uint8.
+    Bytes(PyReadonlyArray2<'py, u8>),
+    /// uint16.
+    Words(PyReadonlyArray2<'py, u16>),
+    /// uint32.
+    Longs(PyReadonlyArray2<'py, u32>),
+}
+
+impl CodedRows<'_> {
+    /// The rows, checked unless they were before, and their numbers of entries and columns.
+    fn rows(&self, is_checked: bool) -> PyResult<(Rows<'_>, usize, usize)> {
+        let codes = match &self.codes {
+            CodesArray::Bytes(codes) => Codes::Bytes(codes.as_slice()?.into()),
+            CodesArray::Words(codes) => Codes::Words(codes.as_slice()?.into()),
+            CodesArray::Longs(codes) => Codes::Longs(codes.as_slice()?.into()),
+        };
+        let category = |&(first, levels, value)| Category {
+            first,
+            levels,
+            value,
+        };
+        let categories = self.categories.iter().map(category).collect();
+        let layout = Layout::new(self.columns.clone(), categories).map_err(to_python)?;
+        let width = layout.n_columns();
+        let numbers = self.numbers.as_slice()?;
+        let make = if is_checked {
+            Coded::of_checked
+        } else {
+            Coded::new
+        };
+        let rows = Rows::Coded(make(numbers, codes, layout.into()).map_err(to_python)?);
+        let n_rows = rows.n_rows().unwrap_or_default();
+        let each = self.columns.len() + self.categories.len();
+        Ok((rows, n_rows * each, width))
+    }
 }
 
 /// Contiguous rows in either precision.
@@ -123,6 +181,8 @@ pub(crate) struct Records {
     persons: Option<Py<PyArray1<i64>>>,
     weights: Option<Py<PyArray1<f64>>>,
     checked: OnceLock<Checked>,
+    /// The rows that were checked, where codes were recognised in them.
+    coded: OnceLock<Coded<'static>>,
 }
 
 #[pymethods]
@@ -142,6 +202,7 @@ impl Records {
             persons: persons.map(Bound::unbind),
             weights: weights.map(Bound::unbind),
             checked: OnceLock::new(),
+            coded: OnceLock::new(),
         })
     }
 
@@ -172,17 +233,23 @@ impl Records {
             targets: loss.inner.targets(),
             on_violation: on_violation(clip),
         };
-        let checked = task::run_over(py, &data, n_threads, |exec| {
-            let checked = Design::check(data.rows(), data.targets(), intercept, &bounds, exec)?;
+        let (checked, coded) = task::run_over(py, &data, n_threads, |exec| {
+            let coded = data.rows().recognised(&bounds.rows, exec)?;
+            let rows = coded.as_ref().map(|coded| Rows::Coded(coded.borrowed()));
+            let rows = rows.unwrap_or_else(|| data.rows());
+            let checked = Design::check(rows, data.targets(), intercept, &bounds, exec)?;
             if let (Some(weights), Some(bound)) = (data.weights, weight_bound) {
                 // Of the two public values the bound alone decides which weights pass.
                 let design = data.held(intercept, checked.clone())?;
                 design.weighted(weights, Weighting::new(bound, bound)?)?;
             }
-            Ok(checked)
+            Ok((checked, coded))
         })?;
         // Of two checks at once either one serves.
-        let _ = self.checked.set(checked);
+        let _ = (
+            self.checked.set(checked),
+            coded.map(|coded| self.coded.set(coded)),
+        );
         Ok(())
     }
 }
@@ -196,6 +263,7 @@ impl Records {
             persons: self.persons.as_ref().map(|of| of.bind(py).readonly()),
             weights: self.weights.as_ref().map(|of| of.bind(py).readonly()),
             checked: self.checked.get(),
+            coded: self.coded.get(),
         })
     }
 }
@@ -207,11 +275,15 @@ pub(crate) struct Arrays<'py> {
     persons: Option<PyReadonlyArray1<'py, i64>>,
     weights: Option<PyReadonlyArray1<'py, f64>>,
     checked: Option<&'py Checked>,
+    coded: Option<&'py Coded<'static>>,
 }
 
 impl Arrays<'_> {
     pub(crate) fn data(&self) -> PyResult<Data<'_>> {
-        let data = Data::read(&self.rows, &self.targets, self.checked)?;
+        let mut data = Data::read(&self.rows, &self.targets, self.checked)?;
+        if let Some(coded) = self.coded {
+            data.rows = Rows::Coded(coded.borrowed());
+        }
         data.counting(self.persons.as_ref(), self.weights.as_ref())
     }
 }
@@ -255,6 +327,7 @@ impl<'a> Data<'a> {
                 };
                 (Rows::Csr(csr), columns.len(), *width)
             }
+            Features::Coded(coded) => coded.rows(checked.is_some())?,
         };
         Ok(Self {
             rows,
@@ -316,9 +389,12 @@ impl<'a> Data<'a> {
         exec: &Executor<'_>,
     ) -> Result<Design<'a>> {
         let checked = self.checked.filter(|checked| checked.bounds() == bounds);
-        let mut design = match checked {
-            Some(checked) => self.held(intercept, checked.clone())?,
-            None => Design::new(self.rows(), self.targets, intercept, bounds, exec)?,
+        let mut design = if let Some(checked) = checked {
+            self.held(intercept, checked.clone())?
+        } else {
+            let coded = self.rows.recognised(&bounds.rows, exec)?;
+            let rows = coded.map_or_else(|| self.rows(), Rows::Coded);
+            Design::new(rows, self.targets, intercept, bounds, exec)?
         };
         if let Some(numbers) = self.persons {
             design = design.of_persons(Persons::new(numbers, unit, exec)?)?;

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
 from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
+from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.errors import InvalidInput
@@ -130,10 +131,11 @@ class Standardise:
         features = as_features(X)
         if isinstance(features.values, tuple):
             raise InvalidInput(SPARSE)
+        matrix = as_matrix(X).values
         further, last = self.targets.split(values, clip=self.clip)
         if len(last) != features.shape[0]:
             raise InvalidInput(f"y must have one row for each of the {features.shape[0]} rows of X, got {len(last)}")
-        rows = np.column_stack([features.values, further])
+        rows = np.column_stack([matrix, further])
         if features.names is None:
             return rows, last
         return NamedRows(rows, (*features.names, *self.targets.names(features.names)[:-1])), last
@@ -143,9 +145,9 @@ class Standardise:
         if self.bounds is None:
             return X
         features = as_features(X)
-        values = features.values
-        if isinstance(values, tuple):
+        if isinstance(features.values, tuple):
             raise InvalidInput(SPARSE)
+        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
         middle, half = self.place(values.shape[1])
         out = np.empty(values.shape)
         height = max(1, _BLOCK // max(1, values.shape[1]))
@@ -161,7 +163,8 @@ class Standardise:
         features = as_features(X)
         if isinstance(features.values, tuple):
             raise InvalidInput(SPARSE)
-        return PlacedRows(features.values, features.names, self.place(features.shape[1]))
+        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+        return PlacedRows(values, features.names, self.place(features.shape[1]))
 
     def explain(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
         """Name the column and its bounds, as the caller gave them, where a number of placed rows is beyond them."""

@@ -1,7 +1,9 @@
 //! Rows against a domain of blocks: sums of absolute values within their bounds, or blocks scaled into them one by one.
 
+use std::ops::Range;
+
 use super::scales::{GREATEST_NORM, ROUNDING_ROOM, Scaled, column_index, safe_scale};
-use super::{Entries, OnViolation};
+use super::{CsrBlock, Entries, OnViolation};
 use crate::linalg::Run;
 use crate::row_domain::Blocks;
 use crate::{Error, Result};
@@ -35,6 +37,17 @@ impl<'a> BlockCheck<'a> {
             sums: vec![0.0; n_blocks],
             counts: vec![0; n_blocks],
         }
+    }
+
+    /// [`Self::row`] for the sparse rows of a range.
+    pub(super) fn rows(
+        &mut self,
+        rows: &CsrBlock<'_>,
+        range: Range<usize>,
+        out: &mut Vec<Scaled>,
+    ) -> Result<()> {
+        let mut rows = range.zip(rows.rows());
+        rows.try_for_each(|(i, entries)| self.row(i, &of_sparse(entries), out))
     }
 
     /// Adds the blocks of row `i` that have to be scaled. Sums go by columns, zeros change none: the row that is kept is the same in every
@@ -99,7 +112,7 @@ pub(super) fn of_dense(row: &[f64]) -> impl Iterator<Item = (usize, f64)> + Clon
 }
 
 /// The entries of a sparse row with their columns.
-pub(super) fn of_sparse(entries: Entries<'_>) -> impl Iterator<Item = (usize, f64)> + Clone {
+fn of_sparse(entries: Entries<'_>) -> impl Iterator<Item = (usize, f64)> + Clone {
     let values = entries.values.iter().copied();
     entries.columns.iter().map(|c| column_index(*c)).zip(values)
 }

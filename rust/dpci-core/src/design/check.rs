@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::blocks::{BlockCheck, of_dense, of_sparse, runs_of};
+use super::blocks::{BlockCheck, of_dense, runs_of};
 use super::scales::{
     BlockScales, GREATEST_NORM, LEAST_FAST_BOUND, ROUNDING_ROOM, Scales, safe_scale,
 };
-use super::{Design, OnViolation, RowBounds, Rows};
+use super::{Design, OnViolation, RowBlock, RowBounds, Rows};
 use crate::exec::{BLOCK, Executor, blocks};
 use crate::linalg::{one_within, vector};
 use crate::loss::Targets;
@@ -94,6 +94,7 @@ fn block_scales(
 ) -> Result<Vec<(usize, usize, f64)>> {
     let chunks = rows.chunks(n_rows);
     let runs = runs_of(blocks_of_rows);
+    let apart = matches!(rows, Rows::Coded(coded) if coded.categories_within(blocks_of_rows));
     let found = exec.map(chunks.len(), |c| {
         let mut scaled = Vec::new();
         let mut check = BlockCheck::new(blocks_of_rows, on_violation);
@@ -114,11 +115,11 @@ fn block_scales(
                         check.row(i, &of_dense(row), &mut scaled)?;
                     }
                 }
-                Rows::Csr(csr) => {
-                    let rows = csr.block(range.clone());
-                    for (i, entries) in range.zip(rows.rows()) {
-                        check.row(i, &of_sparse(entries), &mut scaled)?;
-                    }
+                Rows::Csr(csr) => check.rows(&csr.block(range.clone()), range, &mut scaled)?,
+                // A sum of one term, as above.
+                Rows::Coded(coded) if apart && coded.numbers_within(&range, blocks_of_rows) => {}
+                Rows::Coded(coded) => {
+                    check.rows(&coded.block(range.clone()), range, &mut scaled)?;
                 }
             }
         }
@@ -145,12 +146,17 @@ fn row_scales(
         let mut squares = [0.0; BLOCK];
         let width = rows.n_columns();
         let factor = quick_factor(width);
+        let of_codes = match rows {
+            Rows::Coded(coded) => coded.squares(),
+            Rows::Dense(_) | Rows::Csr(_) => Vec::new(),
+        };
         for block in blocks(chunks[c].clone()) {
             exec.check()?;
             let squares = &mut squares[..block.len()];
             match rows {
                 Rows::Dense(dense) => dense.squared_norms(block.clone(), squares),
                 Rows::Csr(csr) => csr.squared_norms(block.clone(), squares),
+                Rows::Coded(coded) => coded.squared_norms(block.clone(), &of_codes, squares),
             }
             for (i, &mut square) in block.zip(squares) {
                 extremes = [extremes[0].min(square), extremes[1].max(square)];
@@ -158,10 +164,9 @@ fn row_scales(
                 if within && bound > LEAST_FAST_BOUND {
                     continue;
                 }
-                let scale = match rows {
-                    Rows::Dense(dense) => row_scale(&dense.row(i), None, (i, width), bounds)?,
-                    Rows::Csr(csr) => {
-                        let block = csr.block(i..i + 1);
+                let scale = match rows.block(i..i + 1) {
+                    RowBlock::Dense(row) => row_scale(&row, None, (i, width), bounds)?,
+                    RowBlock::Sparse(block) => {
                         let entries = block.entries(0);
                         row_scale(entries.values, Some(entries.columns), (i, width), bounds)?
                     }
@@ -229,6 +234,7 @@ impl Design<'_> {
         match &self.rows {
             Rows::Dense(dense) => dense.squared_norms(range.clone(), out),
             Rows::Csr(csr) => csr.squared_norms(range.clone(), out),
+            Rows::Coded(coded) => coded.squared_norms(range.clone(), &coded.squares(), out),
         }
         for (i, square) in range.zip(out) {
             let scale = self.rows.scale(i);

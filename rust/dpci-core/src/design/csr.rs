@@ -23,8 +23,8 @@ pub struct Csr<'a> {
 /// Consecutive rows, their values in double precision, before scaling.
 #[derive(Debug, Clone)]
 pub struct CsrBlock<'r> {
-    starts: &'r [i64],
-    columns: &'r [i32],
+    starts: Cow<'r, [i64]>,
+    columns: Cow<'r, [i32]>,
     values: Cow<'r, [f64]>,
 }
 
@@ -133,8 +133,8 @@ impl<'a> Csr<'a> {
             None => values,
         };
         CsrBlock {
-            starts: &self.starts[rows.start..=rows.end],
-            columns,
+            starts: Cow::Borrowed(&self.starts[rows.start..=rows.end]),
+            columns: Cow::Borrowed(columns),
             values,
         }
     }
@@ -251,6 +251,27 @@ impl<'a> Csr<'a> {
 )]
 fn offset(start: i64) -> usize {
     start as usize
+}
+
+impl CsrBlock<'static> {
+    /// Rows whose entries were just made.
+    pub(super) fn owned(starts: Vec<i64>, columns: Vec<i32>, values: Vec<f64>) -> Self {
+        Self {
+            starts: starts.into(),
+            columns: columns.into(),
+            values: values.into(),
+        }
+    }
+
+    /// The same as rows, where the first entry is that of the first row.
+    pub(super) fn into_rows(self, n_columns: usize) -> Csr<'static> {
+        Csr::of_checked(
+            self.starts,
+            self.columns,
+            self.values.into_owned(),
+            n_columns,
+        )
+    }
 }
 
 impl CsrBlock<'_> {

@@ -103,6 +103,7 @@ impl Design<'_> {
         let features = match &self.rows {
             Rows::Dense(dense) => Rows::Dense(dense.select(rows)),
             Rows::Csr(csr) => Rows::Csr(csr.select(rows)),
+            Rows::Coded(coded) => Rows::Coded(coded.select(rows)),
         };
         Design {
             rows: features,
@@ -148,6 +149,10 @@ impl Design<'_> {
                 entries.columns.iter().for_each(|c| hasher.write_i32(*c));
                 entries.values.into()
             }
+            Rows::Coded(coded) => {
+                coded.hash(i, &mut hasher);
+                return hasher.finish();
+            }
         };
         for value in &*values {
             hasher.write_u64(value.to_bits());
@@ -167,6 +172,7 @@ impl Design<'_> {
                     let (a, b) = (a.entries(0), b.entries(0));
                     a.columns == b.columns && same(a.values, b.values)
                 }
+                Rows::Coded(coded) => coded.equal(i, j),
             }
     }
 }

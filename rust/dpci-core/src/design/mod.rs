@@ -1,10 +1,11 @@
 //! The rows: features, targets and the implicit intercept column, checked once against their public bounds.
 //!
-//! Everything that reads rows goes through [`Design`]: linear predictors, weighted sums of rows, Gram matrices. Rows are dense
-//! or sparse; equal records can be merged, each then standing for as many records as its multiplicity says.
+//! Everything that reads rows goes through [`Design`]: linear predictors, weighted sums of rows, Gram matrices. Rows are dense,
+//! sparse or coded; equal records can be merged, each then standing for as many records as its multiplicity says.
 
 mod blocks;
 mod check;
+mod coded;
 mod csr;
 mod dense;
 mod limits;
@@ -13,11 +14,13 @@ mod moved;
 mod numbers;
 mod persons;
 mod placement;
+mod recognise;
 mod scales;
 mod weights;
 
 pub use check::Checked;
 use check::Extremes;
+pub use coded::{Coded, Codes};
 pub use csr::{Csr, CsrBlock, Entries};
 pub use dense::Dense;
 use limits::Limits;
@@ -34,6 +37,7 @@ use std::sync::Arc;
 
 use crate::error::check_length;
 use crate::exec::{Executor, check_room, row_chunks};
+pub use crate::linalg::{Category, Layout};
 use crate::linalg::{GramAccumulator, PackedBlock};
 use crate::loss::Targets;
 use crate::row_domain::{Blocks, RowDomain};
@@ -46,6 +50,16 @@ pub enum Rows<'a> {
     Dense(Dense<'a>),
     /// Compressed sparse rows.
     Csr(Csr<'a>),
+    /// Numbers and codes of categories.
+    Coded(Coded<'a>),
+}
+
+/// Consecutive rows, however they are stored.
+pub(crate) enum RowBlock<'r> {
+    /// All entries.
+    Dense(Cow<'r, [f64]>),
+    /// Entries that are not zero.
+    Sparse(CsrBlock<'r>),
 }
 
 impl<'a> Rows<'a> {
@@ -83,7 +97,7 @@ impl<'a> Rows<'a> {
     /// [`Error::Length`] for other numbers of columns; [`Error::Unsupported`] for sparse rows, which would not stay sparse.
     pub fn placed(mut self, middle: &[f64], half: &[f64]) -> Result<Self> {
         let Self::Dense(dense) = &mut self else {
-            let rule = "rows must be dense where columns are centred, because centring fills their zeros, got sparse rows";
+            let rule = "rows must be dense where columns are centred, because centring fills their zeros, got sparse or coded rows";
             return Err(Error::Unsupported(rule.into()));
         };
         check_length("middle", dense.n_columns(), middle.len())?;
@@ -113,6 +127,16 @@ impl<'a> Rows<'a> {
         match self {
             Self::Dense(dense) => dense.n_columns(),
             Self::Csr(csr) => csr.n_columns(),
+            Self::Coded(coded) => coded.n_columns(),
+        }
+    }
+
+    /// The entries of a range of rows, before the rows are scaled.
+    pub(crate) fn block(&self, range: Range<usize>) -> RowBlock<'_> {
+        match self {
+            Self::Dense(dense) => RowBlock::Dense(dense.rows(&range)),
+            Self::Csr(csr) => RowBlock::Sparse(csr.block(range)),
+            Self::Coded(coded) => RowBlock::Sparse(coded.block(range)),
         }
     }
 
@@ -121,6 +145,7 @@ impl<'a> Rows<'a> {
         match self {
             Self::Dense(dense) => dense.n_entries(),
             Self::Csr(csr) => csr.n_entries(),
+            Self::Coded(coded) => coded.n_entries(),
         }
     }
 
@@ -130,6 +155,7 @@ impl<'a> Rows<'a> {
         match self {
             Self::Dense(dense) => dense.n_entries().checked_div(dense.n_columns()),
             Self::Csr(csr) => Some(csr.n_rows()),
+            Self::Coded(coded) => Some(coded.n_rows()),
         }
     }
 
@@ -177,13 +203,18 @@ impl<'a> Rows<'a> {
         match self {
             Self::Dense(dense) => dense.scale(i),
             Self::Csr(csr) => csr.scale(i),
+            Self::Coded(_) => 1.0,
         }
     }
 
     fn set_scales(&mut self, scales: Scales) {
+        if let (Self::Coded(coded), Scales::Rows(_) | Scales::Blocks(_)) = (&*self, &scales) {
+            *self = Self::Csr(coded.sparse());
+        }
         match self {
             Self::Dense(dense) => dense.set_scales(scales),
             Self::Csr(csr) => csr.set_scales(scales),
+            Self::Coded(_) => {}
         }
     }
 }
@@ -343,6 +374,7 @@ impl<'a> Design<'a> {
         match &self.rows {
             Rows::Dense(dense) => dense.times_vector(range, coefficients, out),
             Rows::Csr(csr) => csr.times_vector(range, coefficients, out),
+            Rows::Coded(coded) => coded.times_vector(range, coefficients, out),
         }
         if let Some(constant) = constant {
             for u in out {
@@ -360,6 +392,7 @@ impl<'a> Design<'a> {
         match &self.rows {
             Rows::Dense(dense) => dense.add_weighted(range, weights, coefficients),
             Rows::Csr(csr) => csr.add_weighted(range, weights, coefficients),
+            Rows::Coded(coded) => coded.add_weighted(range, weights, coefficients),
         }
     }
 
@@ -378,7 +411,12 @@ impl<'a> Design<'a> {
                 }
                 return;
             }
+            Rows::Coded(coded) if coded.prefers_tables() => {
+                coded.add_tables(range, self.intercept, weights, grams);
+                return;
+            }
             Rows::Csr(csr) => csr.pack(range, self.intercept, block),
+            Rows::Coded(coded) => coded.pack(range, self.intercept, block),
             Rows::Dense(dense) => dense.pack(range, self.intercept, block),
         }
         for (weights, gram) in weights.into_iter().zip(grams) {
@@ -412,23 +450,46 @@ impl<'a> Design<'a> {
 
     /// Writes a range of rows one after another, `n_params` numbers each, zeros of sparse rows included.
     pub fn write_rows(&self, range: Range<usize>, out: &mut [f64]) {
-        for (i, out) in range.zip(out.chunks_exact_mut(self.n_params())) {
-            let (features, last) = out.split_at_mut(self.rows.n_columns());
+        let n_columns = self.rows.n_columns();
+        let block = self.rows.block(range.clone());
+        for ((at, i), out) in range.enumerate().zip(out.chunks_exact_mut(self.n_params())) {
+            let (features, last) = out.split_at_mut(n_columns);
             last.fill(self.intercept.unwrap_or_default());
-            match &self.rows {
-                Rows::Dense(dense) => {
-                    for (f, v) in features.iter_mut().zip(&*dense.row(i)) {
-                        *f = dense.scale(i) * v;
+            let scale = self.rows.scale(i);
+            match &block {
+                RowBlock::Dense(rows) => {
+                    for (f, v) in features.iter_mut().zip(&rows[at * n_columns..]) {
+                        *f = scale * v;
                     }
                 }
-                Rows::Csr(csr) => {
+                RowBlock::Sparse(block) => {
                     features.fill(0.0);
-                    for (c, v) in csr.block(i..i + 1).entries(0).iter() {
-                        features[c] = csr.scale(i) * v;
+                    for (c, v) in block.entries(at).iter() {
+                        features[c] = scale * v;
                     }
                 }
             }
         }
+    }
+
+    /// Columns and entries of a range of rows, the intercept last, without zeros; `None` for dense rows.
+    pub(crate) fn sparse_block(&self, range: Range<usize>) -> Option<Vec<Vec<(usize, f64)>>> {
+        let block = match &self.rows {
+            Rows::Dense(_) => return None,
+            Rows::Csr(csr) => csr.block(range.clone()),
+            Rows::Coded(coded) => coded.block(range.clone()),
+        };
+        let last = self
+            .intercept
+            .map(|constant| (self.rows.n_columns(), constant));
+        let row = |(at, i): (usize, usize)| {
+            let scale = self.rows.scale(i);
+            let entries = block.entries(at);
+            let scaled = entries.iter().map(|(c, v)| (c, scale * v));
+            let whole = scaled.chain(last);
+            whole.filter(|(_, x)| *x != 0.0).collect()
+        };
+        Some(range.enumerate().map(row).collect())
     }
 
     /// The coefficients, and the intercept's contribution to every linear predictor.

@@ -263,6 +263,7 @@ impl Design<'_> {
         match &self.rows {
             Rows::Dense(dense) => dense.scatter_weighted(range, weights, places, out),
             Rows::Csr(csr) => csr.scatter_weighted(range, weights, places, out),
+            Rows::Coded(coded) => coded.scatter_weighted(range, weights, places, out),
         }
     }
 

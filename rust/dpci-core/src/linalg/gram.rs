@@ -6,8 +6,12 @@
 //! share one packed block. Sparse rows are packed like dense ones, or, where few entries are not zero, add the products of the pairs
 //! of their entries one by one.
 
+use std::sync::Arc;
+
 use pulp::{Simd, WithSimd};
 
+use super::coded::Layout;
+use super::coded_gram::{CodedBlock, CodedGram};
 use super::compensated::CompensatedSum;
 use super::doubled::two_sum;
 use super::lanes::index;
@@ -34,6 +38,8 @@ pub struct GramAccumulator {
     total: CompensatedSum,
     /// Lower triangle from sparse rows, row-major, with what each addition lost; empty until the first one.
     pairs: Vec<[f64; 2]>,
+    /// The sum over coded rows; nothing until the first one.
+    coded: Option<Box<CodedGram>>,
 }
 
 /// Roundings that one term of an accumulated sum passes through, up to second order (docs/certificates.md, "Sums over rows"):
@@ -52,6 +58,41 @@ impl GramAccumulator {
             n_blocks: 0,
             total: CompensatedSum::default(),
             pairs: Vec::new(),
+            coded: None,
+        }
+    }
+
+    /// Adds `Σ weights[i] · xᵢ xᵢᵀ` over a block of coded rows of this layout, the same for all blocks.
+    pub fn add_coded(&mut self, layout: &Arc<Layout>, block: CodedBlock<'_>, weights: &[f64]) {
+        let n_numbers = layout.numbers().len() + (self.dim - layout.n_columns());
+        let new = || Box::new(CodedGram::new(layout, n_numbers));
+        self.coded.get_or_insert_with(new).add(block, weights);
+    }
+
+    /// Moves the sum over coded rows to the pairs of entries.
+    fn spread(&mut self) {
+        if let Some(coded) = self.coded.take() {
+            let dim = self.dim;
+            self.pairs.resize(dim * dim, [0.0; 2]);
+            coded.for_each(|a, b, sum| add_halves(&mut self.pairs[a * dim + b], sum));
+        }
+    }
+
+    /// Calls `add` with the row and the column of each entry of the lower triangle, and both halves of its sum over packed blocks.
+    pub(super) fn for_each(mut self, mut add: impl FnMut(usize, usize, [f64; 2])) {
+        self.flush();
+        let [high, low] = self.total.halves();
+        let sums = high
+            .chunks_exact(LEFT * RIGHT)
+            .zip(low.chunks_exact(LEFT * RIGHT));
+        for ((high, low), (p, q)) in sums.zip(tiles(self.dim)) {
+            // Tile entry (i, j) is the product of columns LEFT·p + i and RIGHT·q + j; the lower triangle is kept.
+            for (at, (high, low)) in high.iter().zip(low).enumerate() {
+                let (a, b) = (LEFT * p + at / RIGHT, RIGHT * q + at % RIGHT);
+                if b < self.dim && a <= b {
+                    add(b, a, [*high, *low]);
+                }
+            }
         }
     }
 
@@ -125,14 +166,20 @@ impl GramAccumulator {
     pub fn merge(&mut self, other: &Self) {
         assert_eq!(self.dim, other.dim);
         self.flush();
+        self.spread();
         self.total.merge(&other.total);
         self.total.add(&other.tiles);
         if !other.pairs.is_empty() {
             self.pairs.resize(other.pairs.len(), [0.0; 2]);
             for (a, b) in self.pairs.iter_mut().zip(&other.pairs) {
-                let (sum, lost) = two_sum(a[0], b[0]);
-                *a = [sum, a[1] + lost + b[1]];
+                add_halves(a, *b);
             }
+        }
+        if let Some(coded) = &other.coded {
+            let dim = self.dim;
+            self.pairs.resize(dim * dim, [0.0; 2]);
+            let coded = CodedGram::clone(coded);
+            coded.for_each(|a, b, sum| add_halves(&mut self.pairs[a * dim + b], sum));
         }
     }
 
@@ -149,7 +196,13 @@ impl GramAccumulator {
         let mut total = self.total.clone();
         total.add(&self.tiles);
         let [high, low] = total.halves().map(<[f64]>::to_vec);
-        [high, low, self.pairs.as_flattened().to_vec()]
+        let mut pairs = Self {
+            pairs: self.pairs.clone(),
+            coded: self.coded.clone(),
+            ..Self::new(self.dim)
+        };
+        pairs.spread();
+        [high, low, pairs.pairs.as_flattened().to_vec()]
     }
 
     /// The sum whose [`GramAccumulator::numbers`] these are; `None` where their lengths do not go with the dimension.
@@ -175,25 +228,21 @@ impl GramAccumulator {
     pub fn finish(mut self, divisor: f64) -> Vec<f64> {
         let dim = self.dim;
         let mut out = vec![0.0; dim * dim];
-        self.flush();
-        let total: Vec<f64> = self.total.values().collect();
-        for (tile, (p, q)) in total.chunks_exact(LEFT * RIGHT).zip(tiles(dim)) {
-            // Tile entry (i, j) is the product of columns LEFT·p + i and RIGHT·q + j; the lower triangle is kept.
-            for (i, values) in tile.chunks_exact(RIGHT).enumerate() {
-                for (j, value) in values.iter().enumerate() {
-                    let (a, b) = (LEFT * p + i, RIGHT * q + j);
-                    if b < dim && a <= b {
-                        out[b * dim + a] = value / divisor;
-                    }
-                }
-            }
-        }
-        for (o, [high, low]) in out.iter_mut().zip(&self.pairs) {
+        self.spread();
+        let pairs = std::mem::take(&mut self.pairs);
+        self.for_each(|a, b, [high, low]| out[a * dim + b] = (high + low) / divisor);
+        for (o, [high, low]) in out.iter_mut().zip(&pairs) {
             *o += (high + low) / divisor;
         }
         mirror_lower(&mut out, dim);
         out
     }
+}
+
+/// Adds both halves of a sum.
+fn add_halves(sum: &mut [f64; 2], other: [f64; 2]) {
+    let (high, lost) = two_sum(sum[0], other[0]);
+    *sum = [high, sum[1] + lost + other[1]];
 }
 
 /// Tiles with a group `q` of right columns that touch the triangle left column ≤ right column.

@@ -6,6 +6,8 @@
 mod wide_loop;
 
 mod arch;
+mod coded;
+mod coded_gram;
 mod compensated;
 mod doubled;
 mod doubled_cholesky;
@@ -29,6 +31,8 @@ use crate::error::check;
 pub use arch::{arch, instruction_set};
 #[cfg(test)]
 pub(crate) use arch::{architectures, with_arch};
+pub use coded::{Category, Field, Layout};
+pub use coded_gram::CodedBlock;
 pub use compensated::{CompensatedSum, GRADIENT_ROUNDINGS, sum_rounding};
 pub use doubled::{DOUBLED_EPSILON, Doubled, two_product, two_sum};
 pub use doubled_cholesky::DoubledCholesky;
@@ -42,7 +46,7 @@ pub use lanes::{
 };
 pub use multi_gram::{MultiGram, Precision};
 pub use packed::PackedBlock;
-pub use place::{Run, clip_rows, one_within, place_rows};
+pub use place::{Run, clip_rows, one_entry, one_within, place_rows};
 pub use predict::{rows_times_vector, scaled_rows_times_vector, sparse_times_vector};
 pub use single_lanes::{
     SingleLane, single_accumulate, single_add, single_count, single_of, single_predict,

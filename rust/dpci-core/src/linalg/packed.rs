@@ -7,7 +7,7 @@ pub(super) const LEFT: usize = 6;
 /// Columns that are loaded side by side.
 pub(super) const RIGHT: usize = 16;
 /// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 
 /// A block of rows. Tiles may go past the last column, to the beginning of the next row: behind the last row there is room for that.
 #[derive(Debug, Clone)]

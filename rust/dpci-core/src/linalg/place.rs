@@ -1,5 +1,7 @@
 //! Rows moved to the middle of bounds and scaled, and whether they are surely within blocks: plain loops over contiguous rows.
 
+use std::ops::Range;
+
 use pulp::{Simd, WithSimd};
 
 wide_loop! {
@@ -49,6 +51,43 @@ wide_loop! {
                 }
                 *within &= inside && count <= 1;
             }
+        }
+    }
+}
+
+/// Reads some columns of contiguous rows as a category: adds to the codes the place of each row's one entry, counted from 1, or 0, and
+/// sets the bits of the entries where they are not known. Whether no row has two entries or another one.
+#[must_use]
+pub fn one_entry(
+    rows: &[f64],
+    width: usize,
+    columns: &Range<usize>,
+    (codes, bits): (&mut Vec<u32>, &mut u64),
+) -> bool {
+    let mut holds = true;
+    add_codes(rows, &width, columns, codes, bits, &mut holds);
+    holds
+}
+
+wide_loop! {
+    fn add_codes(
+        rows: &'a [f64], width: &'a usize, columns: &'a Range<usize>, codes: &'a mut Vec<u32>, bits: &'a mut u64,
+        holds: &'a mut bool
+    ) {
+        for row in rows.chunks_exact((*width).max(1)) {
+            let (mut count, mut place, mut entry) = (0_u64, 0_u64, 0_u64);
+            for (number, x) in (1_u64..).zip(&row[columns.clone()]) {
+                let is_entry = u64::from(x.to_bits() != 0);
+                count += is_entry;
+                place += is_entry * number;
+                entry |= x.to_bits();
+            }
+            if *bits == 0 {
+                *bits = entry;
+            }
+            *holds &= count == 0 || (count == 1 && entry == *bits);
+            // A place is a number of a column, unless nothing holds.
+            codes.push(u32::try_from(place).unwrap_or_default());
         }
     }
 }

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::arch::arch;
 
 /// Partial sums of one predictor.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// `out[i] = rows[i] · vector` for contiguous rows of the vector's length.
 pub fn rows_times_vector(rows: &[f64], vector: &[f64], out: &mut [f64]) {
@@ -42,7 +42,7 @@ pub fn sparse_times_vector(entries: impl Iterator<Item = (usize, f64)>, vector: 
 
 /// The lanes, added in halves.
 #[inline(always)]
-fn sum(lanes: [f64; LANES]) -> f64 {
+pub(super) fn sum(lanes: [f64; LANES]) -> f64 {
     let [a, b, c, d, e, f, g, h] = lanes;
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }

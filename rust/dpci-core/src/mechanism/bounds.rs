@@ -105,7 +105,7 @@ pub fn count_cells(
     let unit = persons.map_or(Unit::Row, Persons::unit);
     let n_columns = match rows {
         Rows::Dense(dense) => dense.n_columns(),
-        Rows::Csr(_) => 0,
+        Rows::Csr(_) | Rows::Coded(_) => 0,
     };
     let kept = kept_rows(unit, n_columns, rows, persons)?;
     if let Some((j, _)) = columns.iter().find(|(j, _)| *j >= n_columns) {
@@ -132,7 +132,7 @@ pub(super) fn kept_rows(
         )));
     }
     let Rows::Dense(dense) = rows else {
-        let rule = "rows must be dense where a schema is released, got sparse rows";
+        let rule = "rows must be dense where a schema is released, got sparse or coded rows";
         return Err(Error::Unsupported(rule.into()));
     };
     check_length("each row of X", n_columns, dense.n_columns())?;

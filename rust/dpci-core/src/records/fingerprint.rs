@@ -5,7 +5,7 @@
 
 use std::iter::successors;
 
-use crate::design::{Design, Rows};
+use crate::design::{Design, RowBlock};
 use crate::exec::{Executor, blocks};
 use crate::{Error, Result};
 
@@ -66,9 +66,8 @@ impl FingerprintKey {
                     }
                     product = times(product, reduced(MODULUS - row.total() + self.point));
                 };
-                match design.rows() {
-                    Rows::Dense(dense) => {
-                        let rows = dense.rows(&range);
+                match design.rows().block(range.clone()) {
+                    RowBlock::Dense(rows) => {
                         for i in 0..range.len() {
                             add(
                                 i,
@@ -76,11 +75,10 @@ impl FingerprintKey {
                             );
                         }
                     }
-                    Rows::Csr(csr) => {
-                        let block = csr.block(range.clone());
-                        for i in 0..range.len() {
+                    RowBlock::Sparse(block) => {
+                        for (i, entries) in block.rows().enumerate() {
                             let mut row = Products::default();
-                            for (column, value) in block.entries(i).iter() {
+                            for (column, value) in entries.iter() {
                                 row.add(value, powers.at(column));
                             }
                             add(i, row);

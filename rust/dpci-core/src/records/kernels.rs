@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::pass::{Pass, Weights};
 use super::several::Matrices;
 use super::{HessianRows, Request, Sums};
-use crate::design::{Design, Rows};
+use crate::design::Design;
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, matrix_chunks};
 use crate::linalg::{
@@ -273,17 +273,19 @@ impl Pass<'_> {
         let mut rows = vec![0.0; BLOCK * dim];
         let mut slopes = [Doubled::default(); BLOCK];
         let mut buffer = [0.0; BLOCK];
-        let sparse = matches!(self.design.rows(), Rows::Csr(_));
         for range in blocks(chunk) {
             self.exec.check()?;
-            let rows = &mut rows[..range.len() * dim];
-            self.design.write_rows(range.clone(), rows);
             let slopes = &mut slopes[..range.len()];
-            if sparse {
-                for (predictor, row) in slopes.iter_mut().zip(rows.chunks_exact(dim)) {
-                    *predictor = Doubled::dot(row, point);
+            let sparse = self.design.sparse_block(range.clone());
+            let rows = &mut rows[..range.len() * dim];
+            if let Some(sparse) = &sparse {
+                for (predictor, row) in slopes.iter_mut().zip(sparse) {
+                    *predictor = row
+                        .iter()
+                        .fold(Doubled::default(), |u, &(j, x)| u + point[j] * x);
                 }
             } else {
+                self.design.write_rows(range.clone(), rows);
                 doubled_predict(rows, point, slopes);
             }
             self.loss
@@ -293,10 +295,10 @@ impl Pass<'_> {
                     *slope = *slope * *weight;
                 }
             }
-            if sparse {
-                for (row, &slope) in rows.chunks_exact(dim).zip(&*slopes) {
-                    for (s, &x) in sum.iter_mut().zip(row).filter(|(_, x)| **x != 0.0) {
-                        *s = *s + slope * x;
+            if let Some(sparse) = &sparse {
+                for (row, &slope) in sparse.iter().zip(&*slopes) {
+                    for &(j, x) in row {
+                        sum[j] = sum[j] + slope * x;
                     }
                 }
             } else {

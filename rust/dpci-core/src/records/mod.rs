@@ -438,3 +438,6 @@ mod person_tests;
 
 #[cfg(test)]
 mod weight_tests;
+
+#[cfg(test)]
+mod coded_tests;

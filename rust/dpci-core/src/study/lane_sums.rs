@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::Result;
-use crate::design::{Design, Rows};
+use crate::design::{Design, RowBlock, Rows};
 use crate::exec::Executor;
 use crate::linalg::{
     LANES, Lane, LaneRows, MultiGram, Precision, SparseRow, lanes_accumulate, lanes_outer,
@@ -73,13 +73,9 @@ pub(super) fn for_each_block(
     for start in all.clone().step_by(BLOCK) {
         exec.check()?;
         let range = start..(start + BLOCK).min(all.end);
-        match design.rows() {
-            Rows::Dense(dense) => {
-                let rows = dense.rows(&range);
-                work(range, LaneRows::Dense(&rows))?;
-            }
-            Rows::Csr(csr) => {
-                let block = csr.block(range.clone());
+        match design.rows().block(range.clone()) {
+            RowBlock::Dense(rows) => work(range, LaneRows::Dense(&rows))?,
+            RowBlock::Sparse(block) => {
                 let mut sparse: [SparseRow<'_>; BLOCK] = [(&[], &[]); BLOCK];
                 for (row, entries) in sparse.iter_mut().zip(block.rows()) {
                     *row = (entries.columns, entries.values);
