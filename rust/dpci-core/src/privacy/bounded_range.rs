@@ -43,7 +43,7 @@ impl BoundedRange {
         Ok(self.profile(epsilon, mu))
     }
 
-    /// What is left of an (ε, δ) for a Gaussian mechanism with a seal: the greatest ε, at the whole δ, such that the Gaussian noise that
+    /// Rest of an (ε, δ) for a Gaussian mechanism with a seal: the greatest ε, at the whole δ, such that the Gaussian noise that
     /// this budget buys without its seal spends together with these mechanisms no more than the whole without the seal.
     ///
     /// # Errors

@@ -36,11 +36,11 @@ const MOMENTS: f64 = 0.10;
 /// The gradient of a Newton step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
-    /// That of the first step.
+    /// Gradient of the first step.
     Zero,
-    /// That of an earlier step, from 0.
+    /// Gradient of an earlier step, from 0.
     Earlier(usize),
-    /// That of the last step.
+    /// Gradient of the last step.
     Last,
 }
 
