@@ -84,7 +84,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
 
 
 def _bounds_that_follow(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
-    """Return bounds of the last point that other released values decide: all under pure DP, and otherwise the stretch."""
+    """Return bounds of the last point that other released values decide: all under pure DP, the stretch otherwise."""
     gradient, hessian, stretch = newton.bounds[-1].tolist()
     if newton.ridge == 0.0 or record.curvature_bound is None:
         return {"stretch": (stretch, float(np.linalg.norm(newton.further)))}
