@@ -958,6 +958,11 @@ def release_histogram(
 # Accounting (math of budgets; no data).
 def gaussian_delta(epsilon: float, mu: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
+def joint_delta(epsilon: float, mu: float, *, stage_epsilon: float, stages: int) -> float:
+    """Bound on delta of exponential mechanisms, one after another, and Gaussian noise."""
+
+def joint_rest(epsilon: float, delta: float, *, stage_epsilon: float, stages: int) -> float:
+    """Greatest epsilon that the same mechanisms leave to Gaussian noise with a seal, at the whole delta."""
 
 @final
 class ObjectiveProfile:

@@ -12,7 +12,7 @@ import pytest
 import dpci
 from dpci.data.arrays import NamedRows
 from dpci.described.bounds import SHARES, stage_within
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn
+from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, PartialSchema, UnboundedColumn, UnlistedColumn
 
 RNG = np.random.default_rng(5)
 N = 8000
@@ -209,6 +209,118 @@ def test_blocks_follow_the_released_bounds():
     found = fit(schema=full, rows=None)
     assert found.schema.encoding == "full_range"
     assert found.privacy["constants"]["blocks"]["bounds"] == [0.5, 0.5, 1.0]
+
+
+EPSILON_DELTA = dpci.ApproxDP(1.0, 1e-6)
+IN_STAGES = dataclasses.replace(PARTIAL, columns=(PARTIAL.columns[0], UnboundedColumn(name="income")))
+
+
+def newton(budget=EPSILON_DELTA, schema=PARTIAL, **keywords):
+    return dpci.fit(TABLE, **{"schema": replace(schema, bounds_share=0.2), "budget": budget, "seed": 3, **keywords})
+
+
+def mu_squared(found):
+    return sum(step.cost for step in found._record.steps)
+
+
+@pytest.mark.parametrize(
+    ("schema", "budget", "gain"),
+    [(PARTIAL, EPSILON_DELTA, 1.3), (IN_STAGES, EPSILON_DELTA, 1.4), (IN_STAGES, dpci.ApproxDP(3.0, 1e-6), 1.35)],
+)
+def test_newton_steps_and_bounds_spend_their_joint_profile(schema, budget, gain):
+    found = newton(budget, schema=schema)
+    record = found._record
+    bounds, own = record.released_bounds, record.own_budget
+    assert bounds.budget == dpci.PureDP(0.2 * budget.epsilon)
+    assert own.delta == budget.delta
+    assert budget.epsilon - bounds.budget.epsilon < own.epsilon < budget.epsilon
+    assert found.budget == found.spent == budget
+    basic = dpci.ApproxDP(0.8 * budget.epsilon, 0.8 * budget.delta)
+    apart = dpci.fit(TABLE, schema=found.schema, budget=basic, seed=3)
+    whole = dpci.fit(TABLE, schema=found.schema, budget=budget, seed=3)
+    assert gain * mu_squared(apart) < mu_squared(found) < mu_squared(whole)
+    again = dpci.fit(TABLE, schema=found.schema, budget=own, seed=3)
+    assert np.array_equal(again.params, found.params)
+    # The profile of the noise that was drawn is all but used up at the budget.
+    assert budget.delta * (1.0 - 1e-6) <= found.guarantee.delta(budget.epsilon) <= budget.delta
+    epsilons = np.linspace(0.0, 1.2 * budget.epsilon, 9)
+    profile = found.guarantee.delta(epsilons)
+    assert (np.diff(profile) <= 0.0).all()
+    assert (profile >= record.own_guarantee().delta(epsilons)).all()
+    assert found.guarantee.rdp(4.0) == pytest.approx(
+        float(record.own_guarantee().rdp(4.0)) + 4.0 * bounds.budget.epsilon**2 / 8.0
+    )
+    text = found.officer_report(schema=schema)
+    assert [line for line in text.splitlines() if "| FAILED |" in line and "NOT PRIVATE" not in line] == []
+    plan = dpci.plan(n_samples=N, schema=replace(schema, bounds_share=0.2), budget=budget)
+    assert plan.bounds.budget == bounds.budget
+    assert sum(step.cost for step in plan.steps) == pytest.approx(mu_squared(found), rel=1e-9)
+    again = dpci.PrivateFit.from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert again.summary() == found.summary()
+
+
+def test_a_ledger_pays_the_whole_of_a_joint_release_once():
+    ledger = dpci.Ledger(dpci.ApproxDP(1.5, 1e-5))
+    found = newton(ledger=ledger, seed=None)
+    (entry,) = ledger.history
+    assert entry.budget == EPSILON_DELTA
+    text = found.officer_report(ledger=ledger, schema=PARTIAL)
+    assert "| FAILED |" not in text
+    assert "bounds and Gaussian noise compose in one profile" in text
+
+
+def test_a_joint_release_that_spends_more_than_its_budget_is_found():
+    record = newton(schema=IN_STAGES)._record
+    bounds = record.released_bounds
+
+    def other(budget, **fields):
+        return dataclasses.replace(record, released_bounds=dataclasses.replace(bounds, budget=budget, **fields))
+
+    louder = tuple(dataclasses.replace(step, cost=1.02 * step.cost, scale=step.scale / 1.01) for step in record.steps)
+    for edited, message in (
+        (dataclasses.replace(record, steps=louder), "must spend at most the budget"),
+        (other(dpci.PureDP(0.3)), "must spend at most the budget"),
+        (other(dpci.ApproxDP(0.2, 2e-7)), "must be PureDP without lists"),
+        (dataclasses.replace(record, budget=dpci.ApproxDP(0.99, 1e-6)), "must spend at most the budget"),
+    ):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            edited.check()
+    # One stage in place of two has another profile.
+    step = dataclasses.replace(bounds.steps[0], cost=0.2, scale=bounds.steps[0].scale / 2.0)
+    with pytest.raises(dpci.InvalidInput, match="must spend at most the budget"):
+        other(bounds.budget, steps=(step,)).check()
+    # Whoever names stages that the choices do not make is found by verification.
+    weaker = tuple(dataclasses.replace(step, scale=2.0 * step.scale) for step in bounds.steps)
+    text = dpci.PrivateFit(other(bounds.budget, steps=weaker)).officer_report(schema=IN_STAGES)
+    assert "| FAILED | the noise must be that which the public choices in the file call for" in text
+
+
+def test_lists_take_a_part_of_epsilon_and_delta_from_a_joint_release():
+    ward = UnlistedColumn(name="ward", categories=("A",), reference="A")
+    listed = dataclasses.replace(PARTIAL, columns=(*PARTIAL.columns[:2], ward))
+    record = (found := newton(schema=listed))._record
+    own, lists = record.own_budget, 0.25 * 0.2
+    assert record.released_bounds.budget == dpci.ApproxDP(0.2, 0.2 * 1e-6)
+    assert own.delta == pytest.approx(0.8e-6)
+    assert 0.8 < own.epsilon < 1.0 - lists
+    assert found.guarantee.delta(1.0) <= 1e-6
+    assert found.guarantee.delta(1.0) > 0.999e-6
+    # Lists alone add up with the fit.
+    alone = PartialSchema(columns=(NumericColumn(name="age", lower=0, upper=150), ward), target=PARTIAL.target)
+    record = newton(schema=alone)._record
+    assert record.own_budget.parameters() == pytest.approx({"epsilon": 0.8, "delta": 0.8e-6})
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_what_is_not_joint_is_split(notion):
+    # Newton steps under other notions, and objective perturbation.
+    ridge = {"l2_strength": 0.01} if notion == "approx" else {}
+    schema = replace(PARTIAL, bounds_share=0.2)
+    record = dpci.fit(TABLE, schema=schema, budget=BUDGETS[notion], **ridge)._record
+    for part, share in ((record.released_bounds.budget, 0.2), (record.own_budget, 0.8)):
+        expected = {name: share * value for name, value in BUDGETS[notion].parameters().items()}
+        assert part.parameters() == pytest.approx(expected, rel=1e-15)
 
 
 def test_what_has_no_bounds_is_refused_by_its_rule():

@@ -18,6 +18,29 @@ from dpci.losses import SEVERAL
 
 __all__ = ["Guarantee"]
 
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Exponential mechanisms before Gaussian noise, which compose in one profile (docs/proofs/bounds.md)."""
+
+    stage_epsilon: float
+    """Epsilon of each."""
+    stages: int
+    """Number of them."""
+
+    def delta(self, epsilon: float, mu: float) -> float:
+        """Return a bound on delta of all of them and Gaussian releases that compose to ``mu``."""
+        return _core.joint_delta(epsilon, mu, stage_epsilon=self.stage_epsilon, stages=self.stages)
+
+    def rest_of(self, whole: ApproxDP) -> ApproxDP:
+        """Return the greatest budget of a Gaussian mechanism that spends ``whole`` together with them.
+
+        Both epsilons may add up to more.
+        """
+        rest = _core.joint_rest(whole.epsilon, whole.delta, stage_epsilon=self.stage_epsilon, stages=self.stages)
+        return ApproxDP(rest, whole.delta)
+
+
 GUARANTEE_FACTS = (
     "mechanism",
     "calibration",
@@ -49,6 +72,8 @@ class Guarantee:
     """Under ApproxDP: sensitivity/std_dev of the (other) Gaussian releases, composed; under GDP its mu."""
     seal: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Under ApproxDP: epsilon and delta that the seals spend, and the rho of their discrete Gaussian noise."""
+    ranges: Ranges | None = None
+    """Under ApproxDP: exponential mechanisms that compose with Gaussian releases; None for others."""
 
     def delta(self, epsilon: ArrayLike) -> NDArray[np.float64]:
         """Return the delta at which the release is (epsilon, delta)-DP, of the shape of ``epsilon``.
@@ -95,6 +120,8 @@ class Guarantee:
         return min(1.0, seal_delta - math.expm1(rest) + math.exp(rest) * self._unsealed_delta(-rest))
 
     def _unsealed_delta(self, epsilon: float) -> float:
+        if self.ranges is not None:
+            return self.ranges.delta(epsilon, self.mu)
         if self.profile is None:
             return _core.gaussian_delta(epsilon, self.mu)
         return self.profile.delta(epsilon, self.shift, self.mu)

@@ -61,10 +61,11 @@ def range_values(bounds: ReleasedBounds) -> Iterator[PublicValue]:
             yield interval_value(f"range of {name}", *extent)
 
 
-def with_bounds(found: Statement, bounds: ReleasedBounds) -> Statement:
-    """Return the approval of a fit that released bounds of its schema first."""
+def with_bounds(found: Statement, bounds: ReleasedBounds, *, joint: bool) -> Statement:
+    """Return the approval of a fit that released bounds of its schema first; ``joint``: accounted for with the fit."""
     what = what_of(bounds)
     steps = " and ".join(f"{step.step} {step.cost:.4g}" for step in bounds.steps)
+    together = ("bounds and Gaussian noise compose in one profile, docs/proofs/bounds.md",) if joint else ()
     first, *others = found.covers
     covers = first.replace("It covers ", f"It covers the released {what}, ") if isinstance(first, str) else first
     renamed = {
@@ -79,7 +80,7 @@ def with_bounds(found: Statement, bounds: ReleasedBounds) -> Statement:
         noise=f"{found.noise}, and {laws_of(bounds)}",
         proofs=(*found.proofs, *proofs_of(bounds)),
         audits=(*found.audits, "schema_audit"),
-        composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition),
+        composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition, *together),
         public=(*range_values(bounds), *found.public),
         found=found_of(bounds),
         exact=tuple(renamed.get(each, each) for each in found.exact),

@@ -11,6 +11,7 @@ from dpci.approval.statement import RIDGE, Statement
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
+from dpci.released.bounds import are_joint
 from dpci.released.fit_record import FitRecord
 from dpci.released.model import CHOSEN, record_of
 from dpci.released.sources import public_values
@@ -50,7 +51,8 @@ def approval_of_fit(result: Inference) -> Statement:
     record = record_of(result)
     found = approval_of_record(record, refusal=result.interval_refusal, guarantee=guarantee)
     if record.released_bounds is not None:
-        found = with_bounds(found, record.released_bounds)
+        joint = are_joint(record.budget, record.mechanism) and record.released_bounds.stages > 0
+        found = with_bounds(found, record.released_bounds, joint=joint)
     return found if found.whole is None else _of_part(found, found.whole)
 
 

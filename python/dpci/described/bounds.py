@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.budgets import Budget, Neighbors, split_budget
+from dpci.budgets import Budget, Neighbors
 from dpci.data.parts import DescribedParts
 from dpci.described.parts import count_cells, count_levels
 from dpci.errors import InvalidInput
-from dpci.released.bounds import GapSpecs, ReleasedBounds, gap_specs, source_of
+from dpci.released.bounds import GapSpecs, ReleasedBounds, first_part, gap_specs, rest_after, source_of
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -144,12 +144,13 @@ def stage_within(
     *,
     unit: Persons | None,
     neighbors: Neighbors,
+    joint: bool = False,
 ) -> BoundsStage:
     """Calibrate a release of bounds and lists for a share of the budget of a release that needs them.
 
     Where the schema names no share it is the smallest of ``SHARES`` at which bounds leave out no more than 5% of the
     values on either side, and a level of 5% of the records is listed in half of the releases; the greatest if none
-    does. Public values alone decide.
+    does. Public values alone decide. ``joint``: it is accounted for jointly with what follows.
 
     Raises
     ------
@@ -159,11 +160,14 @@ def stage_within(
     """
 
     def within(share: float) -> BoundsStage:
-        own, rest = split_budget(budget, share, "bounds_share")
+        lists = bool(schema.unlisted)
+        own = first_part(budget, share, lists=lists, joint=joint)
         try:
             specs = _specs(schema, own, n_records, unit=unit, neighbors=neighbors)
         except InvalidInput as error:
             raise InvalidInput(f"{error}; bounds_share={share:g} of the budget is for the bounds") from error
+        stages = 0 if specs.bounds is None else len(specs.bounds.steps)
+        rest = rest_after(own, budget, stages=stages, lists=lists, joint=joint)
         return BoundsStage(schema=schema, specs=specs, budget=own, rest=rest, share=share)
 
     if schema.bounds_share is not None:

@@ -30,7 +30,7 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings, check_strength, fit_keywords
 from dpci.model.tables import source_of
-from dpci.released.bounds import ReleasedBounds
+from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowDomain
@@ -247,7 +247,8 @@ def _release_with_bounds(
 
     def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
         n, unit, neighbors = settings.public_n(n_records), settings.unit, settings.neighbors
-        stage = stage_within(partial, payment.budget, n, unit=unit, neighbors=neighbors)
+        joint = are_joint(payment.budget, settings.mechanism.name)
+        stage = stage_within(partial, payment.budget, n, unit=unit, neighbors=neighbors, joint=joint)
         return stage, spec_of(settings, n_records, n_columns, budget=stage.rest or payment.budget)
 
     def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:

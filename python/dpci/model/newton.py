@@ -20,6 +20,7 @@ from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
+from dpci.released.bounds import are_joint
 from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
@@ -292,4 +293,5 @@ def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int) ->
     """Return the release of bounds that a fit of these settings begins with; errors as of the fit."""
     check_persons(settings.unit)
     n, unit, neighbors = settings.public_n(n_samples), settings.unit, settings.neighbors
-    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors)
+    joint = are_joint(settings.budget, settings.mechanism.name)
+    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors, joint=joint)

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any
 
 from dpci import _core
 from dpci.accounting.costs import Step, steps_from
-from dpci.accounting.guarantee import Guarantee
+from dpci.accounting.guarantee import Guarantee, Ranges
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
-from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, remainder
+from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, remainder, split_budget
 from dpci.errors import InvalidInput
 from dpci.released.record import SavedBudget
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
@@ -67,10 +68,7 @@ def gap_specs(
             "budget must be ApproxDP for an UnlistedColumn, because whether a table has a rare category cannot be "
             f"hidden without delta, got {budget} (give the public list: CategoricalColumn)"
         )
-    of_bounds, of_levels = budget, budget
-    if ranges and n_unlisted and isinstance(budget, ApproxDP):
-        of_bounds = PureDP(0.75 * budget.epsilon)
-        of_levels = ApproxDP(0.25 * budget.epsilon, budget.delta)
+    of_bounds, of_levels = _parts(budget, lists=bool(n_unlisted)) if ranges else (budget, budget)
     bounds = levels = None
     if ranges:
         bounds = _core.BoundsSpec(
@@ -81,6 +79,56 @@ def gap_specs(
             n_columns=n_unlisted, budget=core_budget(of_levels), neighbors=neighbors, persons=persons, max_rows=max_rows
         )
     return GapSpecs(bounds, levels)
+
+
+def _parts(budget: Budget, *, lists: bool) -> tuple[Budget, Budget]:
+    """Return the budget of bounds, and that of the lists that are released with them."""
+    if lists and isinstance(budget, ApproxDP):
+        return PureDP(0.75 * budget.epsilon), ApproxDP(0.25 * budget.epsilon, budget.delta)
+    return budget, budget
+
+
+def are_joint(budget: Budget, mechanism: str) -> bool:
+    """Return whether bounds and the fit after them are accounted for jointly: if its noise is Gaussian throughout."""
+    return isinstance(budget, ApproxDP) and mechanism == "newton"
+
+
+def first_part(budget: Budget, share: float, *, lists: bool, joint: bool) -> Budget:
+    """Return the budget of bounds and lists for a share of a whole; where both parts are ``joint``, lists alone need δ.
+
+    Raises
+    ------
+    InvalidInput
+        For a share that leaves one of the two parts nothing.
+    """
+    own, _ = split_budget(budget, share, "bounds_share")
+    return PureDP(own.epsilon) if joint and not lists and isinstance(own, ApproxDP) else own
+
+
+@lru_cache(maxsize=256)
+def rest_after(own: Budget, whole: Budget, *, stages: int, lists: bool, joint: bool) -> Budget:
+    """Return what bounds in so many stages, and lists, leave of a budget for the release that begins with them.
+
+    Raises
+    ------
+    InvalidInput
+        For a part that leaves nothing, and one of another notion.
+    """
+    if not (joint and isinstance(whole, ApproxDP)):
+        return remainder(whole, own)
+    if not isinstance(own, ApproxDP if lists else PureDP):
+        raise InvalidInput(
+            f"the budget of bounds within {whole} must be {'ApproxDP with' if lists else 'PureDP without'} lists of "
+            f"categories, got {own}"
+        )
+    of_bounds, of_lists = _parts(own, lists=lists) if stages else (None, own)
+    left = remainder(whole, of_lists) if lists else whole
+    assert isinstance(left, ApproxDP)  # noqa: S101  # for the type checker
+    return left if of_bounds is None else _ranges(of_bounds, stages).rest_of(left)
+
+
+def _ranges(of_bounds: Budget, stages: int) -> Ranges:
+    return Ranges(of_bounds.parameters()["epsilon"] / stages, stages)
 
 
 def source_of(budget: Budget) -> str:
@@ -193,20 +241,31 @@ class ReleasedBounds:
         ranges = [(extent, name in self.zeros) for name, extent in self.ranges.items()]
         return gap_specs(ranges, len(self.listed), n_samples, self.budget, unit=unit, neighbors=neighbors)
 
-    def rest_of(self, budget: Budget) -> Budget:
+    def rest_of(self, budget: Budget, *, joint: bool) -> Budget:
         """Return what a budget leaves for the release that begins with these bounds."""
-        return remainder(budget, self.budget)
+        return rest_after(self.budget, budget, stages=self.stages, lists=bool(self.listed), joint=joint)
 
-    def before(self, guarantee: Guarantee, budget: Budget) -> Guarantee:
+    @property
+    def stages(self) -> int:
+        """Number of exponential mechanisms, one after another."""
+        return sum(step.step == "bounds" for step in self.steps)
+
+    def before(self, guarantee: Guarantee, budget: Budget, *, joint: bool) -> Guarantee:
         """Return the guarantee of the bounds and what follows them together, at the budget of both.
 
-        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP, and both add to what follows; lists add
-        their ε and δ, and have no Rényi divergence. Pure and zero-concentrated DP add up to the budget.
+        Under (ε, δ) the exponential mechanism of an ε is ε-DP and ε²/8-zCDP. Both add to what follows, or ``joint``
+        with Gaussian noise the profile of both takes the place of the first. Lists add their ε and δ, and have no Rényi
+        divergence. Pure and zero-concentrated DP add up to the budget.
         """
         if not isinstance(budget, ApproxDP):
             return Guarantee(budget, None, 0.0, 0.0)
         (epsilon, delta, rho), own = guarantee.seal, self.totals
-        return replace(guarantee, budget=budget, seal=(epsilon + own[0], delta + own[1], rho + own[2]))
+        ranges = None
+        if joint and self.stages:
+            of_bounds, of_lists = _parts(self.budget, lists=bool(self.listed))
+            ranges = _ranges(of_bounds, self.stages)
+            own = (of_lists.parameters()["epsilon"] if self.listed else 0.0, *own[1:])
+        return replace(guarantee, budget=budget, ranges=ranges, seal=(epsilon + own[0], delta + own[1], rho + own[2]))
 
     @property
     def totals(self) -> tuple[float, float, float]:

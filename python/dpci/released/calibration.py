@@ -53,7 +53,9 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
     spec = newton_spec(record)
     steps, seals = spec.planned(newton.radii.tolist(), newton.bounds.tolist())
     expected = steps_from(steps)
+    before = record.released_bounds
     differ = [
+        *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons, record.neighbors)),
         *differences(
             {
                 "slope_bound": (record.slope_bound, spec.slope_bound),

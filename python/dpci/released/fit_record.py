@@ -14,12 +14,12 @@ from dpci.accounting.costs import has_needless_seal, seal_cost
 from dpci.accounting.guarantee import GUARANTEE_FACTS, Guarantee, guarantee_of, spending_contradictions
 from dpci.base.codec import NotNegative, Positive
 from dpci.base.validation import check_symmetric
-from dpci.budgets import Budget, Neighbors, budget_from_parameters, core_budget
+from dpci.budgets import ApproxDP, Budget, Neighbors, budget_from_parameters, core_budget
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
-from dpci.released.bounds import ReleasedBounds
+from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.model_record import ModelRecord
 from dpci.released.newton import Newton
 from dpci.released.record import CHOSEN_WITHOUT_DATA, SavedBudget, SavedRows
@@ -132,7 +132,11 @@ class FitRecord(ModelRecord):
     def own_budget(self) -> Budget:
         """The budget without that of the bounds of the schema: that of parameters and matrices."""
         found = self.released_bounds
-        return self.budget if found is None else found.rest_of(self.budget)
+        return self.budget if found is None else found.rest_of(self.budget, joint=self._are_joint)
+
+    @property
+    def _are_joint(self) -> bool:
+        return are_joint(self.budget, self.mechanism)
 
     @property
     def cost_unit(self) -> str:
@@ -175,7 +179,8 @@ class FitRecord(ModelRecord):
     def guarantee(self) -> Guarantee:
         """Return the guarantee of all steps and seals together."""
         own = self.own_guarantee()
-        return own if self.released_bounds is None else self.released_bounds.before(own, self.budget)
+        found = self.released_bounds
+        return own if found is None else found.before(own, self.budget, joint=self._are_joint)
 
     def own_guarantee(self) -> Guarantee:
         """Return the guarantee without the bounds of the schema."""
@@ -389,6 +394,11 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if not record.SELECTED:
         steps, seals = record.steps, record.seals
         yield from spending_contradictions(record.own_budget, steps, seals, record.own_guarantee)
+        budget = record.budget
+        if record.released_bounds is not None and isinstance(budget, ApproxDP):
+            delta = float(record.guarantee().delta(budget.epsilon))
+            rule = f"bounds and steps must spend together at most the budget delta={budget.delta:g}"
+            yield not delta <= budget.delta * (1.0 + _ROUNDING), rule, f"delta={delta:g}"
     for seal in record.seals:
         law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
         rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"

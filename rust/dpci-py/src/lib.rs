@@ -68,8 +68,8 @@ mod _core {
     #[pymodule_export]
     use super::privacy::{
         ObjectiveProfile, approx_to_zcdp, check_bounds, check_excess, check_shares, cms11_raised,
-        cost_unit, gaussian_delta, gaussian_mu, pure_rdp, pure_to_zcdp, step_mu, unsealed,
-        zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
+        cost_unit, gaussian_delta, gaussian_mu, joint_delta, joint_rest, pure_rdp, pure_to_zcdp,
+        step_mu, unsealed, zcdp_to_approx_delta, zcdp_to_approx_epsilon, zcdp_to_pure,
     };
     #[pymodule_export]
     use super::records::Records;

@@ -80,6 +80,29 @@ pub(crate) fn gaussian_mu(epsilon: f64, delta: f64) -> PyResult<f64> {
 }
 
 #[pyfunction]
+#[pyo3(signature = (epsilon, mu, *, stage_epsilon, stages))]
+pub(crate) fn joint_delta(epsilon: f64, mu: f64, stage_epsilon: f64, stages: u32) -> PyResult<f64> {
+    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
+    ranges.delta(epsilon, mu).map_err(to_python)
+}
+
+#[pyfunction]
+#[pyo3(signature = (epsilon, delta, *, stage_epsilon, stages))]
+pub(crate) fn joint_rest(
+    epsilon: f64,
+    delta: f64,
+    stage_epsilon: f64,
+    stages: u32,
+) -> PyResult<f64> {
+    let ranges = core::BoundedRange::new(stage_epsilon, stages).map_err(to_python)?;
+    let whole = core::Budget::approx(epsilon, delta).map_err(to_python)?;
+    match ranges.rest(whole).map_err(to_python)? {
+        core::Budget::Approx { epsilon, .. } => Ok(epsilon),
+        core::Budget::Pure { .. } | core::Budget::Zcdp { .. } => Ok(0.0),
+    }
+}
+
+#[pyfunction]
 pub(crate) fn pure_to_zcdp(epsilon: f64, calibration: &str) -> PyResult<f64> {
     core::pure_to_zcdp(epsilon, calibration_of(calibration)?).map_err(to_python)
 }

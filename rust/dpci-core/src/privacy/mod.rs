@@ -2,6 +2,7 @@
 //!
 //! Everything here errs on the side of more noise: costs and sensitivities are rounded up, budgets and rates down.
 
+mod bounded_range;
 mod budget;
 mod calibration;
 mod cms11;
@@ -19,6 +20,7 @@ mod rounding;
 mod run_count;
 mod sensitivity;
 
+pub use bounded_range::BoundedRange;
 pub use budget::{Budget, Calibration, Neighbors, SEAL_SHARE, Split, unsealed};
 pub use calibration::{gaussian_std_dev, laplace_rate, least_l2_strength, objective_rate};
 pub use cms11::{cms11_l2_strength, cms11_raised, cms11_rate};

@@ -351,7 +351,6 @@ impl NewtonSpec {
     /// The bounds that released quantiles of the norms choose, of rows of this typical norm. Post-processing.
     ///
     /// A row of this norm is never held, however steep its slope: or a class that is rarer than what noise hides would be held as a whole.
-    #[must_use]
     pub(crate) fn bounds_of(
         &self,
         gradient: Quantile,
