@@ -93,8 +93,8 @@ def main() -> None:
         "column. A threshold on the parameter tells them apart. Its lower bound on\n"
         "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last gradient has .535 of the budget's μ²,\n"
         "and a record's gradient is about .4 of the bound: no such threshold can show more than a third of μ. Where\n"
-        f"{MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a test\n"
-        "compares the densities of its start between all neighbours of a small table.\n"
+        f"{MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
+        "test compares the densities of its start between all neighbours of a small table.\n"
     )
     print(f"| claim | neighbours | μ of the claim | at least | where {MANY} records differ, at least |")
     print("|---|---|---|---|---|")
