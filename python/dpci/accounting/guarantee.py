@@ -29,7 +29,7 @@ class Ranges:
     """Number of them."""
 
     def delta(self, epsilon: float, mu: float) -> float:
-        """Return a bound on delta of all of them and Gaussian releases that compose to ``mu``."""
+        """Return a bound on delta of all of them and then Gaussian releases that compose to ``mu``."""
         return _core.joint_delta(epsilon, mu, stage_epsilon=self.stage_epsilon, stages=self.stages)
 
     def rest_of(self, whole: ApproxDP) -> ApproxDP:

@@ -33,7 +33,8 @@ impl BoundedRange {
         Ok(Self { epsilon, stages })
     }
 
-    /// Upper bound on δ(ε) of all of them and Gaussian releases that compose to `mu`, in any order, each chosen by the results before it.
+    /// Upper bound on δ(ε) of all of them and then Gaussian releases that compose to `mu`, each chosen by the results before it. A mechanism
+    /// of this kind after a Gaussian release may be worse.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] unless both arguments are finite and at least 0.
@@ -135,7 +136,17 @@ impl Worst {
                 .map(|i| ((at(i) - epsilon).exp_m1() / whole).clamp(0.0, 1.0))
                 .collect(),
             above: (0..CELLS)
-                .map(|i| 0.25 * width.exp_m1().powi(2) * (at(i + 1) - epsilon).exp() / -whole)
+                .map(|i| {
+                    let half = 0.5 * (at(i + 1) - epsilon);
+                    // Neither an overflow nor its product with 0: the second is the greater.
+                    let root = if width < 300.0 {
+                        width.exp_m1() * half.exp()
+                    } else {
+                        (width + half).exp()
+                    };
+                    // Probabilities differ by 1 at most.
+                    (0.25 * root * root / -whole).min(1.0)
+                })
                 .collect(),
         }
     }
@@ -163,7 +174,9 @@ impl Worst {
             let value = (p * first + (1.0 - p) * second)
                 .max(next_p * next_first + (1.0 - next_p) * next_second);
             let bend = 0.25 * ((next_p - p) * (next_gap - gap)).abs();
-            greatest = greatest.max(value + above * gap.abs().max(next_gap.abs()) + bend);
+            let cell = value + above * gap.abs().max(next_gap.abs()) + bend;
+            // A NaN tells nothing, and a maximum would leave it out.
+            greatest = greatest.max(if cell.is_nan() { 1.0 } else { cell });
             (first, second, p) = (next_first, next_second, next_p);
         }
         // No pair is worse than a loss of ε for sure.
@@ -272,8 +285,28 @@ mod tests {
                     (0.0..=1.0).contains(&found),
                     "{range} {epsilon} {mu}: {found}"
                 );
+                assert!(found >= gaussian_delta(epsilon, mu).unwrap() * (1.0 - 1e-9));
             }
             assert!(ranges.delta(-1.0, 1.0).is_err() && ranges.delta(1.0, f64::NAN).is_err());
+        }
+        // Two stages of these ranges leave what basic composition leaves, and next to nothing more.
+        for (epsilon, range) in [(2e5, 2.5e4), (1e8, 2.5e6), (1e6, 1e5), (1e5, 355.0 * 64.0)] {
+            for stages in [1, 2] {
+                let ranges = BoundedRange::new(range, stages).unwrap();
+                let own = ranges.rest(Budget::approx(epsilon, 1e-6).unwrap()).unwrap();
+                let Budget::Approx { epsilon: own, .. } = own else {
+                    panic!("the rest has the notion of the whole")
+                };
+                let basic = epsilon - f64::from(stages) * range;
+                assert!(
+                    own > basic * (1.0 - 1e-3) && own < basic + 0.1 * range,
+                    "{own} {basic}"
+                );
+            }
+        }
+        for (epsilon, mu, range) in [(0.5, 1e200, 2.3e4), (1.5e5, 558.57, 3e4)] {
+            let found = BoundedRange::new(range, 1).unwrap().delta(epsilon, mu);
+            assert!(found.unwrap() > 0.999);
         }
     }
 }
