@@ -3,8 +3,8 @@
 import datetime as dt
 import decimal
 import gzip
+import inspect
 import io
-import pydoc
 import sqlite3
 
 import numpy as np
@@ -176,5 +176,5 @@ def test_prediction_takes_what_the_fit_took():
 
 
 def test_the_help_of_a_fit_fits_on_a_screen():
-    shown = pydoc.render_doc(dpci.fit, renderer=pydoc.plaintext).splitlines()
-    assert len(shown) <= 70
+    # The signature takes a line, or with Python 3.13 one for each keyword.
+    assert len(inspect.getdoc(dpci.fit).splitlines()) <= 64
