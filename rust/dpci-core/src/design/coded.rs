@@ -106,7 +106,7 @@ impl<'a> Coded<'a> {
     /// Rows whose codes are known to be right: [`Self::new`] accepted them before.
     ///
     /// # Errors
-    /// As [`Self::new`], but for codes.
+    /// Builder of coded rows; see [`Self::new`].
     pub fn of_checked(
         numbers: impl Into<Numbers<'a>>,
         codes: Codes<'a>,
