@@ -253,6 +253,23 @@ def test_directions_that_noise_hides_count_the_way_that_is_left():
     assert found > 0
 
 
+def test_columns_that_nearly_agree_have_intervals_that_cover():
+    """One in a million false alarms by the binomial law, over 30 fits: moved rows show what second moments hide."""
+    hits = []
+    for seed in range(30):
+        rng = np.random.default_rng(100 + seed)
+        X = rng.uniform(-0.5, 0.5, (8000, 3))
+        X[:, 1] = X[:, 0] + 0.001 * X[:, 1]
+        y = rng.random(8000) < 1.0 / (1.0 + np.exp(-3.0 * X[:, 2]))
+        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.3), seed=seed)
+        if fit.interval_refusal is None:
+            interval, truth = fit.conf_int(), np.array([0.0, 0.0, 3.0, 0.0])
+            assert np.isfinite(interval.lower).all()
+            hits.append((interval.lower <= truth) & (truth <= interval.upper))
+    assert len(hits) >= 24
+    assert (np.sum(hits, axis=0) >= stats.binom.ppf(2.5e-7, len(hits), 0.94)).all()
+
+
 def test_plans_take_neither_an_earlier_fit_nor_a_target():
     sizes = {"n_samples": 1000, "n_features": 3, "budget": dpci.ZCDP(0.5), "mechanism": "newton"}
     X, y = population(3, 1000)

@@ -243,7 +243,7 @@ def encoded_table(known: Schema | None, X: object) -> NDArray[np.float64] | Code
         # One part of the table is in memory at a time.
         return stacked([encoded_rows(known, part) for part in read_batches(Path(X), n_rows=_ROWS, columns=needed)])
     named = is_frame(X) or isinstance(X, Mapping) or bool(getattr(getattr(X, "dtype", None), "names", None))
-    return encoded_rows(known, X) if known is not None and named else None  # type: ignore[arg-type]  # by named
+    return encoded_rows(known, X) if known is not None and named else None  # type: ignore[arg-type]  # named tells a table
 
 
 def features_of(record: ModelRecord, X: Table | NamedTable | Path | str, *, schema: Schema | None = None) -> Features:

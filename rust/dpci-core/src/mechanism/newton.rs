@@ -110,7 +110,7 @@ pub fn release_newton<G: Gate>(
         seals: Vec::new(),
     };
     let (rounding, round) = stages.release_round(records)?;
-    let (steps, perturbed) = if spec.is_pure() {
+    let (path, perturbed) = if spec.is_pure() {
         let perturbed = stages.release_perturbed(records, &rounding, &round)?;
         let start = perturbed.params.values().to_vec();
         (Path::at(start, &rounding, round, spec), Some(perturbed))
@@ -122,7 +122,7 @@ pub fn release_newton<G: Gate>(
         round,
         further,
         bounds,
-    } = steps;
+    } = path;
     let at = bounds[bounds.len() - 1];
     let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, at)?;
     let gradient = match &perturbed {

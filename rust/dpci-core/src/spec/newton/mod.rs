@@ -396,9 +396,8 @@ impl NewtonSpec {
                 seals.push(shape.seal);
             }
         }
-        let mut last = bounds[bounds.len() - 1];
         if self.is_pure() {
-            self.plan_pure(last, &mut steps, &mut seals)?;
+            self.plan_pure(bounds[0], &mut steps, &mut seals)?;
             return Ok((steps, seals));
         }
         let mut add = |planned: (Step, Seal)| {
@@ -407,10 +406,11 @@ impl NewtonSpec {
         };
         let first = self.gradient(self.gradient_at_0(), 1.0, At::Zero)?;
         add((first.step, first.seal));
-        last = self.bounds_within(radii[radii.len() - 1]);
+        let mut last = self.bounds_within(radii[radii.len() - 1]);
         for (step, at) in bounds.iter().enumerate() {
             let hessian = self.hessian(last, step)?;
             add((hessian.step, hessian.seal));
+            // The noise of counts is the same for all norms.
             for counts in self.norms(1.0)? {
                 add((counts.noise.step, counts.noise.seal));
             }
