@@ -94,7 +94,7 @@ def study_kdd(folder: str, few: str, many: str, n_threads: str) -> dict[str, Any
     }
     row_bytes = X.nnz / len(y) * _BYTES_A_NONZERO
     pass_bytes = study.n_distinct * (row_bytes + 8 + 4 * LANES)  # values, target, weights of the group
-    counted = passes(coverage, X, y, study.n_distinct, fit_intercept=True)
+    counted = passes(coverage, X, y, study.n_distinct, intercept=True)
     return {**found, "passes": counted, "pass_bytes": pass_bytes, "bandwidth": copy_rate(int(n_threads))}
 
 
@@ -121,7 +121,7 @@ def large_fit(n: str, d: str, rounds: str) -> dict[str, Any]:
 
     def private(X: np.ndarray, y: np.ndarray, n_threads: int, **keywords: Any) -> dpci.ConfidenceIntervals:
         budget = dpci.PureDP(1.0)
-        options = {"budget": budget, "l2_strength": L2_STRENGTH, "fit_intercept": False, "classes": (-1, 1), **keywords}
+        options = {"budget": budget, "l2_strength": L2_STRENGTH, "intercept": False, "classes": (-1, 1), **keywords}
         return dpci.fit(X, y, n_threads=n_threads, **options).conf_int()
 
     def lbfgs() -> LogisticRegression:

@@ -44,7 +44,7 @@ def private_fit(X: np.ndarray, y: np.ndarray, n_threads: int, radius: float) -> 
         l2_strength=L2_STRENGTH,
         loss=dpci.losses.Squared(),
         mechanism=dpci.OutputPerturbation(moments="none", radius=radius),
-        fit_intercept=False,
+        intercept=False,
         n_threads=n_threads,
     )
 

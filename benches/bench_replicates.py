@@ -56,7 +56,7 @@ def table2(scale: Scale) -> list[str]:
                 y,
                 configs=[cell.keywords("paper") for cell in cells],
                 l2_strength=L2_STRENGTH,
-                fit_intercept=False,  # the rows end in a column of ones
+                intercept=False,  # the rows end in a column of ones
                 n_replicates=replicates,
                 n_variability=spread,
                 n_threads=2,

@@ -182,7 +182,7 @@ def measure(run: Run, cell: Cell) -> list[object]:
         "budget": cell.budget(),
         "mechanism": replace(check_mechanism(cell.mechanism), radius=RADIUS if cell.loss == "squared" else None),
         "loss": LOSSES[cell.loss],
-        "fit_intercept": False,
+        "intercept": False,
         "neighbors": cell.neighbors,
         **({"n_public": n} if cell.neighbors == "add_remove" else {}),
     }
@@ -294,7 +294,7 @@ def costs(run: Run) -> Iterator[str]:
     table = []
     for rows in (adult(10),) if run.quick else (adult(10), adult(90)):
         X, y = load(rows)
-        keywords: dict[str, Any] = {"budget": dpci.PureDP(1.0), "l2_strength": L2_STRENGTH, "fit_intercept": False}
+        keywords: dict[str, Any] = {"budget": dpci.PureDP(1.0), "l2_strength": L2_STRENGTH, "intercept": False}
         saved = dpci.fit(X, y, classes=(-1, 1), seed=0, **keywords).to_json()
         law = seconds(intervals_of, saved) - seconds(dpci.PrivateFit.from_json, saved)
         study = functools.partial(dpci.simulate.coverage, X, y, n_variability=0, n_threads=1, **keywords)

@@ -46,7 +46,7 @@ class Population:
         """Return the minimiser of the population's risk where N is ``ratio`` times ``n_public``."""
         strength = self.l2_strength / ratio
         found = lowlevel.minimize_erm(
-            self.X, self.y, loss="logistic", l2_strength=strength, intercept_scale=1.0, tolerance=1e-7
+            self.X, self.y, loss="logistic", l2_strength=strength, intercept=1.0, tolerance=1e-7
         )
         return np.asarray(found.params)
 

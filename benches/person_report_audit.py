@@ -32,7 +32,7 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         budget=BUDGET,
         loss=LOSS,
         l2_strength=RIDGE / N_RECORDS,
-        fit_intercept=False,
+        intercept=False,
         mechanism=dpci.ObjectivePerturbation(moments="none"),
         neighbors="add_remove",
         n_public=N_RECORDS,

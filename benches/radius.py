@@ -89,7 +89,7 @@ def study(  # noqa: PLR0917  # one setting of a cell
         result = dpci.fit(
             X, y, budget=budget, l2_strength=l2_strength, loss=loss,
             mechanism=replace(check_mechanism(mechanism), radius=radius),
-            fit_intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
+            intercept=False, classes=(-1, 1), seed=seed, n_threads=1,
         )  # fmt: skip
         shares.append(noise_share(result))
         if result.interval_refusal is not None:
@@ -113,7 +113,7 @@ def report(runs: int) -> Iterator[str]:
     population = sample(np.random.default_rng(10**6), 2_000_000)
     for (mechanism, l2_strength), budgets in SETTINGS.items():
         found = lowlevel.minimize_erm(
-            *population, l2_strength=l2_strength, loss="logistic", intercept_scale=None, tolerance=1e-7
+            *population, l2_strength=l2_strength, loss="logistic", intercept=False, tolerance=1e-7
         )
         target = np.asarray(found.params)
         yield f"\n## {mechanism} perturbation, λ = {l2_strength:g}, target of norm {np.linalg.norm(target):.2f}\n"

@@ -68,7 +68,7 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
         population = sample(np.random.default_rng(10**6), 200_000, dim, loss)
         found = lowlevel.minimize_erm(
             *population, l2_strength=l2_strength,
-            loss=dpci.losses.Squared() if loss == "squared" else loss, intercept_scale=None, tolerance=1e-6,
+            loss=dpci.losses.Squared() if loss == "squared" else loss, intercept=False, tolerance=1e-6,
             radius=100.0 if loss == "squared" else None,
         )  # fmt: skip
         norm = float(np.linalg.norm(found.params))
@@ -76,7 +76,7 @@ def rows(loss: str, mechanism: str, runs: int) -> Iterator[list[object]]:
         kind = check_mechanism(mechanism)
         public = {
             "budget": dpci.PureDP(epsilon), "l2_strength": l2_strength, "loss": loss,
-            "fit_intercept": False, "classes": None if loss == "squared" else (-1, 1),
+            "intercept": False, "classes": None if loss == "squared" else (-1, 1),
         }  # fmt: skip
         plan = dpci.plan(n_samples=n, n_features=dim, mechanism=replace(kind, radius=3.0 * norm), **public)
         slope = 2.0 * (3.0 * norm + 1.0) if loss == "squared" else 1.0

@@ -217,7 +217,7 @@ def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
     X, y = np.repeat(made.X, copies, axis=0), np.repeat(made.y, copies)
     loss = keywords["loss"]
     for _ in range(4):
-        common = {"l2_strength": keywords["l2_strength"], "loss": loss, "intercept_scale": 1.0}
+        common = {"l2_strength": keywords["l2_strength"], "loss": loss, "intercept": 1.0}
         try:
             if made.keywords["loss"] in ON_A_BALL:
                 wide = {"radius": 20.0} if loss in ON_A_BALL else {}

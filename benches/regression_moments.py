@@ -88,11 +88,11 @@ def linear_model() -> tuple[np.ndarray, np.ndarray]:
 
 
 def bootstrap(
-    seed: int, *, budget: str, covariance: str, l2_strength: float, fit_intercept: bool
+    seed: int, *, budget: str, covariance: str, l2_strength: float, intercept: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ridge, or least squares, of a bootstrap sample of that data."""
     X, y = linear_model()
-    design = np.column_stack([X, np.ones(ROWS)]) if fit_intercept else X
+    design = np.column_stack([X, np.ones(ROWS)]) if intercept else X
     gram = design.T @ design / ROWS + 0.5 * l2_strength * np.eye(design.shape[1])
     truth = np.linalg.solve(gram, design.T @ y / ROWS)[:DIM]
     rows = np.random.default_rng(seed + 1).integers(0, ROWS, ROWS)
@@ -100,7 +100,7 @@ def bootstrap(
         X[rows], y[rows], budget=BUDGETS[budget], row_norm=1.0, target_bound=1.0,
         robust=covariance == "robust", seed=seed, n_threads=1,
     )  # fmt: skip
-    fit = matrix.fit(fit_intercept=fit_intercept, l2_strength=l2_strength, covariance=covariance)
+    fit = matrix.fit(intercept=intercept, l2_strength=l2_strength, covariance=covariance)
     return covered(fit, truth)
 
 
@@ -178,8 +178,8 @@ class Bench:
     def quality(self) -> Iterator[tuple[Any, ...]]:
         """Against the ridge of dpci.fit."""
         models = {
-            "ridge": {"covariance": "classical", "l2_strength": L2_STRENGTH, "fit_intercept": False},
-            "least squares": {"covariance": "robust", "l2_strength": 0.0, "fit_intercept": True},
+            "ridge": {"covariance": "classical", "l2_strength": L2_STRENGTH, "intercept": False},
+            "least squares": {"covariance": "robust", "l2_strength": 0.0, "intercept": True},
         }
         for (budget, today), (what, keywords) in itertools.product(RIDGE.items(), models.items()):
             found = cell(self.pool, partial(bootstrap, budget=budget, **keywords), self.runs // LARGEST)

@@ -37,7 +37,7 @@ def design(seed: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, X @ BETA[d] + rng.standard_normal(N)
 
 
-def moment_matrix(X: np.ndarray, y: np.ndarray, seed: int, *, budget: object, fit_intercept: bool) -> Result:
+def moment_matrix(X: np.ndarray, y: np.ndarray, seed: int, *, budget: object, intercept: bool) -> Result:
     """This library, under add/remove, as the others count."""
     import dpci
 
@@ -45,7 +45,7 @@ def moment_matrix(X: np.ndarray, y: np.ndarray, seed: int, *, budget: object, fi
         X, y, budget=budget, bounds=(0.0, WIDTH), target_bound=Y_BOUND, on_violation="clip",
         neighbors="add_remove", n_public=len(y), seed=seed,
     )  # fmt: skip
-    fit = matrix.fit(fit_intercept=fit_intercept)
+    fit = matrix.fit(intercept=intercept)
     d = X.shape[1]
     return fit.params[:d], np.asarray(fit.conf_int())[:d]
 
@@ -161,8 +161,8 @@ def gaussian_methods(d: int, *, with_binagg: bool) -> Iterator[tuple[float, str,
 
     for mu in MUS:
         budget = dpci.ZCDP(mu**2 / 2)  # of Gaussian noise: μ-GDP
-        yield mu, "dpci", partial(moment_matrix, budget=budget, fit_intercept=False)
-        yield mu, "dpci, with an intercept", partial(moment_matrix, budget=budget, fit_intercept=True)
+        yield mu, "dpci", partial(moment_matrix, budget=budget, intercept=False)
+        yield mu, "dpci, with an intercept", partial(moment_matrix, budget=budget, intercept=True)
         if with_binagg:
             yield mu, "BinAgg at its true μ", partial(binagg, mu=mu / gdp_of_binagg(d))
             if d > 1:
@@ -176,7 +176,7 @@ def pure_methods(
     """Methods under pure DP, with their results."""
     import dpci
 
-    ours = partial(moment_matrix, budget=dpci.PureDP(epsilon), fit_intercept=True)
+    ours = partial(moment_matrix, budget=dpci.PureDP(epsilon), intercept=True)
     yield "dpci, with an intercept", here(ours, d, runs)
     if interpreter is not None:
         yield "diffprivlib LinearRegression", there(interpreter, "diffprivlib", d, runs, epsilon)

@@ -118,7 +118,7 @@ def fit(X: _F64, y: _F64, *, epsilon: float, l2_strength: float, **keywords: Any
 
 def without_noise(X: _F64, y: _F64, *, l2_strength: float, loss: Any = "logistic") -> Numbers:
     """Return the regularised minimiser and its sandwich: the limit in epsilon alone."""
-    keywords = {"l2_strength": l2_strength, "loss": loss, "intercept_scale": 1.0}
+    keywords = {"l2_strength": l2_strength, "loss": loss, "intercept": 1.0}
     params = dpci.lowlevel.minimize_erm(X, y, tolerance=1e-7, **keywords).params
     hessian, gradient_cov = dpci.lowlevel.hessian_and_gradient_cov(X, y, params, **keywords)
     variance, _ = dpci.lowlevel.error_components(
@@ -206,7 +206,7 @@ def main() -> None:
     rows, hours = linear(X, names)
     references = logit(X, data.y), ols(rows, hours)
     hessian, _ = dpci.lowlevel.hessian_and_gradient_cov(
-        X, data.y, references[0].params, l2_strength=1e-12, intercept_scale=1.0
+        X, data.y, references[0].params, l2_strength=1e-12, intercept=1.0
     )
     print(
         ABOUT.format(

@@ -71,7 +71,7 @@ class Population:
 
     def __init__(self, X: _F64, y: _F64) -> None:
         self.X, self.y = np.ascontiguousarray(X), y
-        start = dpci.lowlevel.minimize_erm(self.X, y, l2_strength=1e-9, intercept_scale=1.0, tolerance=1e-6).params
+        start = dpci.lowlevel.minimize_erm(self.X, y, l2_strength=1e-9, intercept=1.0, tolerance=1e-6).params
         self.target = without_ridge(self.X, y, start)
 
     @property
@@ -82,7 +82,7 @@ class Population:
     def regularised(self, l2_strength: float) -> _F64:
         """Return the target of intervals at this λ."""
         return dpci.lowlevel.minimize_erm(
-            self.X, self.y, l2_strength=l2_strength, intercept_scale=1.0, tolerance=1e-6
+            self.X, self.y, l2_strength=l2_strength, intercept=1.0, tolerance=1e-6
         ).params
 
     def sample(self, rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:

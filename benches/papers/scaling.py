@@ -40,7 +40,7 @@ def load_with_data_dependent_scaling(
     Returns
     -------
     Dataset
-        With ``d + 1`` columns, the last one named "ones", and ``schema=None``: fit it with ``fit_intercept=False``.
+        With ``d + 1`` columns, the last one named "ones", and ``schema=None``: fit it with ``intercept=False``.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def test_a_needless_release_counts_in_the_guarantee(keywords):
         "l2_strength": 5.0,
         "loss": dpci.losses.HuberHinge(0.5),
         "moments": "separate",
-        "fit_intercept": False,
+        "intercept": False,
         **keywords,
     }
     plan = dpci.plan(**assembled(n_samples=400, n_features=1, **model))

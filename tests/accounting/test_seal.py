@@ -314,7 +314,7 @@ def test_more_records_than_the_public_number_stay_within_the_distance():
         "budget": dpci.PureDP(1e6),
         "l2_strength": l2_strength,
         "mechanism": dpci.OutputPerturbation(moments="none"),
-        "fit_intercept": False,
+        "intercept": False,
         "neighbors": "add_remove",
         "n_public": n_public,
     }
@@ -362,7 +362,7 @@ def test_the_noise_of_the_seal_is_small_wherever_digits_are_left():
                     budget=dpci.PureDP(1.0),
                     l2_strength=l2_strength,
                     row_norm=row_norm,
-                    intercept_scale=row_norm,
+                    intercept=row_norm,
                     mechanism="output",
                 )
                 step = plan.steps[0]

@@ -73,7 +73,7 @@ def test_a_number_off_its_lattice_is_found(kind):
     {"radius": 0.2, "neighbors": "add_remove", "n_public": 300},
     {"moments": "separate"}, {"calibration": "paper", "moments": "separate"},
     {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
-    {"fit_intercept": True}, {"weights": dpci.Weights(WEIGHTS, bound=2.5), "radius": 0.1},
+    {"intercept": True}, {"weights": dpci.Weights(WEIGHTS, bound=2.5), "radius": 0.1},
     {"loss": "squared", "radius": 1},
     {"budget": dpci.ZCDP(1e4)}, {"budget": dpci.PureDP(0.01), "l2_strength": 30.0},
 ], ids=str)  # fmt: skip

@@ -119,7 +119,7 @@ def test_a_private_fit():
     X, y, _, _ = patients(n=3_000)
     names = ("age", "height", "vkorc1=A/G", "vkorc1=A/A")
     rows, targets = X / 2, np.clip(y / 3, -1.0, 1.0)
-    keywords = {"l2_strength": 0.001, "loss": "squared", "radius": 3.0, "fit_intercept": False, "moments": "none"}
+    keywords = {"l2_strength": 0.001, "loss": "squared", "radius": 3.0, "intercept": False, "moments": "none"}
     ways = {"mechanism": "output", "seed": 1, **keywords}
     fit = dpci.fit(NamedRows(rows, names), targets, **assembled(budget=dpci.PureDP(1_000.0), **ways))
     prior = {"G/G": 0.5, "A/G": 0.3, "A/A": 0.2}

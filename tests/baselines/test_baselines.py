@@ -44,7 +44,7 @@ def test_without_noise_it_is_least_squares():
 
 
 def test_the_logistic_polynomial_is_the_taylor_expansion():
-    theta = functional(y=LABELS, loss="logistic", budget=dpci.PureDP(1e12), fit_intercept=False).params
+    theta = functional(y=LABELS, loss="logistic", budget=dpci.PureDP(1e12), intercept=False).params
     step = 1e-4
 
     def value(t):  # the mean loss along the line through 0 and theta
@@ -57,8 +57,8 @@ def test_the_logistic_polynomial_is_the_taylor_expansion():
 
 def test_units_do_not_matter():
     # Rows in another unit with another bound, targets likewise: the same model in the new units.
-    small = functional(fit_intercept=False)
-    large = functional(100.0 * X, 7.0 * Y, row_norm=100.0, target_bound=7.0, fit_intercept=False)
+    small = functional(intercept=False)
+    large = functional(100.0 * X, 7.0 * Y, row_norm=100.0, target_bound=7.0, intercept=False)
     # Alike but for the noise of the seals, of which 20 standard deviations are exceeded with probability 1e-11. The
     # noise on Q is less than its ridge, so the least eigenvalue is at least that of the sums.
     ours, theirs = (model.privacy["seal"]["releases"] for model in (small, large))
@@ -206,7 +206,7 @@ def test_non_private_is_the_minimiser():
     assert found.budget is None
     assert not found.private
     theirs = LogisticRegression(C=1.0 / (0.01 * N), fit_intercept=False, tol=1e-10).fit(X, LABELS)
-    ours = quiet_non_private(X, LABELS, loss="logistic", l2_strength=0.01, fit_intercept=False)
+    ours = quiet_non_private(X, LABELS, loss="logistic", l2_strength=0.01, intercept=False)
     np.testing.assert_allclose(ours.params, theirs.coef_[0], atol=1e-5)
     inside = quiet_non_private(X, Y, loss="squared", l2_strength=1e-9, radius=0.3)
     assert np.linalg.norm(inside.params) == pytest.approx(0.3, rel=1e-6)
@@ -230,7 +230,7 @@ def test_non_private_is_the_minimiser():
         ({"row_norm": float("inf")}, "row_norm must be finite and > 0"),
         ({"row_norm": 1e200}, "such that the noise has a finite scale"),
         ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
-        ({"intercept_scale": -1.0}, "intercept_scale must be finite and > 0"),
+        ({"intercept": -1.0}, "intercept must be finite and > 0"),
         ({"on_violation": "drop"}, "on_violation must be one of"),
         ({"neighbors": "swap"}, "neighbors must be one of"),
         ({"neighbors": "add_remove"}, "n_public must be given"),
@@ -239,7 +239,7 @@ def test_non_private_is_the_minimiser():
         ({"seed": -1}, "seed must be None or an integer"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
         ({"x": np.zeros((0, 2)), "y": []}, "at least one row"),
-        ({"x": np.zeros((N, 0)), "fit_intercept": False}, "at least one row and one parameter"),
+        ({"x": np.zeros((N, 0)), "intercept": False}, "at least one row and one parameter"),
         ({"x": np.zeros((N, 5000))}, "at most 4096"),
         ({"x": np.full((N, 1), np.nan)}, "X must be finite"),
         ({"y": np.full(N, np.nan)}, "y must be a number, got NaN in row 0"),
@@ -269,7 +269,7 @@ def test_rows_of_another_specification_are_refused(change):
 
 def test_the_hinge_without_privacy():
     with pytest.warns(PrivacyLeakWarning):
-        result = baselines.non_private(X, LABELS, loss="hinge", l2_strength=0.1, radius=1.0, fit_intercept=False)
+        result = baselines.non_private(X, LABELS, loss="hinge", l2_strength=0.1, radius=1.0, intercept=False)
     signs = np.where(LABELS.max() == LABELS, 1.0, -1.0)
     found = dpci.lowlevel.minimize_erm(X, signs, loss="hinge", l2_strength=0.1, radius=1.0)
     np.testing.assert_allclose(result.params, found.params, atol=1e-9)

@@ -129,7 +129,7 @@ def test_one_record_moves_two_counts_by_one():
 def test_without_noise_it_is_the_regression_on_the_cells():
     moved, targets, _ = projected()
     ridge = Ridge(alpha=0.01 * N / 2.0, fit_intercept=False).fit(moved, targets)
-    found = histogram(budget=FREE, fit_intercept=False)
+    found = histogram(budget=FREE, intercept=False)
     np.testing.assert_allclose(found.params, ridge.coef_, atol=1e-8)
     np.testing.assert_allclose(found.predict(X), ridge.predict(X), atol=1e-7)
     np.testing.assert_allclose(histogram(scipy.sparse.csr_array(X), budget=FREE).params, histogram(budget=FREE).params)
@@ -139,7 +139,7 @@ def test_classes():
     labels = np.where(Y > 0, "b", "a")
     moved, targets, _ = projected(y=np.where(Y > 0, 1.0, -1.0), target_levels=np.array([-1.0, 1.0]))
     theirs = LogisticRegression(C=1.0 / (0.01 * N), fit_intercept=False, tol=1e-12).fit(moved, targets)
-    found = histogram(y=labels, loss="logistic", classes=("a", "b"), budget=FREE, fit_intercept=False)
+    found = histogram(y=labels, loss="logistic", classes=("a", "b"), budget=FREE, intercept=False)
     np.testing.assert_allclose(found.params, theirs.coef_[0], atol=1e-5)
     assert found.classes == ("a", "b")
     assert set(found.predict(X)) == {"a", "b"}
@@ -148,7 +148,7 @@ def test_classes():
 
 def test_noisy_counts_are_rounded_and_never_negative():
     # The cells of a released histogram with their rounded counts as weights give the released parameters.
-    found = histogram(fit_intercept=False)
+    found = histogram(intercept=False)
     counts = np.maximum(np.round(release()["counts"]), 0.0)
     index = np.unravel_index(np.arange(5 * LEVELS), (5, 4, 3, 3))
     codes = 0.5 * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -165,7 +165,7 @@ def test_rows_need_no_bounds():
     wild[0, 1], far[1] = 1e6, -400.0
     moved, targets, _ = projected(wild, np.clip(far, -1.0, 1.0))
     ridge = Ridge(alpha=0.01 * N / 2.0, fit_intercept=False).fit(moved, targets)
-    found = histogram(wild, far, budget=FREE, fit_intercept=False)
+    found = histogram(wild, far, budget=FREE, intercept=False)
     np.testing.assert_allclose(found.params, ridge.coef_, atol=1e-8)
 
 

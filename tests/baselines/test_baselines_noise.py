@@ -37,7 +37,7 @@ def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon
         "neighbors": neighbors,
         "n_public": n_public,
         "l2_strength": l2_strength,
-        "intercept_scale": s,
+        "intercept": s,
         "target_bound": bound,
     }
     result = functional(y=TARGETS[loss], **keywords)
@@ -59,7 +59,7 @@ def test_laplace_noise_on_the_coefficients(loss, calibration, neighbors, epsilon
 @pytest.mark.parametrize("loss", WEIGHTS)
 @pytest.mark.parametrize("budget", [dpci.ZCDP(0.2), dpci.ApproxDP(1.0, 1e-6)])
 def test_gaussian_noise_on_the_sums(loss, budget):
-    keywords = {"loss": loss, "budget": budget, "fit_intercept": False}
+    keywords = {"loss": loss, "budget": budget, "intercept": False}
     result = functional(y=TARGETS[loss], **keywords)
     (step,) = result.privacy["steps"]
     rest = unsealed(budget)
@@ -79,7 +79,7 @@ def drowned(x, seed, **keywords):
 
     Ridges that save all directions show the noise of the seed; the data are 10⁻⁵ of it and turn its vectors by no more.
     """
-    keywords |= {"budget": dpci.PureDP(1e-6), "seed": seed, "fit_intercept": False}
+    keywords |= {"budget": dpci.PureDP(1e-6), "seed": seed, "intercept": False}
     result = functional(x, **keywords)
     scale = result.privacy["steps"][0]["scale"]
     models = []
@@ -107,7 +107,7 @@ def test_directions_that_are_not_positive_are_dropped():
 
 def test_parameters_are_zero_where_no_direction_is_left():
     def model(seed):
-        return functional(X[:, :1], fit_intercept=False, budget=dpci.PureDP(1e-6), seed=seed)
+        return functional(X[:, :1], intercept=False, budget=dpci.PureDP(1e-6), seed=seed)
 
     gone = [seed for seed in range(3000) if model(seed).params.tolist() == [0.0]]
     assert 0 < len(gone) < 30

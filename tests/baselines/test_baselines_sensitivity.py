@@ -19,7 +19,7 @@ def sensitivity(d, loss, *, budget=PURE, neighbors="replace_one", calibration="t
     y = np.array([-1.0, 1.0, -1.0, 1.0])
     n_public = 4 if neighbors == "add_remove" else None
     keywords = {"neighbors": neighbors, "n_public": n_public, "calibration": calibration, "budget": budget}
-    result = baselines.functional_mechanism(rows, y, loss=loss, fit_intercept=False, seed=1, **keywords)
+    result = baselines.functional_mechanism(rows, y, loss=loss, intercept=False, seed=1, **keywords)
     return result.privacy["steps"][0]["sensitivity"]
 
 

@@ -47,7 +47,7 @@ def shares_of(unit):
 def test_the_limit_of_the_functional_mechanism(unit, loss):
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     classes = {} if loss == "squared" else {"classes": (-1.0, 1.0)}
-    keywords = {"loss": loss, "l2_strength": STRENGTH, "fit_intercept": False, **classes, **HUGE}
+    keywords = {"loss": loss, "l2_strength": STRENGTH, "intercept": False, **classes, **HUGE}
     found = baselines.functional_mechanism(X, y, **keywords, **UNITS[unit])
     shares, n_records = shares_of(unit)
     divisor = n_records / (UNITS[unit]["weights"].bound if "weights" in UNITS[unit] else 1.0)
@@ -60,7 +60,7 @@ def test_the_limit_of_the_functional_mechanism(unit, loss):
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_limit_of_the_histogram(unit):
     """The levels are the rows, and the bins of the target hold what moves to their centres."""
-    keywords = {"axes": AXES, "l2_strength": STRENGTH, "target_bins": 5, "fit_intercept": False, **HUGE}
+    keywords = {"axes": AXES, "l2_strength": STRENGTH, "target_bins": 5, "intercept": False, **HUGE}
     y = np.clip(Y + 0.03, -1.0, 1.0)  # on no edge of a bin
     found = baselines.projected_histogram(X, y, **keywords, **UNITS[unit])
     shares, n_records = shares_of(unit)
@@ -131,7 +131,7 @@ def test_no_record_moves_coefficients_further_than_is_paid_for_and_one_does_near
                 [-1.0, 1.0, -1.0, 1.0],
                 loss=loss,
                 budget=budget,
-                fit_intercept=False,
+                intercept=False,
                 seed=1,
                 **counts,
             )

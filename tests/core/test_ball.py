@@ -178,7 +178,7 @@ def test_squared_equals_the_normal_equations(d, radius, intercept):
             loss=Squared(),
             l2_strength=STRENGTH,
             radius=radius,
-            intercept_scale=intercept,
+            intercept=intercept or False,
         )
         np.testing.assert_allclose(found.params, point(nu), rtol=0, atol=1e-10)
 

@@ -87,7 +87,7 @@ def test_the_intercept_counts_in_the_bound_of_the_whole_row(bound):
     rng = np.random.default_rng(0)
     X = rows_near(rng, 1000, 3, 1.0) * bound
     for scale in (1.0, 0.37, bound):
-        used = lowlevel.checked_rows(X, row_norm=bound, on_violation="clip", intercept_scale=scale)
+        used = lowlevel.checked_rows(X, row_norm=bound, on_violation="clip", intercept=scale or False)
         assert np.all(used[:, -1] == scale)
         assert longer(used[:, :-1], bound) == 0
 

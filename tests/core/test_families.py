@@ -87,7 +87,7 @@ def sensitivity(loss, radius, strength, n):
         l2_strength=strength,
         loss=loss,
         mechanism=dpci.OutputPerturbation(radius=radius, moments="none"),
-        fit_intercept=False,
+        intercept=False,
     )
     return plan.steps[0].sensitivity
 

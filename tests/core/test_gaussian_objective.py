@@ -50,7 +50,7 @@ def ridge_of(name, kappa):
 
 
 def plan(name, relation, kappa=0.01, **keywords):
-    defaults = {"budget": BUDGET, "moments": "none", "fit_intercept": False, "n_features": 1}
+    defaults = {"budget": BUDGET, "moments": "none", "intercept": False, "n_features": 1}
     problem = {"loss": LOSSES[name], "l2_strength": ridge_of(name, kappa) / N, "neighbors": relation}
     return dpci.plan(**assembled(n_samples=N, **{**defaults, **problem, **keywords}))
 
@@ -348,7 +348,7 @@ def soft_rows(n):
 
 
 def fit_soft(rows, **keywords):
-    settings = {"l2_strength": 0.05, "loss": "soft_logistic", "projection": "floor", "fit_intercept": False, "seed": 1}
+    settings = {"l2_strength": 0.05, "loss": "soft_logistic", "projection": "floor", "intercept": False, "seed": 1}
     return dpci.fit(*rows, **assembled(**{"budget": BUDGET, **settings, **keywords}))
 
 

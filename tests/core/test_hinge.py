@@ -148,11 +148,11 @@ def test_what_cannot_be_certified_is_refused():
 
 def test_linear_terms_starts_intercepts_and_sparse_rows():
     X, y = classes(200, 4, seed=7)
-    plain = minimize(X, y, 0.01, intercept_scale=0.5)
+    plain = minimize(X, y, 0.01, intercept=0.5)
     for other in (
         minimize(np.column_stack([X, np.full(200, 0.5)]), y, 0.01),
-        minimize(sparse.csr_array(X), y, 0.01, intercept_scale=0.5),
-        minimize(X, y, 0.01, intercept_scale=0.5, start=np.full(5, 9.0)),
+        minimize(sparse.csr_array(X), y, 0.01, intercept=0.5),
+        minimize(X, y, 0.01, intercept=0.5, start=np.full(5, 9.0)),
     ):
         assert np.linalg.norm(other.params - plain.params) <= 1e-12
     # A linear term moves the minimiser as if it moved the centre of the ridge, here without any kink in reach.

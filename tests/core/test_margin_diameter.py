@@ -146,7 +146,7 @@ def test_minimisers_lie_in_the_ball_of_the_regulariser(name, l2_strength):
     # Shorter rows have less curvature: the best one has the margin of the greatest pull.
     for length in np.geomspace(0.01, 1.0, 60):
         found = dpci.lowlevel.minimize_erm(
-            length * row, target, l2_strength=l2_strength, loss=LOSSES[name], intercept_scale=None
+            length * row, target, l2_strength=l2_strength, loss=LOSSES[name], intercept=False
         )
         greatest = max(greatest, np.linalg.norm(found.params))
     margins = np.linspace(0.0, 60.0, 600_001)

@@ -40,7 +40,7 @@ def rows():
 
 def make_spec(n=N, dim=DIM, **keywords):
     return Settings.checked(
-        **assembled(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, "projection": "floor", **keywords})
+        **assembled(**{"budget": PURE, "l2_strength": 0.3, "intercept": False, "projection": "floor", **keywords})
     ).spec(n, dim)
 
 
@@ -278,7 +278,7 @@ def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibrat
     n, l2_strength, row_norm = relation.get("n_public", N), 1.5, 1.5
     keywords = {"budget": budget, "mechanism": mechanism, "calibration": calibration, "loss": loss, **relation}
     plan = make_spec(
-        l2_strength=l2_strength, row_norm=row_norm, fit_intercept=True, intercept_scale=0.5, **keywords
+        l2_strength=l2_strength, row_norm=row_norm, intercept=0.5, **keywords
     ).plan()
     paper = calibration == "paper"
     share = default_shares(budget, n, DIM + 1, relation, paper=paper)[0]

@@ -28,7 +28,7 @@ def steps(name, relation, budget, mechanism="objective", **rule):
             loss=LOSSES[name],
             mechanism=mechanism,
             row_norm=ROW_NORM,
-            fit_intercept=False,
+            intercept=False,
             neighbors=relation,
             **rule,
         )
@@ -139,7 +139,7 @@ def test_no_person_moves_the_minimiser_more(name):
         loss=LOSSES[name],
         mechanism=dpci.OutputPerturbation(moments="none"),
         row_norm=ROW_NORM,
-        fit_intercept=False,
+        intercept=False,
         persons=dpci.Persons(),
     )
     greatest = 0.0

@@ -96,7 +96,7 @@ def test_params_equal_scikit_learn(adult, source, solver, l2_strength):
         C=1.0 / (len(X) * l2_strength), fit_intercept=False, solver="newton-cholesky", tol=1e-14, max_iter=200
     )
     peer.fit(with_ones(X), y)
-    found = minimize((X, y), l2_strength=l2_strength, intercept_scale=1.0, solver=solver)
+    found = minimize((X, y), l2_strength=l2_strength, intercept=1.0, solver=solver)
     np.testing.assert_allclose(found.params, peer.coef_[0], rtol=0, atol=1e-8)
 
 
@@ -170,13 +170,13 @@ def test_hessian_by_finite_differences(small, loss):
 
 
 @by_loss
-@pytest.mark.parametrize("intercept_scale", [None, 0.5])
-def test_moments_equal_a_plain_loop(small, loss, intercept_scale):
+@pytest.mark.parametrize("intercept", [False, 0.5])
+def test_moments_equal_a_plain_loop(small, loss, intercept):
     X, y = small
-    full = X if intercept_scale is None else np.column_stack([X, np.full(len(X), intercept_scale)])
+    full = np.column_stack([X, np.full(len(X), intercept)]) if intercept else X
     params = np.array([0.7, -1.1, 0.4, 2.0, 0.3])[: full.shape[1]]
     hessian, gradient_cov = lowlevel.hessian_and_gradient_cov(
-        X, y, params, loss=loss, l2_strength=STRENGTH, intercept_scale=intercept_scale
+        X, y, params, loss=loss, l2_strength=STRENGTH, intercept=intercept
     )
     dim = len(params)
     expected_hessian, expected_cov = STRENGTH * np.eye(dim), -(STRENGTH**2) * np.outer(params, params)

@@ -25,7 +25,7 @@ def steps(name, relation, budget, mechanism="objective", **keywords):
             loss=LOSSES[name],
             mechanism=mechanism,
             row_norm=ROW_NORM,
-            fit_intercept=False,
+            intercept=False,
             neighbors=relation,
             weights=dpci.Weights(bound=BOUND, total=TOTAL),
             **keywords,
@@ -125,7 +125,7 @@ def test_no_weighted_record_moves_the_minimiser_more(name):
         loss=LOSSES[name],
         mechanism=dpci.OutputPerturbation(moments="none"),
         row_norm=ROW_NORM,
-        fit_intercept=False,
+        intercept=False,
         weights=dpci.Weights(bound=bound, total=total),
     )
     greatest = 0.0
@@ -152,7 +152,7 @@ def test_pure_objective_perturbation_of_one_parameter(name):
         l2_strength=strength,
         loss=LOSSES[name],
         row_norm=1.0,
-        fit_intercept=False,
+        intercept=False,
         mechanism=dpci.ObjectivePerturbation(moments="none"),
         weights=dpci.Weights(bound=BOUND, total=total),
     )

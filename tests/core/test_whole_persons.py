@@ -66,7 +66,7 @@ class Case:
             "loss": self.loss,
             "radius": self.radius,
             "row_norm": ROW_NORM,
-            "fit_intercept": False,
+            "intercept": False,
             "neighbors": neighbors,
             "weights": dpci.Weights(bound=BOUND, total=BOUND * N),  # so that N divides shares
             "persons": dpci.Persons(max_rows=self.max_rows) if self.is_persons else None,

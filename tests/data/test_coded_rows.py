@@ -73,7 +73,7 @@ COUNTS = {"target": NumericTarget(column="amount", lower=0, upper=5, scale="unit
     [
         ({}, {}),
         ({"encoding": "full_range"}, {"rows": "those of the schema", "l2_strength": 0.5}),
-        ({}, {"mechanism": "output", "intercept_scale": 0.5}),
+        ({}, {"mechanism": "output", "intercept": 0.5}),
         ({}, {"mechanism": "newton", "budget": dpci.ZCDP(2.0), "l2_strength": "auto"}),
         ({}, {"loss": "huber_hinge"}),
         ({}, {"loss": "hinge", "mechanism": dpci.OutputPerturbation(moments="none")}),

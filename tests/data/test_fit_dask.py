@@ -124,14 +124,14 @@ def test_settings(targets, keywords):
 def test_minimisers_of_many_parameters_agree_to_the_last_digits():
     # Of a hundred parameters the lattice of the seal may tell two minimisers apart that are both good enough.
     rows, classes, _ = make_rows(4000, 100, seed=1)
-    keywords = {"l2_strength": 0.02, "intercept_scale": 1.0, "tolerance": 1e-11}
+    keywords = {"l2_strength": 0.02, "intercept": 1.0, "tolerance": 1e-11}
     blocks = da.from_array(rows, chunks=(900, 100)), da.from_array(2.0 * classes - 1.0, chunks=900)
     ours = lowlevel.minimize_erm(*blocks, **keywords)
     theirs = lowlevel.minimize_erm(rows, 2.0 * classes - 1.0, **keywords)
     assert np.linalg.norm(ours.params - theirs.params) <= min(1e-10, ours.certificate + theirs.certificate)
-    matrices = lowlevel.hessian_and_gradient_cov(*blocks, ours.params, l2_strength=0.02, intercept_scale=1.0)
+    matrices = lowlevel.hessian_and_gradient_cov(*blocks, ours.params, l2_strength=0.02, intercept=1.0)
     expected = lowlevel.hessian_and_gradient_cov(
-        rows, 2.0 * classes - 1.0, ours.params, l2_strength=0.02, intercept_scale=1.0
+        rows, 2.0 * classes - 1.0, ours.params, l2_strength=0.02, intercept=1.0
     )
     np.testing.assert_allclose(matrices, expected, rtol=0, atol=1e-14)
 

@@ -68,7 +68,7 @@ SIGNS = 2.0 * LABELS - 1.0
 ENTRIES = {
     "fit": lambda X: released(fit(X)),
     "clipped": lambda X: released(fit(X, **CLIP)),
-    "output perturbation": lambda X: released(fit(X, mechanism="output", fit_intercept=False)),
+    "output perturbation": lambda X: released(fit(X, mechanism="output", intercept=False)),
     "huber": lambda X: released(fit(X, loss="huber_hinge", budget=dpci.ZCDP(1.0))),
     "hinge": lambda X: [fit(X, loss="hinge", mechanism="output", moments="none").params],
     "squared": lambda X: released(fit(X, REALS, loss="squared", radius=2.0, l2_strength=0.2)),

@@ -45,7 +45,7 @@ def test_ten_thousand_million_rows_are_legal(notion, mechanism, l2_strength):
     assert result.n_samples == MANY
     assert len(source.passes) <= 12, source.passes
     plan = dpci.plan(n_samples=MANY, n_features=D, **keywords)
-    exact = lowlevel.minimize_erm(Doubled(2.0 * Y - 1.0), l2_strength=l2_strength, intercept_scale=1.0, tolerance=1e-13)
+    exact = lowlevel.minimize_erm(Doubled(2.0 * Y - 1.0), l2_strength=l2_strength, intercept=1.0, tolerance=1e-13)
     # The noise is as small as so many rows allow; a thousand scales have a probability far below 1e-6.
     noise = plan.steps[0].scale / (1.0 if mechanism == "output" else MANY * l2_strength)
     assert np.linalg.norm(result.params - exact.params) < 1000 * noise
@@ -55,7 +55,7 @@ def test_ten_thousand_million_rows_are_legal(notion, mechanism, l2_strength):
 
 
 def test_the_minimiser_is_that_of_the_rows_once():
-    keywords = {"l2_strength": 1e-3, "intercept_scale": 1.0, "tolerance": 1e-13}
+    keywords = {"l2_strength": 1e-3, "intercept": 1.0, "tolerance": 1e-13}
     many, once = (
         lowlevel.minimize_erm(x, y, **keywords) for x, y in ((Doubled(2.0 * Y - 1.0), None), (X, 2.0 * Y - 1.0))
     )

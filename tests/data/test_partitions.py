@@ -83,7 +83,7 @@ def test_every_mechanism(notion, mechanism, loss):
     [
         {"on_violation": "clip", "row_norm": 0.5},
         {"neighbors": "add_remove", "n_public": 2500},
-        {"neighbors": "add_remove", "n_public": 2500, "budget": BUDGETS["approx"], "fit_intercept": False},
+        {"neighbors": "add_remove", "n_public": 2500, "budget": BUDGETS["approx"], "intercept": False},
         {"calibration": "paper"},
         {"moments": "none"},
         {"radius": 0.5},
@@ -128,7 +128,7 @@ def test_unsealed_minimisers_agree_to_the_last_digits(d, sparse, loss):
     name, _, keywords = LOSSES[loss]
     targets = {"squared": reals, "soft": (reals + 1) / 2, "custom": (reals + 1) / 2}.get(loss, 2.0 * classes - 1.0)
     table = scipy.sparse.csr_array(rows) if sparse else rows
-    keywords = {"l2_strength": 0.02, "loss": name, "intercept_scale": 1.0, "tolerance": 1e-11, **keywords}
+    keywords = {"l2_strength": 0.02, "loss": name, "intercept": 1.0, "tolerance": 1e-11, **keywords}
     if loss == "custom":
         keywords["tolerance"] = 1e-10  # its slopes have no more digits than f64
     chunks = dpci.Chunks(cut(table, targets, 7))
@@ -138,7 +138,7 @@ def test_unsealed_minimisers_agree_to_the_last_digits(d, sparse, loss):
     distance = np.linalg.norm(ours.params - theirs.params)
     assert distance <= ours.certificate + theirs.certificate
     assert distance <= 1e-10
-    common = {key: keywords[key] for key in ("l2_strength", "loss", "intercept_scale")}
+    common = {key: keywords[key] for key in ("l2_strength", "loss", "intercept")}
     for ours_matrix, theirs_matrix in zip(
         lowlevel.hessian_and_gradient_cov(chunks, None, ours.params, **common),
         lowlevel.hessian_and_gradient_cov(table, targets, ours.params, **common),

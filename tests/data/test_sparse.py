@@ -37,8 +37,8 @@ def test_a_sparse_fit_equals_the_dense_one(rows, name, kind):
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"fit_intercept": False},
-        {"intercept_scale": 0.5, "mechanism": "output"},
+        {"intercept": False},
+        {"intercept": 0.5, "mechanism": "output"},
         {"row_norm": 0.3, "on_violation": "clip"},
         {"loss": "huber_hinge"},
     ],

@@ -22,6 +22,7 @@ SITES = {
         "check_count": (2, ()),
         "check_seed": (1, ()),
         "check_flag": (1, ()),
+        "check_intercept": (1, ()),
         "check_choice": (1, ()),
         "check_reals": (1, ()),
         "check_finite": (1, ()),

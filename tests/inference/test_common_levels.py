@@ -130,7 +130,7 @@ def test_a_level_that_the_released_hessian_shows_is_named_itself():
     [
         {"epsilon": 100.0},
         {"epsilon": 0.3, "rows": dpci.rows.Ball(1.0)},
-        {"epsilon": 0.3, "fit_intercept": False},
+        {"epsilon": 0.3, "intercept": False},
         {"epsilon": 0.3, "projection": "floor"},
         {"epsilon": 0.3, "moments": "none"},
         {"epsilon": 0.3, "rows": dpci.rows.Blocks([0.5] * (1 + LEVELS))},
@@ -154,7 +154,7 @@ def test_a_plan_names_what_the_fit_will_hide_before_it_is_paid():
         with pytest.warns(dpci.CommonLevelWarning):
             assert fitted(0.3, seed=seed).common_levels.columns == plan.hidden_columns
     assert dpci.plan(budget=dpci.PureDP(10.0), **keywords).hidden_columns == ()
-    for changed in ({"rows": dpci.rows.Ball(1.0)}, {"fit_intercept": False}, {"moments": "none"}):
+    for changed in ({"rows": dpci.rows.Ball(1.0)}, {"intercept": False}, {"moments": "none"}):
         assert dpci.plan(**assembled(budget=dpci.PureDP(0.3), **{**keywords, **changed})).hidden_columns == ()
 
 

@@ -50,17 +50,17 @@ def test_unbalanced_classes_have_room(loss):
 
 def test_the_room_of_one_predictor_is_its_distance_in_standard_errors():
     """With the intercept alone the rows that curve the risk are the positive ones, and all have one predictor."""
-    result = dpci.fit(*classes(1200), loss=HuberHinge(0.4), intercept_scale=0.5, **LOUD)
+    result = dpci.fit(*classes(1200), loss=HuberHinge(0.4), intercept=0.5, **LOUD)
     predictor, error = 0.5 * result.params[-1], 0.5 * result.std_errors[-1]
     # The first column is 0 in every row, so its noise does not count but for that of the released matrices.
     assert result.curvature_room == pytest.approx((predictor - 0.6) / error, rel=1e-3)
-    smooth = dpci.fit(*classes(1200), loss=SmoothHinge(0.2), intercept_scale=0.5, **LOUD)
+    smooth = dpci.fit(*classes(1200), loss=SmoothHinge(0.2), intercept=0.5, **LOUD)
     assert smooth.curvature_room == pytest.approx(0.2 / (0.5 * smooth.std_errors[-1]), rel=1e-3)
 
 
 def test_the_room_without_an_intercept_is_that_of_rows_on_the_bound():
     X, y = classes(1200)
-    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), fit_intercept=False, row_norm=2.0, **LOUD)
+    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), intercept=False, row_norm=2.0, **LOUD)
     expected = (2.0 * result.params[0] - 0.6) / (2.0 * result.std_errors[0])
     assert result.curvature_room == pytest.approx(expected, rel=1e-3)
 
@@ -128,7 +128,7 @@ def test_intervals_cover_where_the_hessian_is_the_ridge_alone(loss):
         X = rng.standard_normal((10_000, 10))
         X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-12)
         y = rng.choice([-1, 1], len(X))
-        fitted = dpci.fit(X, y, loss=loss, fit_intercept=False, **LOUD | {
+        fitted = dpci.fit(X, y, loss=loss, intercept=False, **LOUD | {
             "budget": dpci.PureDP(1.0), "l2_strength": 0.015 if loss.h < 0.5 else 0.03, "seed": seed,
         })  # fmt: skip
         covered.append(np.abs(fitted.params) <= fitted.conf_int().length / 2.0)

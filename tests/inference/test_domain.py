@@ -36,7 +36,7 @@ def rows():
 
 def fit(rows, radius, seed=0, **keywords):
     keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "mechanism": "output", "loss": "squared", **keywords}
-    return dpci.fit(*rows, **assembled(radius=radius, fit_intercept=False, seed=seed, **keywords))
+    return dpci.fit(*rows, **assembled(radius=radius, intercept=False, seed=seed, **keywords))
 
 
 # The law.
@@ -198,7 +198,7 @@ def test_plans_know_the_ball():
         "l2_strength": 0.05,
         "loss": "squared",
         "radius": 4.0,
-        "fit_intercept": False,
+        "intercept": False,
     }
     plan = dpci.plan(**assembled(n_samples=N, n_features=DIM, **keywords))
     weight = plan.steps[1].scale / plan.steps[1].hessian_scale

@@ -24,7 +24,7 @@ def test_the_mean_gradient_stays_in_the_covariance_under_add_remove(mechanism, c
         added = {} if relation is None else {"neighbors": relation, "n_public": n_public}
         result = dpci.fit(X, y, **assembled(classes=(0, 1), projection="floor", **keywords, **added))
         hessian, centred = lowlevel.hessian_and_gradient_cov(
-            X, 2.0 * y - 1.0, result.params, loss="logistic", l2_strength=strength, intercept_scale=1.0
+            X, 2.0 * y - 1.0, result.params, loss="logistic", l2_strength=strength, intercept=1.0
         )
         mean_gradient = strength * result.params
         data = (centred + np.outer(mean_gradient, mean_gradient)) * len(X) / n

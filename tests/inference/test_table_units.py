@@ -178,15 +178,15 @@ def test_with_a_huge_budget_they_are_those_of_statsmodels():
     assert np.abs(found.params / np.asarray(expected.params) - 1).max() > 0.5
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_every_kind_of_column(fit_intercept):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_kind_of_column(intercept):
     columns = (
         NumericColumn(name="age", lower=20, upper=60),
         NumericColumn(name="dose", lower=-1, upper=6, scale="unit", transform="signed_log"),
         CategoricalColumn(name="sex", categories=("F", "M")),
     )
     schema = Schema(columns=columns, target=SCHEMA.target)
-    result = dpci.fit(TABLE, schema=schema, fit_intercept=fit_intercept, intercept_scale=0.5, **KEYWORDS)
+    result = dpci.fit(TABLE, schema=schema, intercept=0.5 if intercept else False, **KEYWORDS)
     units = result.in_units()
     assert units.names == ("age", "dose", "sex=F", "sex=M", "intercept")
     assert units.units[1:4] == ("per log unit", "against no category", "against no category")
@@ -209,7 +209,7 @@ def test_every_kind_of_column(fit_intercept):
 
 def test_without_an_intercept_there_is_none_where_nothing_is_moved():
     columns = (NumericColumn(name="dose", lower=0, upper=6, scale="unit"), SCHEMA.columns[1])
-    result = dpci.fit(TABLE, schema=Schema(columns=columns, target=SCHEMA.target), fit_intercept=False, **KEYWORDS)
+    result = dpci.fit(TABLE, schema=Schema(columns=columns, target=SCHEMA.target), intercept=False, **KEYWORDS)
     assert result.in_units().names == ("dose", "sex=M")
 
 
@@ -245,9 +245,9 @@ def count_fit(loss, **keywords):
 
 
 @pytest.mark.parametrize("loss", COUNT_LOSSES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, fit_intercept):
-    found = count_fit(loss, moments="none", l2_strength=1.0, fit_intercept=fit_intercept)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coefficients_of_counts_are_those_of_the_log_of_the_mean_count(loss, intercept):
+    found = count_fit(loss, moments="none", l2_strength=1.0, intercept=intercept)
     units = found.in_units()
     assert units.names[-1] == "intercept"
     np.testing.assert_allclose(np.exp(design(COUNTED) @ units.params), found.predict(COUNTED), rtol=1e-9)

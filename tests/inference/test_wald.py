@@ -294,7 +294,7 @@ def test_the_bound_on_matrix_laplace_noise_is_near_its_quantile(dim):
         "moments": "separate",
         "projection": "floor",
     }
-    result = dpci.fit(X, (rng.random(500) < 0.5).astype(int), **assembled(**keywords, fit_intercept=False))
+    result = dpci.fit(X, (rng.random(500) < 0.5).astype(int), **assembled(**keywords, intercept=False))
     (step,) = [s for s in result.privacy["steps"] if s["step"] == "hessian"]
     draws = rng.normal(size=(2, 4000, dim + 1, dim))
     first, second = 0.5 * step["scale"] * (draws.transpose(0, 1, 3, 2) @ draws)

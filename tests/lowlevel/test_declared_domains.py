@@ -43,7 +43,7 @@ def bounded(seen=None):
 def test_points_beyond_the_bound_are_refused(function, rows):
     seen = []
     loss = bounded(seen)
-    keywords = {"l2_strength": 0.1, "intercept_scale": 0.5}
+    keywords = {"l2_strength": 0.1, "intercept": 0.5}
     inside = function(rows, Y, np.array([0.4, 0.4, 0.1]), loss=loss, **keywords)
     np.testing.assert_allclose(
         inside[1], function(rows, Y, np.array([0.4, 0.4, 0.1]), loss="squared", **keywords)[1], rtol=1e-12
@@ -60,14 +60,14 @@ def test_domains_beyond_the_bound_are_refused(rows, radius):
     given = "None" if radius is None else f"{radius:g}"
     message = rf"predictor_bound=1 requires a radius of at most {1.0 / LONGEST:.6f}.* got radius={given}"
     with pytest.raises(InvalidInput, match=message):
-        lowlevel.minimize_erm(rows, Y, l2_strength=0.1, loss=bounded(seen), radius=radius, intercept_scale=0.5)
+        lowlevel.minimize_erm(rows, Y, l2_strength=0.1, loss=bounded(seen), radius=radius, intercept=0.5)
     assert max(seen) <= 1.0
 
 
 @by_storage
 def test_a_domain_that_just_reaches_the_bound_is_not(rows):
     radius = 1.0 / LONGEST
-    keywords = {"l2_strength": 1e-3, "radius": radius, "intercept_scale": 0.5}
+    keywords = {"l2_strength": 1e-3, "radius": radius, "intercept": 0.5}
     # The slopes of a custom loss may err by 64 units in the last place of their bound, which the certificate counts.
     found = lowlevel.minimize_erm(rows, Y, loss=bounded(), tolerance=1e-9, **keywords)
     peer = lowlevel.minimize_erm(rows, Y, loss="squared", **keywords)

@@ -68,13 +68,13 @@ def test_shapes_and_names(rows):
 
 
 def test_without_intercept(rows):
-    result = fit(rows, fit_intercept=False)
+    result = fit(rows, intercept=False)
     assert result.names == ("x0", "x1", "x2")
     np.testing.assert_allclose(result.decision_function(rows[0]), rows[0] @ result.params)
 
 
 def test_intercept_scale(rows):
-    result = fit(rows, intercept_scale=0.5)
+    result = fit(rows, intercept=0.5)
     expected = rows[0] @ result.params[:-1] + 0.5 * result.params[-1]
     np.testing.assert_allclose(result.decision_function(rows[0]), expected)
 
@@ -311,13 +311,13 @@ def test_keywords_are_the_same_everywhere():
 
 def test_lowlevel(rows):
     X, y = rows[0], 2.0 * rows[1] - 1
-    found = dpci.lowlevel.minimize_erm(X, y, l2_strength=0.02, intercept_scale=1.0)
-    value, gradient = dpci.lowlevel.erm_value_and_gradient(X, y, found.params, l2_strength=0.02, intercept_scale=1.0)
+    found = dpci.lowlevel.minimize_erm(X, y, l2_strength=0.02, intercept=1.0)
+    value, gradient = dpci.lowlevel.erm_value_and_gradient(X, y, found.params, l2_strength=0.02, intercept=1.0)
     assert value < np.log(2)
     assert np.linalg.norm(gradient) / 0.02 < 1e-9
     assert found.certificate <= 1e-10
     hessian, gradient_cov = dpci.lowlevel.hessian_and_gradient_cov(
-        X, y, found.params, l2_strength=0.02, intercept_scale=1.0
+        X, y, found.params, l2_strength=0.02, intercept=1.0
     )
     components = dpci.lowlevel.error_components(hessian, gradient_cov, N, np.eye(4), mechanism="output")
     law = {"noise_law": "gaussian", "noise_scale": 0.1, "dim": 4}

@@ -124,12 +124,12 @@ KEYWORDS = {
     ),
     "row_norm zero": ({"row_norm": 0.0}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=0.0"),
     "row_norm nan": ({"row_norm": NAN}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=nan"),
-    "intercept_scale": (
-        {"intercept_scale": -1.0},
+    "intercept": (
+        {"intercept": -1.0},
         InvalidInput,
-        r"intercept_scale must be finite and > 0, got .*=-1.0",
+        r"intercept must be finite and > 0, got .*=-1.0",
     ),
-    "fit_intercept": ({"fit_intercept": 1}, InvalidInput, r"fit_intercept must be True or False, got fit_intercept=1"),
+    "no intercept": ({"intercept": 0}, InvalidInput, r"intercept must be finite and > 0, got .*=0"),
     "loss name": ({"loss": "cauchit"}, InvalidInput, r"loss must be one of 'logistic', .* got loss='cauchit'"),
     "loss class": ({"loss": HuberHinge}, InvalidInput, r"loss must be one of 'logistic'"),
     "moments": (
@@ -278,7 +278,7 @@ OBJECTS = {
         r"n_features must be at least 0",
     ),
     "plan no parameters": (
-        lambda: dpci.plan(n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, fit_intercept=False),
+        lambda: dpci.plan(n_samples=1, n_features=0, budget=BUDGET, l2_strength=1.0, intercept=False),
         r"at least one row and one parameter",
     ),
 }

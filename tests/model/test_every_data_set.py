@@ -14,7 +14,7 @@ SETTINGS = {
     "mechanism": dpci.OutputPerturbation(moments="none"),
     "l2_strength": 1.8e-6,
     "row_norm": 6e4,
-    "fit_intercept": False,
+    "intercept": False,
     "classes": (-1, 1),
 }
 

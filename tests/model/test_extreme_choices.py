@@ -35,8 +35,8 @@ FOUND = {
     "nothing is left": {"l2_strength": 1e-300, "mechanism": "output", "budget": BUDGET},
     "condition": {"l2_strength": 6e-25, "mechanism": "output", "budget": dpci.ZCDP(0.06), "row_norm": 3.8},
     "great strength": {"l2_strength": 4e299, "mechanism": "output", "budget": dpci.PureDP(2.6), "row_norm": 8.5},
-    "small rows": {"l2_strength": 1.0, "row_norm": 1e-175, "intercept_scale": 1e-175, "budget": BUDGET},
-    "intercept": {"l2_strength": 0.1, "intercept_scale": 1e151, "mechanism": "output", "budget": dpci.PureDP(70.0)},
+    "small rows": {"l2_strength": 1.0, "row_norm": 1e-175, "intercept": 1e-175, "budget": BUDGET},
+    "intercept": {"l2_strength": 0.1, "intercept": 1e151, "mechanism": "output", "budget": dpci.PureDP(70.0)},
     "radius": {"l2_strength": 1.0, "radius": 1e-84, "mechanism": "output", "budget": dpci.PureDP(5.0)},
     "hinge": {**HINGE, "l2_strength": 1.0, "radius": 6e207, "budget": BUDGET},
     "budget": {"l2_strength": 0.1, "mechanism": "output", "budget": dpci.PureDP(5e36)},
@@ -59,7 +59,7 @@ def test_what_was_found_is_refused_before_it_is_paid(case):
     assert ledger.history == ()
 
 
-@pytest.mark.parametrize("name", ["l2_strength", "row_norm", "intercept_scale", "radius"])
+@pytest.mark.parametrize("name", ["l2_strength", "row_norm", "intercept", "radius"])
 @pytest.mark.parametrize("size", [1e-61, 1e61])
 def test_the_message_says_the_rule_and_the_value(name, size):
     keywords = {"l2_strength": 1.0, "moments": "none", **PLANNED, name: size}
@@ -69,7 +69,7 @@ def test_the_message_says_the_rule_and_the_value(name, size):
 
 def test_sizes_up_to_the_bounds_are_taken():
     dpci.plan(**PLANNED, l2_strength=1.0, row_norm=1e-60)
-    dpci.plan(**PLANNED, l2_strength=1.0, intercept_scale=1e-60)
+    dpci.plan(**PLANNED, l2_strength=1.0, intercept=1e-60)
     dpci.plan(**assembled(**PLANNED, l2_strength=1.0, radius=1e60))
     dpci.plan(**PLANNED, l2_strength=1e59)
 
@@ -95,7 +95,7 @@ def test_levels_at_both_ends_have_intervals():
 @pytest.mark.parametrize("moments", ["separate", "joint"])
 def test_curvatures_that_vanish_beside_the_ridge_have_no_hessian_to_release(loss, moments):
     assert 0.0 < loss.to_core().sup_curvature(0.1) < 1e-300
-    keywords = {"loss": loss, "radius": 0.1, "l2_strength": 1.0, "moments": moments, "fit_intercept": False}
+    keywords = {"loss": loss, "radius": 0.1, "l2_strength": 1.0, "moments": moments, "intercept": False}
     with pytest.warns(dpci.SeededNoiseWarning):
         result = dpci.fit(PATTERN, CLASSES, **assembled(**COMMON, **keywords, budget=BUDGET, seed=1))
     np.testing.assert_array_equal(result.hessian, np.eye(2))

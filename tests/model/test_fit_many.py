@@ -48,7 +48,7 @@ def test_private_groups_are_fits_of_their_groups():
     results = dpci.fit_many(GROUPS, **assembled(**keywords))
     for key, (X, y) in GROUPS.items():
         assert results[key].private
-        exact = dpci.lowlevel.minimize_erm(X, np.where(y, 1.0, -1.0), l2_strength=0.1, intercept_scale=1.0).params
+        exact = dpci.lowlevel.minimize_erm(X, np.where(y, 1.0, -1.0), l2_strength=0.1, intercept=1.0).params
         # Noise of scale 2 * row_norm / (n * epsilon * l2_strength), and n >= 400.
         np.testing.assert_allclose(results[key].params, exact, atol=1e-3)
 

@@ -88,7 +88,7 @@ def test_other_losses_end_at_their_minimisers(budget, off):
     ):
         fit = dpci.fit(X, target, budget=budget, loss=loss, mechanism="newton", seed=1)
         reference = dpci.lowlevel.minimize_erm(
-            X, target if loss.name == "huber" else 2.0 * target - 1.0, loss=loss, l2_strength=1e-9, intercept_scale=1.0
+            X, target if loss.name == "huber" else 2.0 * target - 1.0, loss=loss, l2_strength=1e-9, intercept=1.0
         )
         np.testing.assert_allclose(fit.params, reference.params, atol=off)
 
@@ -297,7 +297,7 @@ def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():
     y = X @ coefficients + 0.01 * rng.normal(size=5000)
     given, loss = 0, dpci.losses.Huber(k=0.02)
     for seed in range(1, 13):
-        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), loss=loss, intercept_scale=0.5, seed=seed)
+        fit = dpci.fit(X, y, budget=dpci.ZCDP(rho=0.5), loss=loss, intercept=0.5, seed=seed)
         if fit.interval_refusal is None:
             given += 1
             assert np.abs((fit.params[:4] - coefficients) / fit.std_errors[:4]).max() < 6.0

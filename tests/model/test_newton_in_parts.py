@@ -40,8 +40,8 @@ def test_every_number_of_parts(notion, n_parts):
     [
         {"on_violation": "clip", "row_norm": 0.5},
         {"neighbors": "add_remove", "n_public": 2500},
-        {"fit_intercept": False},
-        {"intercept_scale": 0.5, "n_threads": 1},
+        {"intercept": False},
+        {"intercept": 0.5, "n_threads": 1},
         {"rows": dpci.rows.Blocks([1.0] * D)},
         {"loss": dpci.losses.Huber(k=0.3), "mechanism": "newton"},
         {"loss": "soft_logistic"},

@@ -83,7 +83,7 @@ def test_a_plan_names_the_intercept_where_it_has_more_noise():
     ratio = blocks.noise_std_devs[-1] / max(blocks.noise_std_devs[:-1])
     assert ratio == pytest.approx(2.0)
     # Without an intercept that has more noise, the greatest length is that of the columns.
-    alike = planned(dpci.rows.Blocks([0.5] * 4), intercept_scale=0.5)
+    alike = planned(dpci.rows.Blocks([0.5] * 4), intercept=0.5)
     assert alike.column_length == alike.privacy_length[1]
     scale = max(blocks.noise_std_devs[:-1]) / max(alike.noise_std_devs)
     assert blocks.column_length == pytest.approx(alike.privacy_length[1] * scale, rel=1e-3)

@@ -43,7 +43,7 @@ def test_the_rule(budget, mechanism):
     assert plan.recommended_l2_strength >= 2 * plan.least_l2_strength
     # Whatever λ the plan has; rows twice as long have parameters half as large, and a λ four times as great.
     assert recommended(budget=budget, mechanism=mechanism, l2_strength=3.0) == pytest.approx(own, rel=0.02)
-    longer = recommended(budget=budget, mechanism=mechanism, rows=Ball(2.0), intercept_scale=2.0)
+    longer = recommended(budget=budget, mechanism=mechanism, rows=Ball(2.0), intercept=2.0)
     assert longer == pytest.approx(4 * own, rel=0.02)
     assert recommended(budget=budget, mechanism=mechanism, n_samples=40_000) == pytest.approx(own / 2, rel=0.05)
 
@@ -82,8 +82,8 @@ def test_estimators_take_it():
     for keywords in ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False}):
         model = PrivateLogisticRegression(**keywords).fit(X, y)
         budget = model.result_.budget
-        fit_intercept = keywords.get("fit_intercept", True)
-        expected = recommended(n_samples=6000, n_features=2, budget=budget, fit_intercept=fit_intercept)
+        intercept = keywords.get("fit_intercept", True)
+        expected = recommended(n_samples=6000, n_features=2, budget=budget, intercept=intercept)
         assert model.result_.l2_strength == expected
     given = PrivateLogisticRegression(l2_strength=0.5).fit(X, y)
     assert given.result_.l2_strength == 0.5

@@ -26,7 +26,7 @@ def rows():
 
 def make_spec(n=N, dim=DIM, **keywords):
     return Settings.checked(
-        **assembled(**{"budget": PURE, "l2_strength": 0.3, "fit_intercept": False, **keywords})
+        **assembled(**{"budget": PURE, "l2_strength": 0.3, "intercept": False, **keywords})
     ).spec(n, dim)
 
 
@@ -122,7 +122,7 @@ def test_rows_above_the_bound_are_refused_or_clipped(rows, excess):
 def test_add_remove_divides_by_the_public_number(rows, mechanism):
     """With next to no noise the released values are the exact ones with ``n_public`` for n."""
     n_public, l2_strength = 30, 0.3
-    keywords = {"budget": dpci.PureDP(1e9), "mechanism": mechanism, "l2_strength": l2_strength, "fit_intercept": False}
+    keywords = {"budget": dpci.PureDP(1e9), "mechanism": mechanism, "l2_strength": l2_strength, "intercept": False}
     result = dpci.fit(
         *rows, **assembled(neighbors="add_remove", n_public=n_public, projection="floor", seed=1, **keywords)
     )

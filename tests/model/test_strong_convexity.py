@@ -33,7 +33,7 @@ def quartic(**declared):
 def fit(x, y, **keywords):
     keywords = {
         "budget": dpci.PureDP(1.0), "l2_strength": 0.0, "loss": quartic(), "mechanism": "output", "radius": 1.0,
-        "fit_intercept": False, "seed": 5, **keywords,
+        "intercept": False, "seed": 5, **keywords,
     }  # fmt: skip
     return dpci.fit(x, y, **assembled(**keywords))
 
@@ -65,7 +65,7 @@ def test_the_minimiser_moves_less_than_that():
 
 
 def test_the_intercept_alone_qualifies(y):
-    result = fit(np.empty((N, 0)), y, fit_intercept=True, radius=0.7)
+    result = fit(np.empty((N, 0)), y, intercept=True, radius=0.7)
     assert result.names == ("intercept",)
     assert abs(result.params[0] - y.mean()) < 0.3
 
@@ -93,7 +93,7 @@ def test_more_parameters_are_refused(y):
     ):
         fit(np.full((N, 2), 0.5), y)
     with pytest.raises(InvalidInput, match="one parameter"):
-        fit(np.ones((N, 1)), y, fit_intercept=True, radius=0.5)
+        fit(np.ones((N, 1)), y, intercept=True, radius=0.5)
 
 
 def test_short_rows_are_refused(y):
@@ -149,7 +149,7 @@ def test_the_functions_are_never_called_beyond_their_bound(y):
                 mechanism=mechanism,
                 radius=0.25,
                 seed=8,
-                fit_intercept=False,
+                intercept=False,
             ),
         )
     assert max(seen) <= 0.25 * (1.0 + 1e-9)

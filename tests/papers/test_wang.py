@@ -54,7 +54,7 @@ def test_a_table_holds_the_numbers_of_its_studies() -> None:
             for calibration in ("paper", "tight")
         ],
         l2_strength=0.002,
-        fit_intercept=False,
+        intercept=False,
         n_replicates=12,
         n_variability=30,
         n_threads=1,

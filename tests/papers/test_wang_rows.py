@@ -73,14 +73,14 @@ def test_budgets_of_the_steps() -> None:
     for setting, costs in ((SETTINGS[0], (0.5, 0.25, 0.25)), (SETTINGS[-1], (0.125, 0.03125, 0.03125))):
         keywords = TABLES[3].cell(10, setting).keywords("paper")
         plan = dpci.plan(
-            **assembled(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+            **assembled(n_samples=30_162, n_features=11, intercept=False, l2_strength=L2_STRENGTH, **keywords)
         )
         left = [left_of(cost) for cost in costs]
         assert [step.cost for step in plan.steps] == pytest.approx(left, rel=1e-12)
         # Both moments are one release, which spends what they would spend apart.
         keywords = TABLES[3].cell(10, setting).keywords("tight")
         plan = dpci.plan(
-            **assembled(n_samples=30_162, n_features=11, fit_intercept=False, l2_strength=L2_STRENGTH, **keywords)
+            **assembled(n_samples=30_162, n_features=11, intercept=False, l2_strength=L2_STRENGTH, **keywords)
         )
         assert [step.cost for step in plan.steps] == pytest.approx((left[0], left[1] + left[2]), rel=1e-12)
 

@@ -107,7 +107,7 @@ def test_scale_of_the_noise(split):
             budget=dpci.PureDP(0.3 * share),
             l2_strength=strength,
             mechanism=dpci.OutputPerturbation(radius=1.0, moments="none"),
-            fit_intercept=False,
+            intercept=False,
             loss=regression_setup.LOSS,
         )
         # The paper's constant is 12 W + 8.
@@ -252,7 +252,7 @@ def test_every_mechanism_spends_its_epsilon(name, split, monkeypatch):
                         budget=dpci.PureDP(1.0),
                         mechanism="output",
                         moments="none",
-                        fit_intercept=False,
+                        intercept=False,
                         loss=regression_setup.LOSS,
                         **chosen,
                     )

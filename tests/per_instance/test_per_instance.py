@@ -115,7 +115,7 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
         budget=ours.BUDGET,
         l2_strength=0.1,
         mechanism=dpci.ObjectivePerturbation(moments="none", calibration=calibration),
-        fit_intercept=False,
+        intercept=False,
     )
     assert step["scale"] == whole.steps[0].scale
     losses = made(X, Y)
@@ -169,7 +169,7 @@ def test_threads_storage_and_container_change_nothing(made):
 
 def test_intercept_is_part_of_every_record():
     """A fit with an intercept of 1 is a fit of rows with a 1 behind them."""
-    with_intercept = report(fit_intercept=True)
+    with_intercept = report(intercept=True)
     rows = np.column_stack([X, np.ones(N)])
     by_hand = report(rows, Y, row_norm=np.sqrt(2.0) * (1 + 1e-12))
     np.testing.assert_allclose(with_intercept(X, Y).eps1, by_hand(rows, Y).eps1, rtol=1e-6)

@@ -36,7 +36,7 @@ def found(data):
     """Findings of reports with some keywords, means over draws; no bound may be below the truth of any record."""
 
     def draw(seed, keywords):
-        public = {"l2_strength": 0.01, "n_public": 30_000, "classes": (-1, 1), "seed": seed, "fit_intercept": True}
+        public = {"l2_strength": 0.01, "n_public": 30_000, "classes": (-1, 1), "seed": seed, "intercept": True}
         report = ours.report(data.X, data.y, **{**public, **keywords})
         losses = report(data.X, data.y)
         truth = ours.exact_losses(report, data.X, data.y, data.X, data.y, member=True).absolute

@@ -24,7 +24,7 @@ def test_exact_losses_are_ratios_of_densities(name, intercept, seed):
     X, y = ours.make_rows(soft=soft)
     others, targets = ours.make_rows(12, soft=soft, seed=4)
     budget = dpci.ApproxDP(8.0, 1e-3)  # little noise: log-determinants and products count as much as each other
-    report = ours.report(X, y, loss=ours.LOSSES[name], budget=budget, seed=seed, fit_intercept=intercept)
+    report = ours.report(X, y, loss=ours.LOSSES[name], budget=budget, seed=seed, intercept=intercept)
     record = report.result
     ridge, params = record.n_samples * record.l2_strength, record.params
     extended, extended_others = (np.column_stack([x, np.ones(len(x))]) if intercept else x for x in (X, others))

@@ -195,7 +195,7 @@ def test_fits_of_other_mechanisms_make_no_report(noise):
                 neighbors="add_remove",
                 n_public=N,
                 moments="none",
-                fit_intercept=False,
+                intercept=False,
                 seed=1,
                 **noise,
             ),

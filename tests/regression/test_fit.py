@@ -60,17 +60,17 @@ def test_an_enormous_budget_gives_the_numbers_of_statsmodels(notion, covariance,
 
 
 @pytest.mark.parametrize("features", [["x0"], ["x2", "x0"], ["x1", "x2"], []])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_submodels_are_the_regressions_of_their_columns(features, fit_intercept, exact):
-    if not features and not fit_intercept:
+@pytest.mark.parametrize("intercept", [True, False])
+def test_submodels_are_the_regressions_of_their_columns(features, intercept, exact):
+    if not features and not intercept:
         with pytest.raises(dpci.InvalidInput, match="feature or an intercept"):
-            exact.fit(features=features, fit_intercept=False)
+            exact.fit(features=features, intercept=False)
         return
-    at = [int(name[1]) for name in features] + ([3] if fit_intercept else [])
+    at = [int(name[1]) for name in features] + ([3] if intercept else [])
     expected = np.linalg.lstsq(DESIGN[:, at], Y, rcond=None)[0]
-    fit = exact.fit(features=features, fit_intercept=fit_intercept)
+    fit = exact.fit(features=features, intercept=intercept)
     np.testing.assert_allclose(fit.params, expected, rtol=1e-7)
-    (again,) = exact.submodels([features], fit_intercept=fit_intercept)
+    (again,) = exact.submodels([features], intercept=intercept)
     assert again.to_json() == fit.to_json()
 
 
@@ -93,20 +93,20 @@ def test_a_submodel_equals_the_regression_from_its_part_of_the_matrix():
             np.testing.assert_allclose(fit.params, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_every_regression_among_the_columns_is_that_of_statsmodels(fit_intercept, exact):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_regression_among_the_columns_is_that_of_statsmodels(intercept, exact):
     sm = pytest.importorskip("statsmodels.api")
     table, names = np.column_stack([X, Y]), ["x0", "x1", "x2", "y"]
     for target in range(4):
         others = [column for column in range(4) if column != target]
-        for size in range(0 if fit_intercept else 1, 4):
+        for size in range(0 if intercept else 1, 4):
             for columns in itertools.combinations(others, size):
                 design = table[:, columns]
-                if fit_intercept:
+                if intercept:
                     design = np.column_stack([design, np.ones(N)])
                 theirs = sm.OLS(table[:, target], design).fit()
                 features = [names[column] for column in columns]
-                fit = exact.fit(names[target], features=features, fit_intercept=fit_intercept, covariance="classical")
+                fit = exact.fit(names[target], features=features, intercept=intercept, covariance="classical")
                 np.testing.assert_allclose(fit.params, theirs.params, rtol=1e-8, atol=1e-9)
                 np.testing.assert_allclose(fit.std_errors, theirs.bse, rtol=1e-8)
 
@@ -120,13 +120,13 @@ def test_any_column_is_a_target(exact):
     assert exact.fit("x1", features=[]).params == pytest.approx([X[:, 1].mean()])
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_ridge_is_that_of_a_fit(fit_intercept, exact):
-    design = DESIGN if fit_intercept else X
+@pytest.mark.parametrize("intercept", [True, False])
+def test_ridge_is_that_of_a_fit(intercept, exact):
+    design = DESIGN if intercept else X
     strength = 0.3
     gram = design.T @ design / N + strength / 2 * np.eye(design.shape[1])
     expected = np.linalg.solve(gram, design.T @ Y / N)
-    fit = exact.fit(l2_strength=strength, fit_intercept=fit_intercept)
+    fit = exact.fit(l2_strength=strength, intercept=intercept)
     np.testing.assert_allclose(fit.params, expected, rtol=1e-6)
     inverse = np.linalg.inv(gram)
     spread = inverse @ (design.T @ design / N) @ inverse / N * fit.residual_variance
@@ -279,7 +279,7 @@ BAD = {
     "a feature twice": (lambda m: m.fit(features=["x0", "x0"]), "differ"),
     "the target among the features": (lambda m: m.fit("x0", features=["x0"]), "differ"),
     "a ridge below zero": (lambda m: m.fit(l2_strength=-1), "l2_strength"),
-    "an intercept by number": (lambda m: m.fit(fit_intercept=1), "fit_intercept"),
+    "an intercept by number": (lambda m: m.fit(intercept=1), "intercept"),
     "another covariance": (lambda m: m.fit(covariance="HC3"), "covariance"),
     "robust of a part": (lambda m: m.fit(features=["x0"], covariance="robust"), "planned"),
     "robust ridge": (lambda m: m.fit(l2_strength=1.0, covariance="robust"), "planned"),

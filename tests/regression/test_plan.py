@@ -174,8 +174,8 @@ def test_a_plan_of_a_hidden_regression_says_so():
         ({"rows": Blocks([1.0])}, "rows must bound every column"),
         ({"like": 3}, "like must be a regression.LinearFit"),
         (
-            {"weights": dpci.Weights(bound=2.0), "fit_intercept": False},
-            "fit_intercept must be True with persons and with weights",
+            {"weights": dpci.Weights(bound=2.0), "intercept": False},
+            "intercept must be True with persons and with weights",
         ),
         ({"persons": dpci.Persons(), "l2_strength": "private"}, "l2_strength must be a number with persons"),
         ({"budget": 1.0}, "budget must be"),

@@ -171,7 +171,7 @@ def test_what_was_not_planned_is_refused_and_names_what_was():
     for call in (
         matrix.fit,
         lambda **kw: matrix.fit(features=["x0"], l2_strength=0.1, **kw),
-        lambda **kw: matrix.fit(features=["x0"], fit_intercept=False, **kw),
+        lambda **kw: matrix.fit(features=["x0"], intercept=False, **kw),
         lambda **kw: matrix.fit("x1", features=["x0"], **kw),
         lambda **kw: matrix.fit("x1", features=["y"], **kw),
         lambda **kw: matrix.fit(features=["x0"], l2_strength="private", **kw),

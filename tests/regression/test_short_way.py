@@ -40,18 +40,18 @@ def fitted(x=X, y=Y, **keywords):
     return dpci.fit(x, y, **assembled(**{"budget": dpci.ZCDP(1.0), "loss": "squared", "seed": 1, **keywords}))
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_collinear_indicators_are_refused_before_anything_is_spent(fit_intercept):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_collinear_indicators_are_refused_before_anything_is_spent(intercept):
     whole = [replace(column, reference=None) for column in SCHEMA.columns[1:]]
     ledger = dpci.Ledger(dpci.ZCDP(2.0))
-    keywords = {"schema": replace(SCHEMA, columns=(SCHEMA.columns[0], *whole)), "fit_intercept": fit_intercept}
+    keywords = {"schema": replace(SCHEMA, columns=(SCHEMA.columns[0], *whole)), "intercept": intercept}
     with pytest.raises(dpci.InvalidInput, match=r"reference category .* 'sex'"):
         fitted(TABLE, None, ledger=ledger, seed=None, **keywords)
     assert ledger.remaining == dpci.ZCDP(2.0)
     fitted(TABLE, None, l2_strength="private", **keywords)
     # One such column takes the place of the intercept.
     one = replace(SCHEMA, columns=(SCHEMA.columns[0], whole[0], SCHEMA.columns[2]))
-    assert len(fitted(TABLE, None, schema=one, fit_intercept=False).params) == 5
+    assert len(fitted(TABLE, None, schema=one, intercept=False).params) == 5
 
 
 @pytest.mark.parametrize("keywords", [{}, {"row_norm": 2.0}, {"rows": dpci.rows.Blocks([0.5, 0.6, 0.7])}])
@@ -71,10 +71,10 @@ def test_it_is_the_default_without_a_radius_and_the_release_it_says(keywords):
     [
         ({"classes": (0, 1)}, "classes"),
         ({"persons": dpci.Persons(max_rows=2)}, "max_rows"),
-        ({"intercept_scale": np.ones(3)}, "intercept_scale"),
+        ({"intercept": np.ones(3)}, "intercept"),
         ({"loss": "logistic", "mechanism": "moments"}, "loss must be 'squared'"),
         ({"l2_strength": -1.0}, "l2_strength"),
-        ({"fit_intercept": "no"}, "fit_intercept"),
+        ({"intercept": "no"}, "intercept"),
         ({"mechanism": "moment"}, "mechanism"),
         ({"rows": dpci.rows.Blocks([0.5] * 4)}, "bound every column"),
         ({"row_norm": 1.0, "rows": dpci.rows.Ball(1.0)}, "row_norm must be None"),

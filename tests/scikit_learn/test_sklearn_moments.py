@@ -96,7 +96,7 @@ def test_parameters_are_checked_before_the_data(params, message):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"intercept_scale": 0.5}, "intercept_scale must be 1.0"),
+        ({"intercept_scale": 0.5}, "intercept must be True or False with"),
         ({"l2_strength": -1.0}, "l2_strength must be"),
     ],
     ids=str,

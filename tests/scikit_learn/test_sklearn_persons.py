@@ -84,8 +84,8 @@ def test_a_huge_budget_gives_the_weighted_coefficients_of_scikit_learn():
     ("estimator", "given", "message"),
     [
         (PrivateRidge(), {"persons": WHOSE}, "l2_strength must be a number with persons and with weights"),
-        (PrivateRidge(l2_strength=0.1, fit_intercept=False), {"persons": WHOSE}, "fit_intercept must be True with"),
-        (PrivateLinearRegression(fit_intercept=False, **KNOWN), {"persons": WHOSE}, "fit_intercept must be True with"),
+        (PrivateRidge(l2_strength=0.1, fit_intercept=False), {"persons": WHOSE}, "intercept must be True with"),
+        (PrivateLinearRegression(fit_intercept=False, **KNOWN), {"persons": WHOSE}, "intercept must be True with"),
         (PrivateLinearRegression(**KNOWN), {"sample_weight": WEIGHTS}, "must not depend on the data, got weights=None"),
         (PrivateLinearRegression(persons=dpci.Persons(), **KNOWN), {}, "persons=ids must be given to fit"),
         (PrivateLinearRegression(persons=dpci.Persons(WHOSE), **KNOWN), {"persons": WHOSE}, "persons must have no ids"),

@@ -35,7 +35,7 @@ def rows():
     "keywords",
     [
         {},
-        {"budget": dpci.ZCDP(0.5), "mechanism": "output", "loss": "huber_hinge", "fit_intercept": False},
+        {"budget": dpci.ZCDP(0.5), "mechanism": "output", "loss": "huber_hinge", "intercept": False},
         {"calibration": "paper"},
         {"budget": dpci.ApproxDP(1.0, 1e-5), "neighbors": "add_remove", "n_public": N},
     ],
@@ -46,7 +46,7 @@ def test_a_study_is_a_loop_of_fits(rows, keywords):
     n = 400
     options = {"budget": SMALL["budget"], "l2_strength": SMALL["l2_strength"], "projection": "floor", **keywords}
     study = coverage(X, y, n_replicates=n, n_variability=n, seed=1, **options)
-    scale = {"intercept_scale": 1.0} if options.get("fit_intercept", True) else {}
+    scale = {"intercept": 1.0} if options.get("intercept", True) else {}
     target = dpci.lowlevel.minimize_erm(
         X, 2.0 * y - 1.0, l2_strength=0.1, loss=options.get("loss", "logistic"), **scale
     ).params

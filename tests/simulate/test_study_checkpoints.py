@@ -128,7 +128,7 @@ def written(rows, tmp_path_factory):
             {"mechanism": dpci.ObjectivePerturbation(split=(0.5, 0.25, 0.25))},
             r"configs\[0\].mechanism: .* there, .*\(0.5",
         ),
-        ({"fit_intercept": False}, r"configs\[0\].fit_intercept: True there, False here"),
+        ({"intercept": False}, r"configs\[0\].intercept: 1.0 there, None here"),
         ({"configs": [{}, {}]}, "number of configs: 1 there, 2 here"),
     ],
     ids=str,

@@ -39,7 +39,7 @@ def test_tiny_data_sets(rows, n, mechanism):
     study = simulate.coverage(X, y, **{**STUDY, "l2_strength": 2.0}, mechanism=mechanism, classes=(0, 1))
     assert np.isfinite(bits(study)).all()
     assert (study.lower < study.upper).all()
-    expected = dpci.lowlevel.minimize_erm(X, 2.0 * y - 1.0, l2_strength=2.0, intercept_scale=1.0)
+    expected = dpci.lowlevel.minimize_erm(X, 2.0 * y - 1.0, l2_strength=2.0, intercept=1.0)
     np.testing.assert_allclose(study.target, expected.params, rtol=0, atol=1e-8)
 
 
@@ -56,7 +56,7 @@ def test_rows_that_span_nothing(X, storage):
 
 def test_no_parameters_are_refused(rows):
     with pytest.raises(InvalidInput, match="at least one row and one parameter, got 200 rows and 0 parameters"):
-        simulate.coverage(np.zeros((N, 0)), rows[1], fit_intercept=False, **STUDY)
+        simulate.coverage(np.zeros((N, 0)), rows[1], intercept=False, **STUDY)
 
 
 # Arguments.
@@ -100,11 +100,11 @@ def test_configurations_may_come_from_any_iterable(rows):
     )
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_too_many_parameters(rows, fit_intercept):
-    X = scipy.sparse.csr_array((N, 2049 - fit_intercept))
+@pytest.mark.parametrize("intercept", [True, False])
+def test_too_many_parameters(rows, intercept):
+    X = scipy.sparse.csr_array((N, 2049 - intercept))
     with pytest.raises(InvalidInput, match="the number of parameters of a study must be at most 2048"):
-        simulate.coverage(X, rows[1], fit_intercept=fit_intercept, **STUDY)
+        simulate.coverage(X, rows[1], intercept=intercept, **STUDY)
 
 
 # Sparse rows.

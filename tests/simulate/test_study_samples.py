@@ -41,7 +41,7 @@ def samples(multiplicities):
     [
         {"loss": "logistic"},
         {"loss": "huber_hinge", "mechanism": "output"},
-        {"loss": "smooth_hinge", "fit_intercept": False},
+        {"loss": "smooth_hinge", "intercept": False},
     ],
     ids=lambda keywords: keywords["loss"],
 )
@@ -61,9 +61,9 @@ def test_every_replicate_is_the_minimiser_of_a_sample(multiplicities, storage, k
         **keywords,
     )
     assert study.n_distinct == len(multiplicities)
-    intercept = 1.0 if keywords.get("fit_intercept", True) else None
+    intercept = keywords.get("intercept", True)
     solve = partial(
-        dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept_scale=intercept
+        dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept=intercept
     )
     # Samples of one class alone and of one distinct row are among them.
     possible, probabilities = samples(multiplicities)

@@ -23,7 +23,7 @@ def lengths(configs):
             y,
             budget=dpci.PureDP(1000.0),
             mechanism="output",
-            fit_intercept=False,
+            intercept=False,
             l2_strength=1.0,
             classes=(-1, 1),
             n_replicates=32,
@@ -67,7 +67,7 @@ def test_rows_of_other_bounds_are_refused():
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
     wide, narrow = (
-        Settings.checked(**settings, row_norm=norm, fit_intercept=False).spec(50, 2) for norm in (1.0, 0.01)
+        Settings.checked(**settings, row_norm=norm, intercept=False).spec(50, 2) for norm in (1.0, 0.01)
     )
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], _core.Records(X, y), clip=False, n_threads=1)

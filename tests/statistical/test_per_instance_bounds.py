@@ -49,7 +49,7 @@ def runs(request):
     case = dict(request.param)
     shares = case.pop("shares")
     settings = Settings.checked(
-        **assembled(fit_intercept=False, moments="none", neighbors="add_remove", n_public=N, **case)
+        **assembled(intercept=False, moments="none", neighbors="add_remove", n_public=N, **case)
     )
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"

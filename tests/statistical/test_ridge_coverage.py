@@ -50,7 +50,7 @@ def test_coverage(budget, mechanism):
                 loss="squared",
                 mechanism=mechanism,
                 radius=2.0,
-                fit_intercept=False,
+                intercept=False,
                 seed=seed,
             ),
         )
@@ -77,7 +77,7 @@ def test_given_and_wrong_is_rare_where_refusals_are_frequent():
             l2_strength=L2_STRENGTH,
             loss="squared",
             mechanism=dpci.OutputPerturbation(radius=radius),
-            fit_intercept=False,
+            intercept=False,
             seed=seed,
         )
         if result.interval_refusal is None:
@@ -118,7 +118,7 @@ def test_intervals_are_not_given_where_the_sphere_passes_through_the_target(case
                     loss=dpci.losses.Squared(bound),
                     mechanism=mechanism,
                     radius=0.8 / (2.0 + l2_strength),
-                    fit_intercept=False,
+                    intercept=False,
                     seed=seed,
                 ),
             ).interval_refusal

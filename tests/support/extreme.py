@@ -86,7 +86,7 @@ def random_settings(rng: np.random.Generator, dims: tuple[int, ...]) -> tuple[in
             "custom": _logistic(),
         }.get(str(loss), str(loss)),
         "moments": "none" if loss == "hinge" or rng.uniform() < 0.5 else "joint",
-        "fit_intercept": bool(rng.uniform() < 0.3),
+        "intercept": bool(rng.uniform() < 0.3),
         "neighbors": str(rng.choice(["replace_one", "add_remove"])),
     }
     if loss == "squared" or rng.uniform() < 0.3:
@@ -161,7 +161,7 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
         "row_norm": row_norm,
         "loss": loss,
         "moments": "none",
-        "fit_intercept": False,
+        "intercept": False,
         "classes": (-1, 1),
     }
     facts = f"seed {seed}: n={len(X)}, d={X.shape[1]}, {keywords}"
@@ -192,7 +192,7 @@ def attempt_several(seed: int) -> tuple[str, str]:
         "row_norm": row_norm,
         "mechanism": mechanism,
         "moments": str(rng.choice(["none", "joint"])),
-        "fit_intercept": bool(rng.uniform() < 0.3),
+        "intercept": bool(rng.uniform() < 0.3),
     }
     kind, X, _ = random_data(rng, n, d, row_norm)
     targets = str(rng.choice(["random", "one class", "separable"]))

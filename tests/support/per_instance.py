@@ -73,7 +73,7 @@ def least_leverage(noisy, radius, ridge, x):
 
 
 def report(X, y, **keywords):
-    settings = {"budget": BUDGET, "l2_strength": 0.1, "n_public": len(X), "seed": 1, "fit_intercept": False}
+    settings = {"budget": BUDGET, "l2_strength": 0.1, "n_public": len(X), "seed": 1, "intercept": False}
     return dpci.per_instance.report(X, y, **{**settings, **keywords})
 
 

@@ -38,7 +38,7 @@ def tuning_spec(
     n, candidates, budget, method, *, shape=1.0, expected_runs=6.0, n_columns=1, validation=None, **keywords
 ):
     """Return the specification of a tuning as ``dpci.tuning.tune`` makes it, without an intercept."""
-    values = {"loss": Squared(), "mechanism": "output", "fit_intercept": False, "moments": "none", **keywords}
+    values = {"loss": Squared(), "mechanism": "output", "intercept": False, "moments": "none", **keywords}
     settings = [Settings.checked(**assembled(budget=budget, **{**values, **candidate})) for candidate in candidates]
     return _core.TuningSpec(
         [s.spec(n, n_columns) for s in settings],

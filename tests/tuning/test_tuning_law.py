@@ -115,7 +115,7 @@ def test_the_sensitivity_of_a_score_is_attained(method, loss, targets):
     n, radii = 50, (0.5, 1.5)
     candidates = [{"l2_strength": 0.5, "radius": radius} for radius in radii]
     spec = tuning_spec(
-        n, candidates, dpci.PureDP(5.0), method, loss=loss, row_norm=2.0, fit_intercept=True, intercept_scale=0.5
+        n, candidates, dpci.PureDP(5.0), method, loss=loss, row_norm=2.0, intercept=0.5
     )
     facts = spec.facts()
     n_scored = facts["chunk_sizes"][-1] if method == "chunks" else n
@@ -169,7 +169,7 @@ def test_the_attacked_candidates_have_the_minimisers_of_their_law():
     for y in (1.0, -1.0):
         targets = np.r_[y, np.full(attack.n - 1, attack.targets)]
         for number, candidate in enumerate(attack.candidates):
-            keywords = {"mechanism": "output", "moments": "none", "fit_intercept": False, "seed": 1, **candidate}
+            keywords = {"mechanism": "output", "moments": "none", "intercept": False, "seed": 1, **candidate}
             found = dpci.fit(np.ones((attack.n, 1)), targets, **assembled(budget=dpci.PureDP(1e12), **keywords))
             # The noise of the seal is beyond 20 standard deviations with probability 1e-11.
             (seal,) = found.privacy["seal"]["releases"]

@@ -42,7 +42,7 @@ def test_a_selected_model_has_no_intervals_and_says_why():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
     mechanism = dpci.ObjectivePerturbation(variant="cms11")
-    keywords = {"radius": None, "validation_radius": 4.0, "on_violation": "clip", "fit_intercept": False}
+    keywords = {"radius": None, "validation_radius": 4.0, "on_violation": "clip", "intercept": False}
     for seed in (3, None):
         result = tune(
             candidates=[{"l2_strength": 1e-5}],
@@ -71,7 +71,7 @@ def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
             "l2_strength": 1e-5,
             "moments": "none",
             "mechanism": mechanism,
-            "fit_intercept": False,
+            "intercept": False,
         }
         alone = dpci.fit(X[:n], Y[:n], **assembled(classes=(0, 1), seed=1, **plan))
         assert constants["l2_strength"] == alone.l2_strength > 1e-5

@@ -30,7 +30,7 @@ UNITS = {
 
 def spec_of(n, grid, budget, method, *, n_classes=3, radius=2.0, expected_runs=6.0, n_columns=1, **keywords):
     """The specification as ``dpci.tuning.tune`` makes it, without an intercept."""
-    keywords = {"fit_intercept": False, "moments": "none", "mechanism": "output", **keywords}
+    keywords = {"intercept": False, "moments": "none", "mechanism": "output", **keywords}
     settings = [
         multinomial_settings(n_classes, **assembled(budget=budget, **{**keywords, **candidate})) for candidate in grid
     ]

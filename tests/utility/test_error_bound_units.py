@@ -34,7 +34,7 @@ def test_records_that_count_one_have_the_bound_of_rows(of):
 
 def test_weights_multiply_what_records_count():
     """The half of Lemma 22 with a curvature W/N times as great for each record."""
-    found = bound(of="training", weights=dpci.Weights(bound=3.0), fit_intercept=False, **ASKED)
+    found = bound(of="training", weights=dpci.Weights(bound=3.0), intercept=False, **ASKED)
     assert found.value == pytest.approx(0.5 * (3.0 * 0.25 + 0.05) * found.noise_norm**2, rel=1e-12)
     with pytest.raises(dpci.InvalidInput, match="weights must have no values"):
         bound(weights=dpci.Weights([1.0], bound=3.0), **ASKED)
@@ -44,7 +44,7 @@ def test_weights_multiply_what_records_count():
 def test_the_bound_of_weighted_persons_is_attained():
     """Rows of both classes at the end of the ball, of the greatest weight: the loss is most curved at 0."""
     n, runs, strength = 50, 400, 2.0
-    keywords = {"budget": dpci.PureDP(4.0), "l2_strength": strength, "fit_intercept": False, "mechanism": "output"}
+    keywords = {"budget": dpci.PureDP(4.0), "l2_strength": strength, "intercept": False, "mechanism": "output"}
     stated = bound(
         n_samples=n,
         n_features=1,

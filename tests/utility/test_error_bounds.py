@@ -16,7 +16,7 @@ from support.keywords import assembled
 from support.seal import left_of
 
 SQUARED = dpci.losses.Squared()
-KNOWN = {"n_samples": 2_000, "n_features": 3, "budget": dpci.PureDP(1.0), "l2_strength": 0.1, "fit_intercept": False}
+KNOWN = {"n_samples": 2_000, "n_features": 3, "budget": dpci.PureDP(1.0), "l2_strength": 0.1, "intercept": False}
 BALL = {**KNOWN, "loss": SQUARED, "radius": 1.0}
 # Sensitivity of the minimiser: the diameter of the gradients on the unit ball over n lambda.
 SENSITIVITY = 3.0 * math.sqrt(3.0) / 200.0
@@ -218,7 +218,7 @@ def test_other_losses():
     assert projected.slope_bound == 4.0
     # Declared strong convexity stands in for the regulariser.
     strong = dpci.losses.Custom(square, double, two, strong_convexity=2.0, **bounded)
-    ways = {"n_samples": 2_000, "n_features": 1, "fit_intercept": False, "budget": dpci.PureDP(1.0), "radius": 1.0}
+    ways = {"n_samples": 2_000, "n_features": 1, "intercept": False, "budget": dpci.PureDP(1.0), "radius": 1.0}
     found = bound(mechanism=PROJECTED, loss=strong, l2_strength=0.0, **ways)
     assert found.terms["regularization"] == 0.0
     moved = 2 * 4 / (2_000 * 2.0)
@@ -276,7 +276,7 @@ def excesses(loss, radius, *, project, n=400, epsilon=2.0, l2_strength=0.05, see
     found = {name: [] for name in ("training", "empirical", *floor)}
     for seed in seeds:
         rows = np.random.default_rng([7, seed]).integers(60, size=n)
-        common = {"l2_strength": l2_strength, "loss": loss, "radius": radius, "fit_intercept": False, "moments": "none"}
+        common = {"l2_strength": l2_strength, "loss": loss, "radius": radius, "intercept": False, "moments": "none"}
         mechanism = dpci.OutputPerturbation(project=project)
         fit = dpci.fit(
             X[rows], targets[rows], **assembled(budget=dpci.PureDP(epsilon), mechanism=mechanism, seed=seed, **common)
@@ -323,7 +323,7 @@ def test_bounds_are_not_exceeded_more_often_than_they_say(name):
 def test_the_least_value_is_that_on_the_ball(of):
     # The ball is in the way of the best parameters of all, and there is hardly any noise.
     X, y = (np.tile(part, (100_000 // 60, *[1] * (part.ndim - 1))) for part in population())
-    keywords = {"l2_strength": 0.05, "loss": SQUARED, "fit_intercept": False}
+    keywords = {"l2_strength": 0.05, "loss": SQUARED, "intercept": False}
     ball = {**keywords, "radius": 0.2, "budget": dpci.PureDP(1e6)}
     fit = dpci.fit(X, y, **assembled(mechanism="output", moments="none", seed=1, **ball))
     stated = bound(of=of, n_samples=len(y), n_features=3, failure_probability=0.5, **ball)
@@ -342,7 +342,7 @@ def test_the_least_value_is_that_on_the_ball(of):
 def test_the_norm_of_the_noise_is_a_quantile_and_no_more():
     # The only part that is exact: the share of norms beyond it is the failure probability.
     X, y = population()
-    keywords = {"l2_strength": 0.1, "loss": SQUARED, "radius": 1.0, "fit_intercept": False, "budget": dpci.PureDP(1.0)}
+    keywords = {"l2_strength": 0.1, "loss": SQUARED, "radius": 1.0, "intercept": False, "budget": dpci.PureDP(1.0)}
     exact = dpci.lowlevel.minimize_erm(X, y, loss=SQUARED, l2_strength=0.1, radius=1.0).params
     stated = bound(of="training", n_samples=60, n_features=3, failure_probability=FAILURE, **keywords)
     beyond = sum(
@@ -359,7 +359,7 @@ def test_the_norm_of_the_noise_is_a_quantile_and_no_more():
 def test_the_half_of_lemma_22_is_attained():
     # Equal rows of norm 1 and the squared loss: the objective is a parabola of the curvature that the bound allows.
     loss, X, y = dpci.losses.Squared(target_bound=0.5), np.ones((50, 1)), np.full(50, 0.5)
-    keywords = {"l2_strength": 0.1, "loss": loss, "radius": 1.0, "fit_intercept": False}
+    keywords = {"l2_strength": 0.1, "loss": loss, "radius": 1.0, "intercept": False}
     exact = dpci.lowlevel.minimize_erm(X, y, loss=loss, l2_strength=0.1, radius=1.0).params
     fit = dpci.fit(X, y, **assembled(budget=dpci.PureDP(1.0), mechanism="output", moments="none", seed=1, **keywords))
 

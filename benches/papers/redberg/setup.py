@@ -55,7 +55,7 @@ def fit_keywords(data: DataSet, epsilon: float, ridge: float, calibration: Calib
         "loss": data.loss,
         "l2_strength": ridge / n_samples,
         "mechanism": dpci.ObjectivePerturbation(moments="none", calibration=calibration),
-        "fit_intercept": False,
+        "intercept": False,
         "neighbors": "add_remove",
         "n_public": n_samples,
     }
@@ -97,7 +97,7 @@ def report_keywords(data: DataSet, calibration: Calibration, *, epsilon: float, 
         "shares": SHARES,
         "calibration": calibration,
         "failure_probability": DELTA,
-        "fit_intercept": False,
+        "intercept": False,
     }
 
 

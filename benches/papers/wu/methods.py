@@ -33,7 +33,7 @@ _BASELINE_STRENGTH = 1e-6
 # The seal takes a little of the budget.
 _MARGIN = 1.05
 
-_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "fit_intercept": False}
+_KEYWORDS: Final[dict[str, Any]] = {"loss": LOSS, "intercept": False}
 
 
 def public_strength(split: Split, epsilon: float) -> float:
@@ -45,7 +45,7 @@ def public_strength(split: Split, epsilon: float) -> float:
 @lru_cache(maxsize=30_000)
 def _minimiser(split: Split, l2_strength: float, radius: float | None = None) -> _F64:
     return dpci.baselines.non_private(
-        split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, fit_intercept=False, n_threads=1
+        split.X, split.y, loss=LOSS, l2_strength=l2_strength, radius=radius, intercept=False, n_threads=1
     ).params
 
 
@@ -90,7 +90,7 @@ def functional(split: Split, epsilon: float, seed: int, *, calibration: Any) -> 
         split.y,
         budget=dpci.PureDP(epsilon),
         calibration=calibration,
-        fit_intercept=False,
+        intercept=False,
         seed=seed,
         n_threads=1,
     ).params
@@ -107,7 +107,7 @@ def histogram(split: Split, epsilon: float, seed: int) -> _F64:
         axes=dpci.baselines.axes_of(split.source.schema, bins=_BINS),
         target_bins=_TARGET_BINS,
         l2_strength=_HISTOGRAM_STRENGTH,
-        fit_intercept=False,
+        intercept=False,
         seed=seed,
         n_threads=1,
     ).params

@@ -121,6 +121,15 @@ def check_flag(name: str, value: object) -> bool:
     return bool(value)
 
 
+def check_intercept(value: object) -> float | None:
+    """Return the constant that is appended to every row: 1 for True, a number as it is; None for False."""
+    if isinstance(value, bool | np.bool_):
+        return 1.0 if value else None
+    if isinstance(value, str) or value is None:
+        raise broken("intercept", "True, False or a number", value)
+    return check_positive("intercept", value)
+
+
 def check_choice(name: str, value: object, choices: tuple[_Choice, ...]) -> _Choice:
     """Return one of ``choices``."""
     for choice in choices:

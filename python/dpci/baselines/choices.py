@@ -12,7 +12,6 @@ from dpci import _core
 from dpci.base.validation import (
     broken,
     check_choice,
-    check_flag,
     check_positive,
     check_threads,
 )
@@ -36,8 +35,7 @@ class Choices(DerivedFacts):
     """The public choices that every baseline has, validated."""
 
     loss: Loss
-    fit_intercept: bool
-    intercept_scale: float
+    intercept: float | None
     classes: Classes | None
     n_threads: int | None
     rows: RowDomain = _UNBOUNDED
@@ -46,8 +44,6 @@ class Choices(DerivedFacts):
     weights: Weights | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fit_intercept", check_flag("fit_intercept", self.fit_intercept))
-        object.__setattr__(self, "intercept_scale", check_positive("intercept_scale", self.intercept_scale))
         object.__setattr__(self, "n_threads", check_threads(self.n_threads))
         self.check_targets()
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_choice, check_not_negative
+from dpci.base.validation import check_choice, check_intercept, check_not_negative
 from dpci.baselines.choices import (
     PrivateChoices,
     polynomial_loss,
@@ -38,8 +38,7 @@ def functional_mechanism(
     l2_strength: float = 0.0,
     target_bound: float = 1.0,
     row_norm: float = 1.0,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     on_violation: OnViolation = "error",
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
@@ -76,10 +75,8 @@ def functional_mechanism(
         Public bound on the absolute value of real targets; an object ``Squared(B)`` has its own.
     row_norm : float
         Public bound on the norm of a row, without the intercept.
-    fit_intercept : bool
-        Append the constant ``intercept_scale`` to every row; the number of parameters d counts it.
-    intercept_scale : float
-        Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size; the number of parameters d counts it.
     on_violation : {"error", "clip"}
         Treatment of rows above ``row_norm``, targets beyond ``target_bound`` and weights above their bound:
         refuse the data, or move them to the bound.
@@ -121,8 +118,7 @@ def functional_mechanism(
     unit, weighing, beside = given_unit(persons, weights)
     choices = PrivateChoices(
         loss=checked,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
+        intercept=check_intercept(intercept),
         classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,

@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_positive
+from dpci.base.validation import check_intercept, check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
 from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
@@ -31,8 +31,7 @@ def projected_histogram(
     l2_strength: float,
     target_bins: int = 10,
     loss: LossLike = "squared",
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
@@ -67,10 +66,8 @@ def projected_histogram(
         Equal bins of real targets between the bounds of the loss.
     loss : str or object of dpci.losses
         The loss that is minimised over the cells: "squared" or any other smooth loss.
-    fit_intercept : bool
-        Append the constant ``intercept_scale`` to every row.
-    intercept_scale : float
-        Value of that constant.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size.
     classes : (negative, positive), optional
         The public classes.
     neighbors, n_public
@@ -116,8 +113,7 @@ def projected_histogram(
         )
     choices = PrivateChoices(
         loss=checked,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
+        intercept=check_intercept(intercept),
         classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,

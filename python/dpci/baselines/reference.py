@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.base.validation import check_positive
+from dpci.base.validation import check_intercept, check_positive
 from dpci.base.warn import warn
 from dpci.baselines.choices import Choices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
@@ -25,8 +25,7 @@ def non_private(
     loss: LossLike,
     l2_strength: float,
     radius: float | None = None,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     classes: Sequence[Any] | None = None,
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
@@ -46,10 +45,8 @@ def non_private(
         λ > 0 of the mean objective.
     radius : float, optional
         Minimise over ‖θ‖ ≤ radius.
-    fit_intercept : bool
-        Append the constant ``intercept_scale`` to every row; its parameter is regularised too.
-    intercept_scale : float
-        Value of that constant.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size; its parameter is regularised too.
     classes : (negative, positive), optional
         The classes.
     persons : array-like of shape (n_samples,) or Persons, optional
@@ -81,8 +78,7 @@ def non_private(
     unit, weighing, beside = given_unit(persons, weights)
     choices = Choices(
         loss=checked,
-        fit_intercept=fit_intercept,
-        intercept_scale=intercept_scale,
+        intercept=check_intercept(intercept),
         classes=public_classes(classes),
         n_threads=n_threads,
         unit=unit,

@@ -304,7 +304,7 @@ class ModelOptions:
             "loss": loss,
             "mechanism": self.perturbation(),
             "classes": (-1, 1) if two_classes else None,
-            "fit_intercept": self.intercept,
+            "intercept": self.constant(),
             "rows": rows,
             **{name: getattr(self, name) for name in _UNPARSED},
             **others,
@@ -319,6 +319,10 @@ class ModelOptions:
         split = None if self.split is None else tuple(numbers("split", self.split))
         options = given(**{**others, **given(split=split, **{name: getattr(self, name) for name in _OF_MECHANISM})})
         return self.mechanism if not options else mechanism_with(self.mechanism or default, options)
+
+    def constant(self) -> bool | float:
+        """Return whether there is an intercept, or the size of its constant."""
+        return self.intercept and (True if self.intercept_scale is None else self.intercept_scale)
 
     def _budget(self) -> GaussianBudget:
         return parse_budget(self.epsilon, self.delta, self.rho)
@@ -359,7 +363,7 @@ class PlanOptions(ModelOptions):
         return None if self.l2_strength is None else parse_ridge(str(self.l2_strength))
 
 
-_UNPARSED = ("intercept_scale", "on_violation")
+_UNPARSED = ("on_violation",)
 _OF_MECHANISM = ("radius", "moments", "projection", "calibration")
 OF_MECHANISM = ("split", *_OF_MECHANISM)
 """Options of commands that are options of a mechanism."""

@@ -61,11 +61,10 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
             raise InvalidInput(msg)
     return {
         "budget": parse_budget(model.epsilon, model.delta, model.rho),
-        "fit_intercept": model.intercept,
+        "intercept": model.constant(),
         **given(
             l2_strength=model.ridge(),
             mechanism=model.perturbation("output" if model.rho is not None else "objective"),
-            intercept_scale=model.intercept_scale,
             on_violation=model.on_violation,
             **more,
         ),

@@ -92,7 +92,7 @@ class RowChoices(Protocol):
         """The public domain of the rows."""
 
     @property
-    def fit_intercept(self) -> bool:
+    def has_constant(self) -> bool:
         """Whether the last parameter is that of a constant."""
 
     @property

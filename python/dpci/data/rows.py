@@ -151,10 +151,10 @@ def read(
 def _param_names(columns: tuple[str, ...] | None, n_columns: int, choices: RowChoices) -> tuple[str, ...]:
     """Return the names of the parameters: those of the columns, or x0, x1, ..., and the intercept last."""
     names = tuple(f"x{i}" for i in range(n_columns)) if columns is None else columns
-    if not choices.fit_intercept:
+    if not choices.has_constant:
         return names
     if "intercept" in names:
-        raise InvalidInput("columns of X must not be called 'intercept' with fit_intercept=True, got one (rename it)")
+        raise InvalidInput("columns of X must not be called 'intercept' with an intercept, got one (rename it)")
     return (*names, "intercept")
 
 

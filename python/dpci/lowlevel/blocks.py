@@ -12,6 +12,7 @@ from dpci.base.validation import (
     check_count,
     check_finite,
     check_fraction,
+    check_intercept,
     check_positive,
     check_real,
     check_seed,
@@ -75,7 +76,7 @@ def minimize_erm(
     l2_strength: float,
     radius: float | None = None,
     loss: LossLike = "logistic",
-    intercept_scale: float | None = None,
+    intercept: bool | float = False,
     linear_term: ArrayLike | None = None,
     start: ArrayLike | None = None,
     solver: Solver = "auto",
@@ -100,8 +101,8 @@ def minimize_erm(
         predictor of every row within it.
     loss : str or object of dpci.losses
         Loss.
-    intercept_scale : float, optional
-        Constant appended to every row; None: no intercept.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size.
     linear_term : array-like of shape (k,), optional
         Perturbation of the mean objective.
     start : array-like of shape (k,), optional
@@ -125,24 +126,24 @@ def minimize_erm(
     NotConverged
         If the certificate does not reach the tolerance.
     """
-    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    checked_loss, constant, n_threads = check_loss(loss), check_intercept(intercept), check_threads(n_threads)
     problem: dict[str, Any] = {
         "loss": checked_loss.to_core(),
         "l2_strength": check_positive("l2_strength", l2_strength),
         "radius": None if radius is None else check_positive("radius", radius),
-        "intercept": intercept,
+        "intercept": constant,
         "linear_term": None if linear_term is None else _vector("linear_term", linear_term),
         "start": None if start is None else _vector("start", start),
         "solver": check_choice("solver", solver, ("auto", "newton", "preconditioned", "lbfgs", "ball")),
         "tolerance": check_positive("tolerance", tolerance),
         "max_iterations": check_count("max_iterations", max_iterations),
     }
-    rows = _rows(X, y, PartRules.unbounded(checked_loss, intercept, n_threads))
+    rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
     if isinstance(rows, tuple):
         found = _core.minimize_erm(*rows, n_threads=n_threads, **problem)
     else:
         found = _core.minimize_erm_parts(
-            rows.evaluate, first=rows.first, n_params=rows.n_columns + (intercept is not None), **problem
+            rows.evaluate, first=rows.first, n_params=rows.n_columns + (constant is not None), **problem
         )
     return Minimum(found["params"], found["certificate"], found["n_iterations"], found["solver"])
 
@@ -154,7 +155,7 @@ def erm_value_and_gradient(
     *,
     l2_strength: float,
     loss: LossLike = "logistic",
-    intercept_scale: float | None = None,
+    intercept: bool | float = False,
     n_threads: int | None = None,
 ) -> tuple[float, _F64]:
     """Not private by itself. Value and gradient, shape (k,), of the regularised mean objective at ``params``.
@@ -167,7 +168,7 @@ def erm_value_and_gradient(
         _vector("params", params),
         loss=check_loss(loss).to_core(),
         l2_strength=check_positive("l2_strength", l2_strength),
-        intercept=_intercept(intercept_scale),
+        intercept=check_intercept(intercept),
         n_threads=check_threads(n_threads),
     )
     check_finite("the risk", np.array([value]))
@@ -181,7 +182,7 @@ def hessian_and_gradient_cov(
     *,
     l2_strength: float,
     loss: LossLike = "logistic",
-    intercept_scale: float | None = None,
+    intercept: bool | float = False,
     n_threads: int | None = None,
 ) -> tuple[_F64, _F64]:
     """Not private by itself. Hessian of the regularised mean objective and covariance of one record's gradient.
@@ -190,23 +191,23 @@ def hessian_and_gradient_cov(
     gradient of the objective vanishes. The hinge, which has no Hessian, is refused. So is a custom loss with
     ``predictor_bound`` if a linear predictor exceeds it. Rows in parts as in :func:`minimize_erm`.
     """
-    checked_loss, intercept, n_threads = check_loss(loss), _intercept(intercept_scale), check_threads(n_threads)
+    checked_loss, constant, n_threads = check_loss(loss), check_intercept(intercept), check_threads(n_threads)
     point, core_loss = _vector("params", params), checked_loss.to_core()
     strength = check_positive("l2_strength", l2_strength)
-    rows = _rows(X, y, PartRules.unbounded(checked_loss, intercept, n_threads))
+    rows = _rows(X, y, PartRules.unbounded(checked_loss, constant, n_threads))
     if isinstance(rows, tuple):
         hessian, gradient_cov = _core.hessian_and_gradient_cov(
-            *rows, point, loss=core_loss, l2_strength=strength, intercept=intercept, n_threads=n_threads
+            *rows, point, loss=core_loss, l2_strength=strength, intercept=constant, n_threads=n_threads
         )
     else:
         hessian, gradient_cov = _core.hessian_and_gradient_cov_parts(
             rows.evaluate,
             point,
             first=rows.first,
-            n_params=rows.n_columns + (intercept is not None),
+            n_params=rows.n_columns + (constant is not None),
             loss=core_loss,
             l2_strength=strength,
-            intercept=intercept,
+            intercept=constant,
         )
     return check_finite("the Hessian", hessian), check_finite("the gradient covariance", gradient_cov)
 
@@ -227,7 +228,7 @@ def checked_rows(
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     on_violation: Literal["error", "clip"] = "error",
-    intercept_scale: float | None = None,
+    intercept: bool | float = False,
     n_threads: int | None = None,
 ) -> _F64:
     """Not private by itself. The rows as a fit uses them, none longer than the bound (docs/certificates.md, "Rows").
@@ -243,8 +244,8 @@ def checked_rows(
     on_violation : {"error", "clip"}
         Treatment of rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
         scale them to the bound. Smaller excesses are always scaled.
-    intercept_scale : float, optional
-        Constant appended to every row as its last entry, which does not count towards the bound; None: no intercept.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size. It does not count towards the bound.
 
     Returns
     -------
@@ -266,7 +267,7 @@ def checked_rows(
         np.ones(features.shape[0]),
         row_norm=core_rows(domain),
         clip=clip,
-        intercept=_intercept(intercept_scale),
+        intercept=check_intercept(intercept),
         n_threads=check_threads(n_threads),
     )
 
@@ -364,10 +365,6 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Not private by itself. Greatest sensitivity/std_dev of a Gaussian mechanism that is (epsilon, delta)-DP."""
     return _core.gaussian_mu(check_real("epsilon", epsilon), check_fraction("delta", delta))
-
-
-def _intercept(scale: float | None) -> float | None:
-    return None if scale is None else check_positive("intercept_scale", scale)
 
 
 def _vector(name: str, values: ArrayLike) -> _F64:

@@ -89,8 +89,7 @@ def fit(
     loss: LossLike | None = None,
     mechanism: MechanismLike | Literal["newton", "moments"] | None = None,
     classes: Sequence[Any] | None = None,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
@@ -130,8 +129,8 @@ def fit(
         loss; "newton" without ``l2_strength`` where the loss allows it; otherwise "objective".
     classes : (negative, positive), optional
         The public classes. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
-    fit_intercept, intercept_scale
-        Whether the constant ``intercept_scale`` is appended to every row; its parameter is last.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size; its parameter is last.
     row_norm, rows
         Public bound on the norm of a row, or a domain of :mod:`dpci.rows`. None: norm 1, or those of the schema.
     on_violation : {"error", "clip"}

@@ -118,7 +118,7 @@ def _are_bounded(loss: _core.Loss) -> bool:
 _SHARED = frozenset(
     (
         *("budget", "l2_strength", "loss", "mechanism", "schema", "unit", "weights"),
-        *("rows", "fit_intercept", "on_violation", "neighbors", "n_public", "n_threads", "seed"),
+        *("rows", "intercept", "on_violation", "neighbors", "n_public", "n_threads", "seed"),
     )
 )
 # The keywords that only perturbation of the objective or the output uses, with their defaults: whatever is new, too.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
-from dpci.base.validation import broken, check_flag
+from dpci.base.validation import broken, check_intercept
 from dpci.base.warn import warn
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
@@ -31,7 +31,7 @@ from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, 
 # Those of fit that a plan may leave out.
 _DEFAULTS: dict[str, Any] = {
     "l2_strength": AUTO,
-    "fit_intercept": True,
+    "intercept": True,
     "schema": None,
     "neighbors": "replace_one",
     "n_public": None,
@@ -92,7 +92,7 @@ def _choices(
     *,
     loss: Loss,
     l2_strength: Ridge | Literal["auto"],
-    fit_intercept: bool,
+    intercept: bool | float,
     schema: Schema | PartialSchema | None,
     persons: Persons | None,
     weights: Weights | None,
@@ -109,7 +109,7 @@ def _choices(
         )
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
-    fit_intercept = check_flag("fit_intercept", fit_intercept)
+    fit_intercept = has_intercept(intercept)
     schema = None if schema is None else check_schema(schema)
     if schema is not None and l2_strength == 0.0:
         _check_references(schema, fit_intercept=fit_intercept)
@@ -136,6 +136,14 @@ def _choices(
     return made, whole
 
 
+def has_intercept(intercept: object) -> bool:
+    """Return whether a regression has an intercept, whose size a moment matrix does not use."""
+    constant = check_intercept(intercept)
+    if constant not in {None, 1.0}:
+        raise broken("intercept", "True or False with mechanism='moments', which does not use its size", intercept)
+    return constant is not None
+
+
 def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Regression, ...]:
     """Return the regression whose residuals' moments are released for standard errors with persons or weights."""
     if isinstance(l2_strength, str):
@@ -147,8 +155,8 @@ def regression_of_counts(l2_strength: Ridge, *, fit_intercept: bool) -> tuple[Re
         )
     if not fit_intercept:
         raise InvalidInput(
-            "fit_intercept must be True with persons and with weights, because standard errors are planned for "
-            "regressions with an intercept, got fit_intercept=False"
+            "intercept must be True with persons and with weights, because standard errors are planned for "
+            "regressions with an intercept, got False"
         )
     return (Regression(l2_strength=l2_strength),)
 

@@ -49,7 +49,7 @@ def check_newton(keywords: dict[str, Any]) -> None:
             f"l2_strength must be 'auto' with mechanism='newton', which has no ridge, got l2_strength={strength!r}"
         )
     advice = _INSTEAD if keywords.get("mechanism") is None else ""
-    used_keywords(keywords, NewtonSteps.name, allowed=("classes", "intercept_scale"), advice=advice)
+    used_keywords(keywords, NewtonSteps.name, allowed=("classes",), advice=advice)
 
 
 def for_groups(
@@ -251,7 +251,7 @@ def plan_newton(
 
     def planned(budget: Budget, bounds: BoundsPlan | None = None) -> NewtonPlan:
         spec = newton_spec(settings, n_samples, n_features, budget=budget)
-        n_params = n_features + settings.fit_intercept
+        n_params = n_features + settings.has_constant
         # Hessians are about I, but those of rows that are round alone.
         curvature = _CURVATURE * spec.curvature_bound if pure else 1.0
         lengths, given, found = [], [], []

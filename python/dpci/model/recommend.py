@@ -117,7 +117,7 @@ def any_spec(settings: Settings, n_samples: int, n_columns: int) -> tuple[_core.
 def column_length(settings: Settings, greatest: float, std_devs: NDArray[np.float64]) -> float:
     """Return the largest length from the noise of the coefficients of a parameter other than the intercept."""
     *others, last = std_devs
-    if not (settings.fit_intercept and others) or greatest >= 2.0 * (settings.radius or math.inf):
+    if not (settings.has_constant and others) or greatest >= 2.0 * (settings.radius or math.inf):
         return greatest
     # In proportion to the standard deviations, up to the seal and the shape of groups.
     return float(greatest * min(1.0, max(others) / last))
@@ -181,4 +181,4 @@ def are_rows_given(keywords: Mapping[str, Any]) -> bool:
 def _log_noise(settings: Settings, n_columns: int) -> float:
     # Weights multiply the noise on both domains by the same number, and their bound can be above the total at n = 1.
     spec, _ = any_spec(replace(settings, weights=None), settings.n_public or 1, n_columns)
-    return float(np.log(noise_std_devs(settings, spec, n_columns + settings.fit_intercept)).mean())
+    return float(np.log(noise_std_devs(settings, spec, n_columns + settings.has_constant)).mean())

@@ -11,7 +11,7 @@ from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_choice,
-    check_flag,
+    check_intercept,
     check_not_negative,
     check_positive,
     check_real,
@@ -41,10 +41,6 @@ def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else rule(value)
 
 
-def _positive(name: str) -> Callable[[Any], float]:
-    return lambda value: check_positive(name, value)
-
-
 def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
     return lambda value: check_choice(name, value, choices)
 
@@ -61,14 +57,13 @@ def check_strength(value: object) -> float | Literal["auto"]:
 # Of each keyword alone; :class:`Settings` looks at those that depend on another.
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
-    "intercept_scale": _positive("intercept_scale"),
+    "intercept": check_intercept,
     "rows": check_rows,
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
     "on_violation": _one_of("on_violation", "error", "clip"),
     "neighbors": _one_of("neighbors", "replace_one", "add_remove"),
-    "fit_intercept": lambda value: check_flag("fit_intercept", value),
     "n_threads": check_threads,
     "seed": check_seed,
     "classes": _optional(check_classes),
@@ -88,8 +83,7 @@ class CommonKeywords(TypedDict, total=False):
     """The keywords of :func:`dpci.fit` that all functions take that pass keywords on."""
 
     classes: Sequence[Any] | None
-    fit_intercept: bool
-    intercept_scale: float
+    intercept: bool | float
     row_norm: float | None
     rows: RowDomain | None
     on_violation: OnViolation
@@ -135,8 +129,8 @@ class DerivedFacts:
 
     loss: Loss
     classes: Classes | None
-    fit_intercept: bool
-    intercept_scale: float
+    intercept: float | None
+    """The constant that the core appends to every row."""
     rows: RowDomain
     on_violation: OnViolation
     n_public: int | None
@@ -153,9 +147,9 @@ class DerivedFacts:
         return self.core_loss.target_bounds is None
 
     @property
-    def intercept(self) -> float | None:
-        """The constant that the core appends to every row."""
-        return self.intercept_scale if self.fit_intercept else None
+    def has_constant(self) -> bool:
+        """Whether the last parameter is that of a constant."""
+        return self.intercept is not None
 
     @property
     def clip(self) -> bool:
@@ -191,8 +185,7 @@ class Settings(DerivedFacts):
     loss: Loss = field(default_factory=Logistic)
     mechanism: Mechanism | NewtonSteps = field(default_factory=ObjectivePerturbation)
     classes: Classes | None = None
-    fit_intercept: bool = True
-    intercept_scale: float = 1.0
+    intercept: float | None = 1.0
     rows: RowDomain = field(default_factory=Ball)
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
@@ -281,7 +274,7 @@ class Settings(DerivedFacts):
         if self.rows not in (Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {self.rows!r}")
         if self.intercept is not None and not schema.intercept:
-            raise InvalidInput("fit_intercept must be False with a schema without an intercept (- 1), got True")
+            raise InvalidInput("intercept must be False with a schema without an intercept (- 1), got True")
         object.__setattr__(self, "classes", classes)
 
     def spec(

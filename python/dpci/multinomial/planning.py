@@ -26,8 +26,7 @@ def plan(
     classes: Sequence[Any] | None = None,
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     row_norm: float | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
@@ -47,7 +46,7 @@ def plan(
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
-    budget, classes, l2_strength, mechanism, fit_intercept, intercept_scale, row_norm, neighbors
+    budget, classes, l2_strength, mechanism, intercept, row_norm, neighbors
         See :func:`fit`.
     n_public, schema
         See :func:`fit`.

@@ -38,8 +38,7 @@ def fit(
     classes: Sequence[Any] | None = None,
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     row_norm: float | None = None,
     on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
@@ -78,10 +77,8 @@ def fit(
     mechanism : {"objective", "output"} or object of dpci.mechanisms, optional
         Where the noise is added: to the risk as a random linear term, or to the minimiser. None: "output" under ZCDP,
         otherwise "objective".
-    fit_intercept : bool
-        Append the constant ``intercept_scale`` to every row.
-    intercept_scale : float
-        Value of that constant; the bound on the rows becomes sqrt(row_norm**2 + intercept_scale**2).
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size.
     row_norm : float, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
     on_violation : {"error", "clip"}

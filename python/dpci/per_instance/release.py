@@ -47,8 +47,7 @@ def report(
     calibration: Calibration = "tight",
     bound: Bound = "interpolated",
     classes: Sequence[Any] | None = None,
-    fit_intercept: bool = True,
-    intercept_scale: float = 1.0,
+    intercept: bool | float = True,
     row_norm: float | None = None,
     rows: RowDomain | None = None,
     on_violation: OnViolation = "error",
@@ -100,10 +99,8 @@ def report(
         of its inverse as printed, which needs a larger λ.
     classes : (negative, positive), optional
         The public classes, as for :func:`dpci.fit`.
-    fit_intercept : bool
-        Append the constant ``intercept_scale`` to every row.
-    intercept_scale : float
-        Value of that constant.
+    intercept : bool or float
+        Whether a constant is appended to every row, or its size.
     row_norm : float, optional
         Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100. None: 1.
     rows : Ball or Blocks of dpci.rows, optional

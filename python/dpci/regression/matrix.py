@@ -106,7 +106,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         target: str | None = None,
         features: Sequence[str] | None = None,
         *,
-        fit_intercept: bool = True,
+        intercept: bool = True,
         l2_strength: Ridge = 0.0,
         covariance: Literal["classical", "robust"] | None = None,
     ) -> LinearFit:
@@ -119,7 +119,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         features : sequence of str, optional
             Names of the regressors. None: all columns of X except the target. An empty sequence: the mean of the
             target.
-        fit_intercept : bool
+        intercept : bool
             Whether a constant is among the regressors.
         l2_strength : float or "private"
             Ridge λ ≥ 0, which is part of the target: the minimiser of the mean of (y - xθ)² plus (λ/2)‖θ‖², where θ
@@ -144,7 +144,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         InvalidInput
             For unknown names, and if the regressors vary no more than the noise. The message then names the columns.
         """
-        model = self._model(target, features, fit_intercept, l2_strength, covariance)
+        model = self._model(target, features, intercept, l2_strength, covariance)
         return LinearFit(RegressionRecord(release=self._record, model=model), solve(self._record, model))
 
     def submodels(
@@ -152,7 +152,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         feature_sets: Iterable[Sequence[str]],
         target: str | None = None,
         *,
-        fit_intercept: bool = True,
+        intercept: bool = True,
         l2_strength: Ridge = 0.0,
         covariance: Literal["classical", "robust"] | None = None,
     ) -> tuple[LinearFit, ...]:
@@ -162,7 +162,7 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         """
         if isinstance(feature_sets, str) or not isinstance(feature_sets, Iterable):
             raise InvalidInput(f"feature_sets must be a collection of sequences of names, got {feature_sets!r}")
-        common = {"fit_intercept": fit_intercept, "l2_strength": l2_strength, "covariance": covariance}
+        common = {"intercept": intercept, "l2_strength": l2_strength, "covariance": covariance}
         return tuple(self.fit(target, features, **common) for features in feature_sets)  # type: ignore[arg-type]  # keywords of fit, passed on
 
     def means(self, columns: Sequence[str] | None = None, *, level: float = 0.95) -> ConfidenceIntervals:
@@ -262,14 +262,14 @@ class MomentMatrix(ReleaseFacts[MomentRecord, GaussianBudget], Approvable[Moment
         model = Model(
             target=target,
             features=chosen,
-            fit_intercept=check_flag("fit_intercept", fit_intercept),
+            fit_intercept=check_flag("intercept", fit_intercept),
             l2_strength=check_ridge("l2_strength", l2_strength),
             covariance=check_choice("covariance", covariance or "classical", ("classical", "robust")),
         )
         if covariance is None:
             model = dataclasses.replace(model, covariance=default_covariance(record, model))
         if not model.names:
-            raise InvalidInput("a regression needs a feature or an intercept, got features=() and fit_intercept=False")
+            raise InvalidInput("a regression needs a feature or an intercept, got features=() and intercept=False")
         check_covariance(record, model)
         return model
 

@@ -87,6 +87,6 @@ class NoModel(NoisyChoices):
     loss: Squared = _NO_TARGET
     two_classes: bool = False
     rows: Ball = _UNBOUNDED
-    fit_intercept: bool = False
+    has_constant: bool = False
     intercept: None = None
     classes: None = None

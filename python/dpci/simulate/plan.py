@@ -25,7 +25,7 @@ from dpci.unit import given_unit
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
-_SHARED = ("classes", "fit_intercept", "intercept_scale", "row_norm", "rows", "on_violation")
+_SHARED = ("classes", "intercept", "row_norm", "rows", "on_violation")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
 _ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS)
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpci.base.validation import as_name
+from dpci.base.validation import as_name, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
@@ -205,7 +205,9 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
         keywords = self.get_params(deep=False)
         for name in ("epsilon", "delta", "rho", "ledger", "persons", "weights"):
             del keywords[name]
-        return {**keywords, "budget": self._budget()}
+        fitted = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        scale = check_positive("intercept_scale", keywords.pop("intercept_scale", 1.0))
+        return {**keywords, "intercept": fitted and scale, "budget": self._budget()}
 
     def _budget(self) -> GaussianBudget:
         """Return the budget that the parameters name: rho alone, or epsilon, or epsilon and delta."""

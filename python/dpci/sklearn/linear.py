@@ -14,7 +14,7 @@ from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.losses import Squared
 from dpci.model.keywords import used_keywords
-from dpci.model.moments import regression_of_counts
+from dpci.model.moments import has_intercept, regression_of_counts
 from dpci.model.result import PrivateFit
 from dpci.model.settings import AUTO
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
@@ -95,7 +95,7 @@ class PrivateLinearRegression(LinearParameters, MomentEstimator):
 
     def _release(self, source: Source, given: Given) -> LinearFit:
         keywords = self._keywords()
-        intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        intercept = has_intercept(keywords.pop("intercept"))
         if given.beside.given:
             check_flag("robust", keywords["robust"])
             keywords["robust"] = regression_of_counts(0.0, fit_intercept=intercept)
@@ -195,7 +195,7 @@ class PrivateRidge(RidgeParameters, MomentEstimator, PrivateLinearEstimator):
         keywords = self._keywords()
         l2_strength = keywords.pop("l2_strength")
         strength = PRIVATE if l2_strength == AUTO else check_ridge("l2_strength", l2_strength)
-        intercept = check_flag("fit_intercept", keywords.pop("fit_intercept"))
+        intercept = has_intercept(keywords.pop("intercept"))
         robust = regression_of_counts(strength, fit_intercept=intercept) if given.beside.given else ()
         choices = choices_of_fit(
             schema=None,

@@ -57,8 +57,7 @@ class StrataKeywords(TypedDict, total=False):
     l2_strength: float | Literal["auto"]
     loss: LossLike
     mechanism: MechanismLike | Literal["newton"]
-    fit_intercept: bool
-    intercept_scale: float
+    intercept: bool | float
     row_norm: float | None
     rows: RowDomain | None
     on_violation: OnViolation

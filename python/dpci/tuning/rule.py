@@ -78,7 +78,7 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
         settings = with_default_rows(settings)
 
     def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, Any], Settings, _core.Spec]:
-        params = public_rule(settings.public_n(n_samples), n_columns + settings.fit_intercept, budget)
+        params = public_rule(settings.public_n(n_samples), n_columns + settings.has_constant, budget)
         assert not isinstance(settings.mechanism, NewtonSteps)  # noqa: S101  # for the type checker
         params["mechanism"] = dataclasses.replace(settings.mechanism, radius=params["mechanism"].radius)
         chosen = dataclasses.replace(settings, **params)

@@ -120,7 +120,7 @@ pub enum Error {
     /// A weight is none, or greater than the public bound.
     #[error(
         "weights must be finite, at least 0 and at most weight_bound={bound}, got {value} in row {row} (pass \
-        on_violation=\"clip\" to lower greater weights to the bound)"
+        rows=\"clip\" to lower greater weights to the bound)"
     )]
     Weight {
         /// Row index.
@@ -132,7 +132,7 @@ pub enum Error {
     },
     /// A row is longer than the public bound.
     #[error(
-        "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
+        "every row of X must have Euclidean norm at most row_norm={bound}, got {norm} in row {row} (scale the columns with public bounds, or pass rows=\"clip\")"
     )]
     RowNorm {
         /// Row index.
@@ -146,7 +146,7 @@ pub enum Error {
     #[error(
         "in every row of X, the absolute values of the block that begins with column {column} (size {size}) \
          must sum to at \
-        most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass on_violation=\"clip\")"
+        most {bound}, got {sum} in row {row} (scale the columns with public bounds, or pass rows=\"clip\")"
     )]
     RowBlock {
         /// Row index.
@@ -161,7 +161,7 @@ pub enum Error {
         bound: f64,
     },
     /// A row is too long to be clipped: its products with parameters could overflow.
-    #[error("every row of X must have Euclidean norm at most 1e150, even with on_violation=\"clip\", got {} (scale the \
+    #[error("every row of X must have Euclidean norm at most 1e150, even with rows=\"clip\", got {} (scale the \
     columns)", readable(*norm))]
     RowTooLong {
         /// Its norm.

@@ -31,12 +31,12 @@ macro_rules! refusals {
 refusals! {
     NO_ROWS: "no rows (their number is private under add/remove)", "before", "that there are no rows", true;
     NOT_FINITE: "NaN or infinity in X", "before", "row, column, value", false;
-    LONG_ROW: "a row above `row_norm`, with `on_violation=\"error\"`", "before", "row, norm", false;
-    LONG_BLOCK: "a row outside a bound of `rows`, with `on_violation=\"error\"`", "before", "row, column, sum", false;
+    LONG_ROW: "a row above its bound, without `rows=\"clip\"`", "before", "row, norm", false;
+    LONG_BLOCK: "a row outside a bound of `rows`, without `rows=\"clip\"`", "before", "row, column, sum", false;
     TOO_LONG_ROW: "a row whose norm is above 1e150", "before", "the norm", true;
     SHORT_ROW: "a row shorter than `row_norm`, with a loss that declares strong convexity", "before", "the least norm", true;
-    TARGET: "a target outside its interval, with `on_violation=\"error\"`, or NaN", "before", "row, value", false;
-    WEIGHT: "a weight above `bound`, with `on_violation=\"error\"`, below 0 or NaN", "before", "row, value", false;
+    TARGET: "a target outside its interval, without `rows=\"clip\"`, or NaN", "before", "row, value", false;
+    WEIGHT: "a weight above `bound`, without `rows=\"clip\"`, below 0 or NaN", "before", "row, value", false;
     MANY_RECORDS: "more than 16 · `n_public` records under add/remove", "before", "their number", true;
     MANY_ROWS: "persons with more than 2³⁰ rows, and more than 64 each on average", "before", "the number of rows", true;
     OTHER_ROWS: "a later pass over rows in parts finds different rows", "during", "numbers of rows", true;

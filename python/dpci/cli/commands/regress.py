@@ -81,7 +81,7 @@ def regress(
             mechanism="moments",
             budget=budget,
             l2_strength=ridge,
-            fit_intercept=intercept,
+            intercept=intercept,
             on_violation="clip",
             neighbors=cast("Neighbors", neighbors or "replace_one"),
             n_public=n_public,

@@ -82,7 +82,7 @@ class MatrixChoices(NoisyChoices):
         super().__post_init__()
 
     # The core adds the constant, and its name comes last.
-    fit_intercept = True
+    has_constant = True
     intercept = None
     two_classes = False
     classes = None

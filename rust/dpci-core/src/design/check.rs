@@ -296,7 +296,7 @@ fn checked_targets<'a>(targets: &'a [f64], bounds: &RowBounds) -> Result<Cow<'a,
                 let rule = if value.is_nan() {
                     "a number".to_owned()
                 } else {
-                    format!("within target_bounds [{lower}, {upper}] unless on_violation=\"clip\"")
+                    format!("within target_bounds [{lower}, {upper}] unless rows=\"clip\"")
                 };
                 return Err(Error::Target { rule, row, value });
             }

@@ -58,7 +58,7 @@ impl FunctionalSpec {
         let c = &choices;
         for (name, value) in [
             ("row_norm", c.row_norm),
-            ("intercept_scale", c.intercept.unwrap_or(1.0)),
+            ("intercept", c.intercept.unwrap_or(1.0)),
         ] {
             if !(value > 0.0 && value.is_finite()) {
                 return out_of_range(name, "finite and > 0", value);

@@ -140,7 +140,7 @@ impl Projection {
 /// Refuses numbers that are out of range.
 pub(super) fn check_scalars(c: &Choices) -> Result<()> {
     let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
-    let scale = c.intercept.map(|s| ("intercept_scale", s));
+    let scale = c.intercept.map(|s| ("intercept", s));
     let radius = c.radius.map(|w| ("radius", w));
     let optional = [strength, scale, radius].into_iter().flatten();
     c.rows.check_columns(c.n_columns)?;

@@ -27,7 +27,7 @@ const GREATEST_RATIO: f64 = 1e12;
 /// [`Error::OutOfRange`].
 pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
     let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
-    let scale = c.intercept.map(|s| ("intercept_scale", s));
+    let scale = c.intercept.map(|s| ("intercept", s));
     let radius = c.radius.map(|w| ("radius", w));
     let (name, spent) = match budget {
         Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
@@ -111,7 +111,7 @@ impl Spec {
         for (what, value) in scales {
             if !SIZES.contains(&value) {
                 return Err(Error::Unsupported(format!(
-                    "{what} must be {SIZE_RULE}, got {value:e}: choose l2_strength, row_norm, intercept_scale and the budget closer to 1"
+                    "{what} must be {SIZE_RULE}, got {value:e}: choose l2_strength, row_norm, intercept and the budget closer to 1"
                 )));
             }
         }

@@ -67,7 +67,7 @@ fn the_functional_mechanism_refuses_bad_choices() {
             intercept: Some(bad),
             ..base
         };
-        assert!(said(intercept).starts_with("intercept_scale must be finite and > 0"));
+        assert!(said(intercept).starts_with("intercept must be finite and > 0"));
     }
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(

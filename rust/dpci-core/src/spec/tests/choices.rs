@@ -26,7 +26,7 @@ fn scalars_must_be_finite_and_positive() {
                 },
             ),
             (
-                "intercept_scale",
+                "intercept",
                 Choices {
                     intercept: Some(bad),
                     ..base.clone()
