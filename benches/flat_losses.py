@@ -52,9 +52,7 @@ class Population:
         unit = self.share.min() if len(self.y) > 100 else 2e-5
         counts = np.round(self.share / unit).astype(int)
         X, y = np.repeat(self.X, counts, axis=0), np.repeat(self.y, counts)
-        found = lowlevel.minimize_erm(
-            X, y, loss=loss, l2_strength=self.l2_strength, intercept=self.intercept
-        )
+        found = lowlevel.minimize_erm(X, y, loss=loss, l2_strength=self.l2_strength, intercept=self.intercept)
         return np.asarray(found.params)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[_F64, _F64]:
@@ -156,7 +154,7 @@ class Setting:
             norm = max(1.0, float(np.linalg.norm(self.population.X, axis=1).max()))
             result = dpci.fit(
                 X, y, budget=self.budget, l2_strength=self.population.l2_strength, loss=self.loss, classes=(-1, 1),
-                row_norm=norm, seed=seed, intercept=self.population.intercept, n_threads=1,
+                rows=norm, seed=seed, intercept=self.population.intercept, n_threads=1,
             )  # fmt: skip
             errors.append(np.abs(result.params - target)[kept])
             widths.append(result.conf_int(level=LEVEL).length[kept] / 2.0)

@@ -24,7 +24,7 @@ from _timing import commit
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = str(ROOT / "python" / "dpci")
-CHOICES = ("row_norm", "n_public", "on_violation", "neighbors", "budget", "persons", "weights")
+CHOICES = ("rows", "n_public", "on_violation", "neighbors", "budget", "persons", "weights")
 
 
 def source_files(folder: str, ending: str) -> list[Path]:

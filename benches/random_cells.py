@@ -186,7 +186,7 @@ def cell(number: int) -> Cell | None:
     else:
         mechanism = str(rng.choice(["objective", "output"]))
         keywords |= {"loss": loss_of(rng, name), "mechanism": check_mechanism(mechanism)}
-        keywords |= {"rows": dpci.rows.Blocks([scale] * d)} if blocks else {"row_norm": 1.0}
+        keywords |= {"rows": dpci.rows.Blocks([scale] * d)} if blocks else {"rows": 1.0}
         keywords["l2_strength"] = float(np.exp(rng.uniform(np.log(3e-4), np.log(0.05))))
         mechanism = f"{mechanism}, {'blocks' if blocks else 'ball'}"
         target = None

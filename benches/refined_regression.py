@@ -76,7 +76,7 @@ def uniform(seed: int, *, n: int, budget: dpci.budgets.GaussianBudget, refine: b
     X = rng.uniform(0.0, 10.0, (n, 3))
     y = X @ BETA + rng.standard_normal(n)
     matrix = dpci.regression.release(
-        X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, on_violation="clip", refine=refine, seed=seed,
+        X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, rows="clip", refine=refine, seed=seed,
         n_threads=1,
     )  # fmt: skip
     return covered(matrix.fit(), BETA)
@@ -165,7 +165,7 @@ def grouped(seed: int, *, share: float, n: int, budget: dpci.budgets.GaussianBud
     found = []
     for refine in (True, False):
         matrix = dpci.regression.release(
-            X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, on_violation="clip", refine=refine, robust=True,
+            X, y, budget=budget, bounds=(0.0, 10.0), target_bound=30.0, rows="clip", refine=refine, robust=True,
             seed=seed, n_threads=1,
         )  # fmt: skip
         inside, lengths = covered(matrix.fit(), np.array([1.0, -1.0, 0.0, 0.0]))
@@ -187,7 +187,7 @@ def spread(
     found = []
     for refine in (True, False):
         matrix = dpci.regression.release(
-            X, y, budget=budget, bounds=(0.0, 1.0), target_bound=30.0, on_violation="clip", refine=refine, robust=True,
+            X, y, budget=budget, bounds=(0.0, 1.0), target_bound=30.0, rows="clip", refine=refine, robust=True,
             seed=seed, n_threads=1,
         )  # fmt: skip
         inside, lengths = covered(matrix.fit(), truth)
@@ -205,7 +205,7 @@ def bootstrap(seed: int, *, budget: str, l2_strength: float, refine: bool) -> tu
     # As in regression_moments.py: the ridge with classical intervals, whose errors are uneven.
     covariance = "classical" if l2_strength else "robust"
     matrix = dpci.regression.release(
-        X[rows], y[rows], budget=PUBLISHED[budget], row_norm=1.0, target_bound=1.0, refine=plan if refine else None,
+        X[rows], y[rows], budget=PUBLISHED[budget], rows=1.0, target_bound=1.0, refine=plan if refine else None,
         robust=None if l2_strength else plan, seed=seed, n_threads=1,
     )  # fmt: skip
     return covered(matrix.fit(l2_strength=l2_strength, covariance=covariance), truth[:DIM])

@@ -52,7 +52,7 @@ def uniform_design(seed: int, *, mu: float, neighbors: str) -> tuple[np.ndarray,
     X = rng.uniform(0.0, 10.0, (N, 3))
     y = X @ BETA + rng.standard_normal(N)
     matrix = dpci.regression.release(
-        X, y, budget=dpci.ZCDP(mu**2 / 2), bounds=(0.0, 10.0), target_bound=30.0, on_violation="clip",
+        X, y, budget=dpci.ZCDP(mu**2 / 2), bounds=(0.0, 10.0), target_bound=30.0, rows="clip",
         neighbors=neighbors, n_public=N if neighbors == "add_remove" else None, seed=seed, n_threads=1,
     )  # fmt: skip
     return covered(matrix.fit(), BETA)
@@ -69,7 +69,7 @@ def errors_design(seed: int, *, kind: str, n: int, covariance: str) -> tuple[np.
     }
     y = X @ BETA + draws[kind]()
     matrix = dpci.regression.release(
-        X, y, budget=dpci.ZCDP(0.5), bounds=(0.0, 10.0), target_bound=30.0, on_violation="clip",
+        X, y, budget=dpci.ZCDP(0.5), bounds=(0.0, 10.0), target_bound=30.0, rows="clip",
         robust=covariance == "robust", seed=seed, n_threads=1,
     )  # fmt: skip
     return covered(matrix.fit(covariance=covariance), BETA)
@@ -97,7 +97,7 @@ def bootstrap(
     truth = np.linalg.solve(gram, design.T @ y / ROWS)[:DIM]
     rows = np.random.default_rng(seed + 1).integers(0, ROWS, ROWS)
     matrix = dpci.regression.release(
-        X[rows], y[rows], budget=BUDGETS[budget], row_norm=1.0, target_bound=1.0,
+        X[rows], y[rows], budget=BUDGETS[budget], rows=1.0, target_bound=1.0,
         robust=covariance == "robust", seed=seed, n_threads=1,
     )  # fmt: skip
     fit = matrix.fit(intercept=intercept, l2_strength=l2_strength, covariance=covariance)

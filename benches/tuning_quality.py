@@ -42,7 +42,7 @@ def regression() -> tuple[np.ndarray, np.ndarray, dict]:
 def adult() -> tuple[np.ndarray, np.ndarray, dict]:
     """The census records, all columns of the schema, clipped to the unit ball."""
     data = dpci.datasets.load_adult()
-    return data.X, data.y, {"loss": "logistic", "on_violation": "clip", "mechanism": "output"}
+    return data.X, data.y, {"loss": "logistic", "rows": "clip", "mechanism": "output"}
 
 
 def in_ball(params, radius) -> np.ndarray:

@@ -81,9 +81,7 @@ class Population:
 
     def regularised(self, l2_strength: float) -> _F64:
         """Return the target of intervals at this λ."""
-        return dpci.lowlevel.minimize_erm(
-            self.X, self.y, l2_strength=l2_strength, intercept=1.0, tolerance=1e-6
-        ).params
+        return dpci.lowlevel.minimize_erm(self.X, self.y, l2_strength=l2_strength, intercept=1.0, tolerance=1e-6).params
 
     def sample(self, rng: np.random.Generator, n: int) -> tuple[_F64, _F64]:
         """Draw rows."""

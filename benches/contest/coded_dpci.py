@@ -34,12 +34,12 @@ def contestant(data: dict[str, Any], kind: str, n_threads: int) -> tuple[Any, in
     def private() -> Any:
         norm = float(np.sqrt(data["codes"].shape[1] + data["numbers"].shape[1]))
         classes = {} if poisson else {"classes": (-1, 1)}
-        options = {"moments": "none", "row_norm": norm, "intercept": False, **classes}
+        options = {"moments": "none", "rows": norm, "intercept": False, **classes}
         return dpci.fit(X, data["y"], budget=dpci.PureDP(1.0), n_threads=n_threads, **problem, **options).params
 
     def replicates() -> Any:
         norm = float(np.sqrt(data["codes"].shape[1] + data["numbers"].shape[1]))
-        options = {"row_norm": norm, "intercept": False, "classes": (-1, 1), "l2_strength": 0.02}
+        options = {"rows": norm, "intercept": False, "classes": (-1, 1), "l2_strength": 0.02}
         budget = dpci.PureDP(1.0)
         rows = {"n_replicates": 64, "n_variability": 0, "n_threads": n_threads, "budget": budget}
         return dpci.simulate.coverage(X, data["y"], **rows, **options).n_replicates

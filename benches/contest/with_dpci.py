@@ -17,7 +17,7 @@ def contestant(problem: Problem, solver: str) -> Callable[[float, int], dict]:
         return {"params": found.params}
 
     def private(moments: str) -> Callable[[float, int], dict]:
-        keywords = {"row_norm": terms.row_norm, "intercept": False, **objective}
+        keywords = {"rows": terms.row_norm, "intercept": False, **objective}
         if terms.loss != "squared":
             keywords["classes"] = (-1, 1)
 

@@ -194,14 +194,14 @@ def ledger() -> None:
 
 def rows() -> None:
     over = outcome(lambda: fit([[1.001]], [1]))
-    clipped = fit([[5.0]], [1], on_violation="clip")
+    clipped = fit([[5.0]], [1], rows="clip")
     held = "clip" in str(clipped.privacy)
     report("rows beyond the bound", f"refused ({over}) unless on_violation='clip', which the record names: {held}")
 
 
 def audit(n_runs: int = 10_000) -> None:
     """Rows of norm 100, as for the other system: the density at zero tells one such row from none."""
-    settings = {"row_norm": 100.0, "budget": dpci.PureDP(1.0), "mechanism": "objective"}
+    settings = {"rows": 100.0, "budget": dpci.PureDP(1.0), "mechanism": "objective"}
     rows_of = {"one": np.array([[100.0], [0.0], [0.0]]), "none": np.zeros((3, 1))}
     y = [1, 0, 1]
     low = outcome(lambda: fit(rows_of["one"], y, l2_strength=100.0 / 3, **settings))

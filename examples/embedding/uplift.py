@@ -39,7 +39,7 @@ def treatment_effect(
 
     The ledger of the data set pays, or raises ``dpci.BudgetExceeded`` before anything is computed.
     """
-    rows = lowlevel.checked_rows(covariates, row_norm=1.0, on_violation="clip")
+    rows = lowlevel.checked_rows(covariates, rows=dpci.rows.Clipped(1.0))
     arm = np.asarray(treated, dtype=float) - 0.5  # with another coding the rows are too long, and refused
     result = dpci.fit(
         np.column_stack([rows, arm]),
@@ -48,7 +48,7 @@ def treatment_effect(
         budget=budget,
         mechanism=dpci.ObjectivePerturbation(noise="gaussian"),  # what the interval assumes
         l2_strength=l2_strength,
-        row_norm=float(np.hypot(1.0, 0.5)),
+        rows=float(np.hypot(1.0, 0.5)),
         ledger=ledger,
     )
     contrast = np.eye(len(result.names))[-2]  # the parameter of the arm; the intercept is last

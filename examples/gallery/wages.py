@@ -15,7 +15,7 @@ matrix = dpci.regression.release(
     hours,
     bounds=([17, 1], [90, 16]),
     target_bound=99.0,
-    on_violation="clip",
+    rows="clip",
     budget=dpci.ZCDP(0.5),
 )
 both = matrix.fit()

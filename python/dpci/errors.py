@@ -102,7 +102,7 @@ class InvalidInput(DpciError, ValueError):
 
 
 class RowNormViolation(DpciError, ValueError):
-    """A row of X is longer than the public bound ``row_norm``, or a block of it than its bound.
+    """A row of X is longer than its public bound, or a block of it than its bound.
 
     Attributes
     ----------

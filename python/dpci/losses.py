@@ -93,7 +93,7 @@ class SoftLogistic(_BuiltIn):
     """Logistic loss log(1 + exp(u)) - y u of a soft label y in [0, 1], such as a probability or a share of votes.
 
     Slope of either sign, at most 1 in size; curvature at most 1/4. Labels outside [0, 1] are refused, or moved into it
-    with ``on_violation="clip"``.
+    with ``rows="clip"``.
     """
 
     name: ClassVar[str] = "soft_logistic"
@@ -242,9 +242,9 @@ class Custom:
         The bounds hold for ``|u|`` up to this only, and the functions are not called beyond; a fit then needs a
         ``radius`` of at most ``predictor_bound`` over the bound on the rows. None: everywhere.
     strong_convexity : float
-        Lower bound on ``curvature``. With it a fit of one parameter, whose rows all have the size ``row_norm`` (or are
-        the intercept alone), needs no regularisation: output perturbation takes ``l2_strength=0``. A function of the
-        linear predictor is strongly convex in no more than one parameter, so more are refused.
+        Lower bound on ``curvature``. With it a fit of one parameter, whose rows all have the norm that bounds them (or
+        are the intercept alone), needs no regularisation: output perturbation takes ``l2_strength=0``. A function of
+        the linear predictor is strongly convex in no more than one parameter, so more are refused.
 
     Raises
     ------

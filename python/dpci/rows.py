@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from numbers import Real
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,15 +12,17 @@ from dpci import _core
 from dpci.base.validation import broken, check_count, check_positive
 from dpci.errors import InvalidInput
 
-__all__ = ["Ball", "Blocks"]
+__all__ = ["Ball", "Blocks", "Clipped"]
 
+CLIP: Literal["clip"] = "clip"
+"""Word for rows that are moved to their bounds."""
 Group: TypeAlias = tuple[Iterable[int], float]
 """Columns of the rows, counted from 0, and the bound on the sum of their absolute values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ball:
-    """Rows of Euclidean norm at most ``norm``; ``row_norm=r`` is short for ``rows=Ball(r)``.
+    """Rows of Euclidean norm at most ``norm``; ``rows=r`` is short for ``rows=Ball(r)``.
 
     Parameters
     ----------
@@ -168,23 +171,73 @@ class Blocks:
 RowDomain: TypeAlias = Ball | Blocks
 
 
-def check_rows(rows: object) -> RowDomain:
-    """Return a domain of rows."""
-    if not isinstance(rows, Ball | Blocks):
-        raise broken("rows", "dpci.rows.Ball(norm) or dpci.rows.Blocks(bounds)", rows)
-    return rows
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """Rows that are moved to their bounds where they lie beyond them; ``rows="clip"`` is short for ``Clipped()``.
+
+    Targets and weights beyond their bounds are moved, too. Rows that are not clipped are refused there.
+
+    Parameters
+    ----------
+    within : float, Ball or Blocks, optional
+        The bounds, as ``rows`` of :func:`dpci.fit` takes them. None: norm 1, or those of the schema.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.rows.Clipped(2.0)
+    Clipped(within=Ball(norm=2.0))
+    """
+
+    within: RowDomain | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.within is not None:
+            object.__setattr__(self, "within", _domain("within", self.within))
 
 
-def row_domain(row_norm: object, rows: object) -> RowDomain:
-    """Return the domain that the two arguments of a caller name; the ball of norm 1 if both are None."""
-    if rows is None:
-        return Ball() if row_norm is None else Ball(check_positive("row_norm", row_norm))
-    if row_norm is not None:
-        raise InvalidInput(
-            f"row_norm must be None with rows, as row_norm=r is short for rows=dpci.rows.Ball(r), got "
-            f"row_norm={row_norm!r} and rows={rows!r}"
-        )
-    return check_rows(rows)
+RowsLike: TypeAlias = float | Ball | Blocks | Clipped | Literal["clip"]
+"""Bounds of rows as a caller gives them: a number is that of their norm."""
+
+
+BallLike: TypeAlias = float | Ball | Clipped | Literal["clip"]
+"""Bounds of rows that lie in a ball."""
+
+
+class Bounded(NamedTuple):
+    """Bounds of rows, and what is done with rows beyond them."""
+
+    domain: RowDomain | None
+    """None: norm 1, or the domain of the schema."""
+    on_violation: Literal["error", "clip"]
+
+
+def read_rows(rows: object) -> Bounded:
+    """Return the two choices that ``rows`` of a caller makes."""
+    if isinstance(rows, str):
+        if rows != CLIP:
+            raise broken("rows", f"a number, {CLIP!r} or an object of dpci.rows", rows)
+        return Bounded(None, CLIP)
+    if isinstance(rows, Clipped):
+        assert not isinstance(rows.within, int | float)  # noqa: S101  # for the type checker
+        return Bounded(rows.within, CLIP)
+    return Bounded(None if rows is None else _domain("rows", rows), "error")
+
+
+def read_ball(rows: object) -> Bounded:
+    """Return the two choices of functions whose rows lie in a ball."""
+    found = read_rows(rows)
+    if isinstance(found.domain, Blocks):
+        raise broken("rows", "a bound on the norm for this function, which takes no blocks", found.domain)
+    return found
+
+
+def _domain(name: str, rows: object) -> RowDomain:
+    if isinstance(rows, Ball | Blocks):
+        return rows
+    if isinstance(rows, Real | np.number) and not isinstance(rows, bool | np.bool_):
+        return Ball(check_positive(name, rows))
+    raise broken(name, "a number, Ball or Blocks of dpci.rows", rows)
 
 
 def same_blocks(one: RowDomain, other: RowDomain) -> bool:

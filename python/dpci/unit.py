@@ -100,7 +100,7 @@ class Weights:
         is protected with it.
     bound : float
         The largest weight that any record could have. It is public and must not be taken from the data. Greater weights
-        are refused, or lowered to it with ``on_violation="clip"``. The noise grows with it.
+        are refused, or lowered to it with ``rows="clip"``. The noise grows with it.
     total : float, optional
         The public number that divides weighted sums, such as the size of the population that the weights represent.
         None: the number of records, for weights with mean 1.

@@ -14,7 +14,7 @@ from support.keywords import assembled
 
 
 def plan(budget, **keywords):
-    given = {"n_samples": 1000, "n_features": 3, "row_norm": 1.0, "l2_strength": 0.1}
+    given = {"n_samples": 1000, "n_features": 3, "rows": 1.0, "l2_strength": 0.1}
     return dpci.plan(**assembled(budget=budget, **given | keywords))
 
 

@@ -361,7 +361,7 @@ def test_the_noise_of_the_seal_is_small_wherever_digits_are_left():
                     n_features=10,
                     budget=dpci.PureDP(1.0),
                     l2_strength=l2_strength,
-                    row_norm=row_norm,
+                    rows=row_norm,
                     intercept=row_norm,
                     mechanism="output",
                 )

@@ -27,7 +27,7 @@ RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": "add_remove", "n_pub
 
 
 def matrix(budget, relation, **keywords):
-    return dpci.regression.release(X, REAL, row_norm=1.0, budget=budget, **RELATIONS[relation], **keywords)
+    return dpci.regression.release(X, REAL, rows=1.0, budget=budget, **RELATIONS[relation], **keywords)
 
 
 def made(kind, notion, relation):

@@ -350,9 +350,7 @@ def test_no_number_of_the_data_is_saved_or_pickled(kind):
             assert np.float64(number).tobytes() not in pickled
     # The least regularised loss of all records, without noise, where it is that of the released parameters.
     if kind in {"fit", "output", "bare"}:
-        exact = dpci.lowlevel.minimize_erm(
-            X, np.where(Y, 1.0, -1.0), loss="logistic", l2_strength=0.2, intercept=1.0
-        )
+        exact = dpci.lowlevel.minimize_erm(X, np.where(Y, 1.0, -1.0), loss="logistic", l2_strength=0.2, intercept=1.0)
         assert not np.isin(np.asarray(exact.params), result.params).any()
         for number in np.asarray(exact.params).tolist():
             assert repr(number)[:10] not in saved

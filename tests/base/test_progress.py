@@ -13,7 +13,7 @@ pytest.importorskip("tqdm")
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(400, 2))
 Y = X[:, 0] > 0
 CHUNKS = [(X[:200], Y[:200]), (X[200:], Y[200:])]
-FIT = {"budget": dpci.ZCDP(1.0), "l2_strength": 0.1, "on_violation": "clip", "classes": (False, True)}
+FIT = {"budget": dpci.ZCDP(1.0), "l2_strength": 0.1, "rows": "clip", "classes": (False, True)}
 
 STUDY = {"budget": dpci.PureDP(2.0), "l2_strength": 0.1, "n_replicates": 4, "n_variability": 4}
 

@@ -58,7 +58,7 @@ def test_the_logistic_polynomial_is_the_taylor_expansion():
 def test_units_do_not_matter():
     # Rows in another unit with another bound, targets likewise: the same model in the new units.
     small = functional(intercept=False)
-    large = functional(100.0 * X, 7.0 * Y, row_norm=100.0, target_bound=7.0, intercept=False)
+    large = functional(100.0 * X, 7.0 * Y, rows=100.0, target_bound=7.0, intercept=False)
     # Alike but for the noise of the seals, of which 20 standard deviations are exceeded with probability 1e-11. The
     # noise on Q is less than its ridge, so the least eigenvalue is at least that of the sums.
     ours, theirs = (model.privacy["seal"]["releases"] for model in (small, large))
@@ -104,7 +104,7 @@ def test_out_of_bounds_rows_and_targets():
         functional(far)
     with pytest.raises(InvalidInput, match="in row 4"):
         functional(y=wild)
-    clipped = functional(far, wild, on_violation="clip")
+    clipped = functional(far, wild, rows="clip")
     far[3] /= np.linalg.norm(far[3])
     wild[4] = 1.0
     np.testing.assert_allclose(clipped.params, functional(far, wild).params, rtol=1e-9)
@@ -227,11 +227,11 @@ def test_non_private_is_the_minimiser():
         ({"l2_strength": -1.0}, "l2_strength must be finite and >= 0"),
         ({"l2_strength": float("nan")}, "l2_strength must be finite and >= 0"),
         ({"target_bound": 0.0}, "target_bound must be finite and > 0"),
-        ({"row_norm": float("inf")}, "row_norm must be finite and > 0"),
-        ({"row_norm": 1e200}, "such that the noise has a finite scale"),
+        ({"rows": float("inf")}, "rows must be finite and > 0"),
+        ({"rows": 1e200}, "such that the noise has a finite scale"),
         ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
         ({"intercept": -1.0}, "intercept must be finite and > 0"),
-        ({"on_violation": "drop"}, "on_violation must be one of"),
+        ({"rows": "drop"}, "rows must be a number"),
         ({"neighbors": "swap"}, "neighbors must be one of"),
         ({"neighbors": "add_remove"}, "n_public must be given"),
         ({"n_public": 10}, "n_public must be None"),

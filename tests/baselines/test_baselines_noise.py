@@ -87,7 +87,7 @@ def drowned(x, seed, **keywords):
         strength = 2.0 * times * scale / N
         models.append((x, Y, times * scale, functional(x, **keywords, l2_strength=strength).params))
     noise, _, unexplained = recover_noise(
-        models, loss="squared", std_dev=np.sqrt(2.0) * scale, row_norm=keywords.get("row_norm", 1.0)
+        models, loss="squared", std_dev=np.sqrt(2.0) * scale, row_norm=keywords.get("rows", 1.0)
     )
     assert unexplained < 1e-9
     values, vectors = np.linalg.eigh(noise / scale)
@@ -98,7 +98,7 @@ def test_directions_that_are_not_positive_are_dropped():
     # At this budget the noise drowns the data: the ridge saves some directions, rarely all and rarely none.
     dropped = set()
     for seed in range(250):
-        result, values, vectors = drowned(with_constant(X), seed, calibration="paper", row_norm=np.sqrt(2.0))
+        result, values, vectors = drowned(with_constant(X), seed, calibration="paper", rows=np.sqrt(2.0))
         gone = vectors[:, values < 0.0]
         dropped.add(gone.shape[1])
         assert np.linalg.norm(gone.T @ result.params) < 1e-4 * np.linalg.norm(result.params)

@@ -232,4 +232,4 @@ def test_chunks_and_private_errors(files):
         saved = dpci.multinomial.MultinomialFit.from_json((folder / "chunks.json").read_text())
         assert saved.n_samples == N
         assert saved.classes == tuple(CLASSES)
-    assert "must be 'clip' with a ledger" in run(*fit, "--ledger", folder / "private.db", code=2)
+    assert "rows must be clipped with a ledger" in run(*fit, "--ledger", folder / "private.db", code=2)

@@ -53,11 +53,11 @@ def test_millions_of_rows_stay_within_the_bound(dim, bound):
     for make in (rows_near, adversarial):
         X = make(rng, n, dim, bound)
         for rows in (X, sparse.csr_array(X)):
-            used = lowlevel.checked_rows(rows, row_norm=bound)
+            used = lowlevel.checked_rows(rows, rows=bound)
             assert longer(used, bound) == 0
             # What rounding or tiny entries put above the bound loses no more than the room for them.
             np.testing.assert_allclose(used, X, rtol=1e-9, atol=2 * LEAST)
-        clipped = lowlevel.checked_rows(X * rng.choice([1.0, 2.0, 1e9], (n, 1)), row_norm=bound, on_violation="clip")
+        clipped = lowlevel.checked_rows(X * rng.choice([1.0, 2.0, 1e9], (n, 1)), rows=dpci.rows.Clipped(bound))
         assert longer(clipped, bound) == 0
 
 
@@ -74,7 +74,7 @@ def test_the_filter_of_the_test_above_finds_long_rows():
 def test_clipped_rows_stay_within_any_bound(rows, bound):
     X = np.array(rows)
     try:
-        used = lowlevel.checked_rows(X, row_norm=bound, on_violation="clip")
+        used = lowlevel.checked_rows(X, rows=dpci.rows.Clipped(bound))
     except dpci.InvalidInput as error:
         assert "1e150" in str(error)  # noqa: PT017 - the entries may be legal or not
         return
@@ -87,46 +87,46 @@ def test_the_intercept_counts_in_the_bound_of_the_whole_row(bound):
     rng = np.random.default_rng(0)
     X = rows_near(rng, 1000, 3, 1.0) * bound
     for scale in (1.0, 0.37, bound):
-        used = lowlevel.checked_rows(X, row_norm=bound, on_violation="clip", intercept=scale or False)
+        used = lowlevel.checked_rows(X, rows=dpci.rows.Clipped(bound), intercept=scale or False)
         assert np.all(used[:, -1] == scale)
         assert longer(used[:, :-1], bound) == 0
 
 
 def test_rows_a_rounding_above_the_bound():
     # 1 + 1e-16 is 1 in f64; the next number is above it. Both are within the room for rounding and are scaled below 1.
-    used = lowlevel.checked_rows([[1.0 + 1e-16], [1.0 + 2.0**-52], [1.0 + 9e-10]], row_norm=1.0)
+    used = lowlevel.checked_rows([[1.0 + 1e-16], [1.0 + 2.0**-52], [1.0 + 9e-10]], rows=1.0)
     assert np.all(used <= 1.0)
     np.testing.assert_allclose(used, 1.0, rtol=1e-14)
     with pytest.raises(dpci.RowNormViolation, match=r"row_norm=1, got 1\.00000000"):
-        lowlevel.checked_rows([[1.0 + 2e-9]], row_norm=1.0)
-    subnormal = lowlevel.checked_rows([[LEAST, LEAST]], row_norm=LEAST, on_violation="clip")
+        lowlevel.checked_rows([[1.0 + 2e-9]], rows=1.0)
+    subnormal = lowlevel.checked_rows([[LEAST, LEAST]], rows=dpci.rows.Clipped(LEAST))
     assert exact_square(subnormal[0]) <= Fraction(LEAST) ** 2
     with pytest.raises(dpci.RowNormViolation):
-        lowlevel.checked_rows([[1e140, 1e140]], row_norm=1.0)
+        lowlevel.checked_rows([[1e140, 1e140]], rows=1.0)
     with pytest.raises(dpci.InvalidInput, match="1e150"):
-        lowlevel.checked_rows([[1e160]], row_norm=1.0, on_violation="clip")
+        lowlevel.checked_rows([[1e160]], rows=dpci.rows.Clipped(1.0))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_entries_that_are_not_finite_are_refused(bad):
-    for clip in ("error", "clip"):
+    for bounds in (1.0, dpci.rows.Clipped(1.0)):
         for position in range(9):
             X = np.zeros((20, 9))
             X[17, position] = bad
             for rows in (X, sparse.csr_array(X)):
                 with pytest.raises(dpci.InvalidInput, match=f"row 17, column {position}|index"):
-                    lowlevel.checked_rows(rows, row_norm=1.0, on_violation=clip)
+                    lowlevel.checked_rows(rows, rows=bounds)
 
 
 def test_other_layouts_are_checked_as_their_numbers():
     rng = np.random.default_rng(4)
     X = rows_near(rng, 500, 6, 1.0)
-    expected = lowlevel.checked_rows(np.ascontiguousarray(X[::2, ::3]), row_norm=1.0)
-    np.testing.assert_array_equal(lowlevel.checked_rows(X[::2, ::3], row_norm=1.0), expected)
+    expected = lowlevel.checked_rows(np.ascontiguousarray(X[::2, ::3]), rows=1.0)
+    np.testing.assert_array_equal(lowlevel.checked_rows(X[::2, ::3], rows=1.0), expected)
     np.testing.assert_array_equal(
-        lowlevel.checked_rows(np.asfortranarray(X), row_norm=1.0), lowlevel.checked_rows(X, row_norm=1.0)
+        lowlevel.checked_rows(np.asfortranarray(X), rows=1.0), lowlevel.checked_rows(X, rows=1.0)
     )
     single = X.astype(np.float32)
-    used = lowlevel.checked_rows(single, row_norm=1.0, on_violation="clip")
+    used = lowlevel.checked_rows(single, rows=dpci.rows.Clipped(1.0))
     assert longer(used, 1.0) == 0
     np.testing.assert_allclose(used, single, rtol=1e-6)

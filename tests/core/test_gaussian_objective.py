@@ -347,7 +347,7 @@ def soft_rows(n):
     return X, expit(X @ [3.0, -2.0, 0.0] + rng.standard_normal(n))
 
 
-def fit_soft(rows, **keywords):
+def fit_soft(rows, /, **keywords):
     settings = {"l2_strength": 0.05, "loss": "soft_logistic", "projection": "floor", "intercept": False, "seed": 1}
     return dpci.fit(*rows, **assembled(**{"budget": BUDGET, **settings, **keywords}))
 
@@ -394,5 +394,5 @@ def test_soft_labels():
     np.testing.assert_allclose(result.predict_proba(X)[:, 1], expit(X @ result.params), rtol=1e-12)
     with pytest.raises(dpci.InvalidInput, match=r"target_bounds \[0, 1\]"):
         fit_soft((X, 3.0 * y - 1.0))
-    clipped = fit_soft((X, 3.0 * y - 1.0), on_violation="clip")
+    clipped = fit_soft((X, 3.0 * y - 1.0), rows="clip")
     np.testing.assert_allclose(clipped.params, fit_soft((X, np.clip(3.0 * y - 1.0, 0.0, 1.0))).params, atol=1e-9)

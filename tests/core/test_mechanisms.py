@@ -277,9 +277,7 @@ def moment_scales(loss, spec, radius, split=None):
 def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibration, relation, loss):
     n, l2_strength, row_norm = relation.get("n_public", N), 1.5, 1.5
     keywords = {"budget": budget, "mechanism": mechanism, "calibration": calibration, "loss": loss, **relation}
-    plan = make_spec(
-        l2_strength=l2_strength, row_norm=row_norm, intercept=0.5, **keywords
-    ).plan()
+    plan = make_spec(l2_strength=l2_strength, rows=row_norm, intercept=0.5, **keywords).plan()
     paper = calibration == "paper"
     share = default_shares(budget, n, DIM + 1, relation, paper=paper)[0]
     bound, records = np.hypot(row_norm, 0.5), 1.0 if relation else 2.0

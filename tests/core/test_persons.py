@@ -27,7 +27,7 @@ def steps(name, relation, budget, mechanism="objective", **rule):
             l2_strength=STRENGTH,
             loss=LOSSES[name],
             mechanism=mechanism,
-            row_norm=ROW_NORM,
+            rows=ROW_NORM,
             intercept=False,
             neighbors=relation,
             **rule,
@@ -138,7 +138,7 @@ def test_no_person_moves_the_minimiser_more(name):
         l2_strength=strength,
         loss=LOSSES[name],
         mechanism=dpci.OutputPerturbation(moments="none"),
-        row_norm=ROW_NORM,
+        rows=ROW_NORM,
         intercept=False,
         persons=dpci.Persons(),
     )

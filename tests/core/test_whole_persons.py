@@ -65,7 +65,7 @@ class Case:
             "l2_strength": 3.0,
             "loss": self.loss,
             "radius": self.radius,
-            "row_norm": ROW_NORM,
+            "rows": ROW_NORM,
             "intercept": False,
             "neighbors": neighbors,
             "weights": dpci.Weights(bound=BOUND, total=BOUND * N),  # so that N divides shares

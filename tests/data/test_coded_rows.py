@@ -180,7 +180,7 @@ def test_studies_are_those_of_encoded_rows(monkeypatch, table):
     def study():
         rows = NamedRows(encoded_rows(schema(), table), schema().names)
         y = schema().targets(table)
-        options = {**FIT, "row_norm": 1.0, "classes": (-1, 1), "n_threads": 1}
+        options = {**FIT, "rows": 1.0, "classes": (-1, 1), "n_threads": 1}
         return dpci.simulate.coverage(rows, y, n_replicates=20, n_variability=0, **options)
 
     coded, dense = released(monkeypatch, study)

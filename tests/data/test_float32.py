@@ -26,7 +26,7 @@ REALS = np.clip(SINGLE @ np.linspace(-1, 1, D) + 0.1 * _RNG.normal(size=N), -1, 
 MANY, MANY_LABELS = np.tile(SINGLE, (15, 1)), np.tile(LABELS, 15)
 
 PURE = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "seed": 5}
-CLIP = {"row_norm": 0.4, "on_violation": "clip"}
+CLIP = {"rows": dpci.rows.Clipped(0.4)}
 GRID = [{"l2_strength": 0.05}, {"l2_strength": 0.2}]
 
 

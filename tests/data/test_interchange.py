@@ -187,7 +187,7 @@ def test_producers_that_fail_are_refused():
 def test_private_errors_need_a_shape_before_anything_is_paid_or_read():
     ledger = dpci.Ledger(dpci.PureDP(8.0), errors="private")
     stream = Stream(TABLE)
-    keywords = {**KEYWORDS, "seed": None, "ledger": ledger, "classes": (0, 1), "on_violation": "clip"}
+    keywords = {**KEYWORDS, "seed": None, "ledger": ledger, "classes": (0, 1), "rows": "clip"}
     for table in (stream, Tensor(X)):
         with pytest.raises(dpci.InvalidInput, match="known two-dimensional shape"):
             dpci.fit(table, Y, **keywords)

@@ -81,7 +81,7 @@ def test_every_mechanism(notion, mechanism, loss):
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"on_violation": "clip", "row_norm": 0.5},
+        {"rows": dpci.rows.Clipped(0.5)},
         {"neighbors": "add_remove", "n_public": 2500},
         {"neighbors": "add_remove", "n_public": 2500, "budget": BUDGETS["approx"], "intercept": False},
         {"calibration": "paper"},

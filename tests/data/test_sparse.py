@@ -39,7 +39,7 @@ def test_a_sparse_fit_equals_the_dense_one(rows, name, kind):
     [
         {"intercept": False},
         {"intercept": 0.5, "mechanism": "output"},
-        {"row_norm": 0.3, "on_violation": "clip"},
+        {"rows": dpci.rows.Clipped(0.3)},
         {"loss": "huber_hinge"},
     ],
     ids=str,

@@ -88,13 +88,13 @@ def test_both_together_cost_the_budget(notion):
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame])
 def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
-    found = fit(kind(TABLE), ledger=ledger, on_violation="clip")
+    found = fit(kind(TABLE), ledger=ledger, rows="clip")
     (entry,) = ledger.history
     assert (entry.source, entry.budget) == ("dpci.fit", dpci.ZCDP(0.3))
     assert ledger.models == {entry.number: found.digest}
     broken = kind({**TABLE, "income": np.full(N, np.nan)})
     with pytest.raises(dpci.InvalidInput if errors == "detailed" else dpci.ReleaseFailed):
-        fit(broken, ledger=ledger, on_violation="clip")
+        fit(broken, ledger=ledger, rows="clip")
     assert len(ledger.history) == (1 if errors == "detailed" else 2)
     n_entries = len(ledger.history)
     for refused, message in (
@@ -103,11 +103,11 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
         ({"loss": "squared"}, "schema must have bounds for every column with mechanism=.moments."),
     ):
         with pytest.raises(dpci.DpciError, match=message):
-            fit(kind(TABLE), ledger=ledger, on_violation="clip", **refused)
+            fit(kind(TABLE), ledger=ledger, rows="clip", **refused)
     assert len(ledger.history) == n_entries
     of_persons = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
     with pytest.raises(dpci.InvalidInput, match="persons must have max_rows"):
-        fit(kind(TABLE), ledger=of_persons, on_violation="clip", persons="id")
+        fit(kind(TABLE), ledger=of_persons, rows="clip", persons="id")
     assert of_persons.history == ()
 
 

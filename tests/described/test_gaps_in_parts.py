@@ -113,9 +113,9 @@ def test_a_private_ledger_pays_before_a_file_is_read(tmp_path):
     pd.DataFrame(TABLE).to_csv(path, index=False)
     ledger = dpci.Ledger(dpci.ZCDP(2.0), errors="private")
     assert dpci.release_schema(path, schema=PARTIAL, budget=RHO, ledger=ledger).private
-    assert dpci.fit(path, schema=PARTIAL, budget=RHO, on_violation="clip", ledger=ledger).private
+    assert dpci.fit(path, schema=PARTIAL, budget=RHO, rows="clip", ledger=ledger).private
     with pytest.raises(dpci.ReleaseFailed):
-        dpci.fit(tmp_path / "none.csv", schema=PARTIAL, budget=RHO, on_violation="clip", ledger=ledger)
+        dpci.fit(tmp_path / "none.csv", schema=PARTIAL, budget=RHO, rows="clip", ledger=ledger)
     assert ledger.spent == {"rho": 1.5}
 
 

@@ -257,7 +257,7 @@ def test_each_kind_has_a_code_of_its_own() -> None:
 def test_private_errors_have_no_values() -> None:
     ledger = dpci.Ledger(dpci.PureDP(2.0), errors="private")
     with pytest.raises(dpci.ReleaseFailed) as caught:
-        fit(X=np.nan * X, ledger=ledger, on_violation="clip")
+        fit(X=np.nan * X, ledger=ledger, rows="clip")
     assert vars(caught.value) == {}
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None

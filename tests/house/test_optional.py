@@ -57,7 +57,7 @@ assert len(report(X[:3], y[:3])) == 4
 done.append("per_instance")
 assert dpci.baselines.functional_mechanism(X, y, budget=dpci.PureDP(2.0), l2_strength=0.02).params.shape == (4,)
 done.append("baselines")
-matrix = dpci.regression.release(X, y, budget=dpci.PureDP(20.0), row_norm=4.0, ledger=ledger)
+matrix = dpci.regression.release(X, y, budget=dpci.PureDP(20.0), rows=4.0, ledger=ledger)
 assert matrix.fit().conf_int().lower.shape == (4,)
 done.append("regression")
 bound = dpci.audit.epsilon_lower_bound(lambda x: x + rng.laplace(), 0.0, 1.0, n_runs=4000, claim=dpci.PureDP(1.0))

@@ -157,7 +157,7 @@ def test_the_tolerance_is_a_millionth_of_the_noise(mechanism: Any) -> None:
 
 
 def test_real_targets_are_clipped_into_their_bounds() -> None:
-    keywords = {"loss": PSEUDO_HUBER, "on_violation": "clip", "moments": "none", "seed": 3}
+    keywords = {"loss": PSEUDO_HUBER, "rows": "clip", "moments": "none", "seed": 3}
     far, near = 50 * X[:, 0], np.clip(50 * X[:, 0], -1, 1)
     with pytest.warns(dpci.SeededNoiseWarning):
         np.testing.assert_array_equal(fit(far, **keywords).params, fit(near, **keywords).params)

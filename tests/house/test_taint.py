@@ -25,7 +25,7 @@ from support.keywords import assembled
 from support.taint import NAMES, STORED, D, N, drawn, leaves, quietly, record_of, state, tables, tainted
 
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
-COMMON = {"l2_strength": 0.5, "on_violation": "clip"}
+COMMON = {"l2_strength": 0.5, "rows": "clip"}
 CMS11 = dpci.ObjectivePerturbation(variant="cms11")
 NO_MOMENTS = {"mechanism": "output", "moments": "none"}
 
@@ -42,7 +42,7 @@ FITS = {
 }
 AXES = [Bins(column, 2, -0.5, 0.5) for column in range(D)]
 GRID = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
-TUNED = {"budget": dpci.PureDP(4.0), "candidates": GRID, "validation_radius": 1.0, "on_violation": "clip"}
+TUNED = {"budget": dpci.PureDP(4.0), "candidates": GRID, "validation_radius": 1.0, "rows": "clip"}
 ADD_REMOVE = {"neighbors": "add_remove", "n_public": N}
 
 # Released with noise, and sealed; the others are functions of the norm of the released parameters.
@@ -75,7 +75,7 @@ OTHERS = {
     "report": (report, REPORT),
     "plain report": (lambda X, y, **given: report(X, y, kind="data_independent", **given), REPORT),
     "functional": (
-        lambda X, y, **given: functional_mechanism(X, y, budget=APPROX, loss="logistic", on_violation="clip", **given),
+        lambda X, y, **given: functional_mechanism(X, y, budget=APPROX, loss="logistic", rows="clip", **given),
         (SEALED,),
     ),
     "histogram": (

@@ -13,7 +13,7 @@ from support import taint
 from support.taint import D, N, quietly, record_of, tables, tainted
 
 PURE, APPROX = dpci.PureDP(1.0), dpci.ApproxDP(1.0, 1e-6)
-COMMON = {"l2_strength": 0.5, "on_violation": "clip"}
+COMMON = {"l2_strength": 0.5, "rows": "clip"}
 
 
 def weighed(weights, total=None):
@@ -76,7 +76,7 @@ RELEASES = {
     ),
     "functional": (
         lambda X, y, ids, weights: functional_mechanism(
-            X, y, persons=ids, weights=weighed(weights), budget=APPROX, loss="logistic", on_violation="clip"
+            X, y, persons=ids, weights=weighed(weights), budget=APPROX, loss="logistic", rows="clip"
         ),
         (SEALED,),
     ),
@@ -88,7 +88,7 @@ RELEASES = {
     ),
     "tuning": (
         lambda X, y, ids, weights: dpci.tuning.tune(
-            X, y, persons=ids, weights=weighed(weights), budget=dpci.PureDP(4.0), on_violation="clip",
+            X, y, persons=ids, weights=weighed(weights), budget=dpci.PureDP(4.0), rows="clip",
             validation_radius=1.0, candidates=[{"l2_strength": 0.5}, {"l2_strength": 1.0}],
         ),
         (*TUNING, *CHOICE),

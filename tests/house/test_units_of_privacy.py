@@ -97,7 +97,7 @@ def targets(y, values):
 CALLS = {
     "dpci.fit": lambda X, y, **k: dpci.fit(X, y, **FIT, **CLASSES, **k),
     'dpci.fit(loss="squared")': lambda X, y, **k: dpci.fit(
-        X, targets(y, T), loss="squared", budget=dpci.ZCDP(5.0), row_norm=1.0, l2_strength=0.1, **k
+        X, targets(y, T), loss="squared", budget=dpci.ZCDP(5.0), rows=1.0, l2_strength=0.1, **k
     ),
     "dpci.regression.release": lambda X, y, **k: dpci.regression.release(X, targets(y, T), budget=dpci.ZCDP(5.0), **k),
     "dpci.multinomial.fit": lambda X, y, **k: dpci.multinomial.fit(
@@ -250,7 +250,7 @@ def test_nor_is_that_of_chunks(name, tmp_path):
 
 
 def release(table, **given):
-    return dpci.regression.release(table, row_norm=1.0, budget=dpci.ZCDP(5.0), **given)
+    return dpci.regression.release(table, rows=1.0, budget=dpci.ZCDP(5.0), **given)
 
 
 def test_plans_of_a_schema_that_names_persons_are_for_persons():

@@ -21,7 +21,7 @@ def sample(seed, n=2000):
     return X, X @ [4.0, -2.0, 0.0] + rng.logistic(size=n) > 0
 
 
-def fit(rows, **keywords):
+def fit(rows, /, **keywords):
     X, y = rows
     return dpci.fit(X, y == 1, **assembled(**{**SETTINGS, **keywords}))
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared():
         "the same classes to be compared": fit(rows, classes=(1, 0)),
         "the same intercept_scale to be compared, got 1.0 and 2.0": fit(rows, intercept=2.0),
         "the same names to be compared": fit(rows, intercept=False),
-        "the same rows, to which records were clipped, to be compared": fit(rows, on_violation="clip"),
+        "the same rows, to which records were clipped, to be compared": fit(rows, rows="clip"),
         "got the same parameters twice": dpci.PrivateFit.from_json(a.to_json()),
         "moments='none'": fit(rows, moments="none"),
     }

@@ -19,9 +19,9 @@ def sample(seed, n=600):
     return X, np.where(slope * X[:, 0] + rng.logistic(size=len(ids)) > 0, 1, -1), ids
 
 
-def fit(seed, *, rows=False, max_rows=None, **keywords):
+def fit(seed, *, max_rows=None, **keywords):
     X, y, ids = sample(seed)
-    whose = {} if rows else {"persons": dpci.Persons(ids, max_rows=max_rows)}
+    whose = {"persons": dpci.Persons(ids, max_rows=max_rows)}
     given = {"budget": dpci.PureDP(1e6), "l2_strength": 0.01, "classes": (-1, 1), "seed": seed, **whose, **keywords}
     return dpci.fit(X, y, **given)
 
@@ -56,7 +56,7 @@ def test_rows_are_persons_of_one_row():
 @pytest.mark.parametrize("make", [fit, release])
 def test_weights_that_were_lowered_to_two_bounds_are_refused(make):
     weights = np.random.default_rng(5).uniform(0.0, 3.0, len(sample(1)[1])), np.ones(len(sample(2)[1]))
-    clipped = {"on_violation": "clip"}
+    clipped = {"rows": "clip"}
     low, high = (make(1, weights=dpci.Weights(weights[0], bound=bound), **clipped) for bound in (1.0, 3.0))
     with pytest.raises(InvalidInput, match=r"bound of weights, to which they were lowered, .* got 1\.0 and 3\.0"):
         dpci.compare(low, high)

@@ -60,7 +60,7 @@ def test_the_room_of_one_predictor_is_its_distance_in_standard_errors():
 
 def test_the_room_without_an_intercept_is_that_of_rows_on_the_bound():
     X, y = classes(1200)
-    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), intercept=False, row_norm=2.0, **LOUD)
+    result = dpci.fit(X + 2.0, y, loss=HuberHinge(0.4), intercept=False, rows=2.0, **LOUD)
     expected = (2.0 * result.params[0] - 0.6) / (2.0 * result.std_errors[0])
     assert result.curvature_room == pytest.approx(expected, rel=1e-3)
 

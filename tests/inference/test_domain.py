@@ -34,7 +34,7 @@ def rows():
     return X, np.clip(y, -1.0, 1.0)
 
 
-def fit(rows, radius, seed=0, **keywords):
+def fit(rows, /, radius, seed=0, **keywords):
     keywords = {"budget": dpci.PureDP(2.0), "l2_strength": 0.05, "mechanism": "output", "loss": "squared", **keywords}
     return dpci.fit(*rows, **assembled(radius=radius, intercept=False, seed=seed, **keywords))
 
@@ -283,7 +283,7 @@ def test_radii_at_the_edge_still_decide_about_intervals(rows):
 def test_bounds_whose_sensitivity_has_lost_digits_are_refused():
     x = np.full((10, 1), 1e-160)
     with pytest.raises(InvalidInput, match="row_norm must be at least 1e-60"):
-        fit((x, np.zeros(10)), 1e10, loss=Squared(1e-300), row_norm=1e-160, l2_strength=1e-300, moments="none")
+        fit((x, np.zeros(10)), 1e10, loss=Squared(1e-300), rows=1e-160, l2_strength=1e-300, moments="none")
 
 
 @pytest.mark.parametrize("calibration", ["tight", "paper"])

@@ -107,7 +107,7 @@ def test_a_rare_column_that_the_ridge_pulls_is_covered_where_noise_hides_its_err
         loss="logistic",
         mechanism="output",
         l2_strength=0.02,
-        row_norm=1.0,
+        rows=1.0,
         n_replicates=400,
         n_variability=0,
         n_threads=1,
@@ -121,7 +121,7 @@ def test_the_law_of_a_fit_counts_what_noise_can_hide_of_a_rare_column():
     rng, n = np.random.default_rng(1), 7000
     X = 0.7 * np.column_stack([rng.random(n) < 0.03, rng.random(n) < 0.5])
     y = np.clip(1.3 * X[:, 0] + 0.05 * rng.normal(size=n), -1.0, 1.0)
-    keywords = {"loss": "squared", "radius": 1.0, "row_norm": 1.0, "l2_strength": 0.04, "seed": 1}
+    keywords = {"loss": "squared", "radius": 1.0, "rows": 1.0, "l2_strength": 0.04, "seed": 1}
     record = record_of(dpci.fit(X, y, **assembled(budget=dpci.ZCDP(8.0), **keywords)))
     law, size = matrix_noise(record, "hessian")
     noise = _core.sealed_std_dev(law, scale=size, dim=3, seal_std_dev=0.0)

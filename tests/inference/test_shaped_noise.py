@@ -106,7 +106,7 @@ def test_joint_tests_have_their_size(result, monkeypatch):
 
 def test_differences_of_two_fits():
     a = dpci.fit(X, Y, budget=PURE, l2_strength=0.05, rows=ROWS, seed=1)
-    b = dpci.fit(*make(2), budget=PURE, l2_strength=0.05, row_norm=ROWS.norm, seed=2)
+    b = dpci.fit(*make(2), budget=PURE, l2_strength=0.05, rows=ROWS.norm, seed=2)
     found = dpci.compare(a, b)
     laws = [law_in(each) for each in (a, b)]
     draws = [law.draw(np.random.default_rng(i), np.eye(7), 200_000) for i, law in enumerate(laws)]

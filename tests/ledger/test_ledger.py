@@ -147,7 +147,7 @@ def test_a_long_row_costs_nothing_and_a_clipped_one_is_paid():
     with pytest.raises(RowNormViolation):
         fit(x=3.0 * X, ledger=ledger)
     assert ledger.history == ()
-    fit(x=3.0 * X, on_violation="clip", ledger=ledger)
+    fit(x=3.0 * X, rows="clip", ledger=ledger)
     assert len(ledger.history) == 1
 
 

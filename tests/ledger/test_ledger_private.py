@@ -23,7 +23,7 @@ X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 3))
 Y = np.arange(N) % 2
 TENTH = dpci.PureDP(0.1)
 COMMON = {"budget": TENTH, "classes": (0, 1)}
-CLIP = {**COMMON, "on_violation": "clip"}
+CLIP = {**COMMON, "rows": "clip"}
 GRID = [{"l2_strength": 30.0}, {"l2_strength": 60.0}]
 BINS = [dpci.baselines.Bins(column, 2, -0.5, 0.5) for column in range(3)]
 FIT = {**CLIP, "l2_strength": 5.0, "projection": "floor"}
@@ -271,11 +271,11 @@ def test_no_frame_of_the_traceback_keeps_what_happened():
 NAN = np.full((N, 3), np.nan)
 SMALL = {**FIT, "l2_strength": 1e-9}
 REFUSED = {
-    "classes": (lambda **k: dpci.fit(NAN, Y, budget=TENTH, l2_strength=5.0, on_violation="clip", **k), "classes="),
-    "bool": (lambda **k: dpci.fit(NAN, Y > 0, budget=TENTH, l2_strength=5.0, on_violation="clip", **k), "classes="),
+    "classes": (lambda **k: dpci.fit(NAN, Y, budget=TENTH, l2_strength=5.0, rows="clip", **k), "classes="),
+    "bool": (lambda **k: dpci.fit(NAN, Y > 0, budget=TENTH, l2_strength=5.0, rows="clip", **k), "classes="),
     "error": (
-        lambda **k: dpci.fit(NAN, Y, **assembled(**{**FIT, "on_violation": "error"}, **k)),
-        "on_violation must be 'clip'",
+        lambda **k: dpci.fit(NAN, Y, **assembled(**{**FIT, "rows": None}, **k)),
+        "rows must be clipped with a ledger",
     ),
     "strength": (lambda **k: dpci.fit(NAN, Y, **assembled(**SMALL, **k)), "l2_strength must be"),
     "hinge": (lambda **k: dpci.fit(chunks(NAN, Y), **assembled(loss="hinge", **FIT, **k)), "all rows in memory"),

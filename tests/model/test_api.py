@@ -24,7 +24,7 @@ def rows():
     return make_rows()
 
 
-def fit(rows, **keywords):
+def fit(rows, /, **keywords):
     return dpci.fit(*rows, **assembled(**{**SETTINGS, **keywords}))
 
 
@@ -145,7 +145,7 @@ def test_real_targets(rows):
         result.predict(X)
     with pytest.raises(dpci.InvalidInput, match=r"y must be within target_bounds \[0, 1\] .*got 2 in row 0"):
         dpci.fit(X, np.where(np.arange(N) == 0, 2.0, y), budget=PURE, l2_strength=0.02, loss=SOFT_LABELS)
-    dpci.fit(X, y * 2, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, on_violation="clip", seed=1)
+    dpci.fit(X, y * 2, budget=PURE, l2_strength=0.02, loss=SOFT_LABELS, rows="clip", seed=1)
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,7 @@ def test_frames_keep_names(rows):
 def test_frames_of_mixed_numeric_columns(rows):
     frame = pd.DataFrame(np.round(rows[0]), columns=["a", "b", "c"]).clip(0, 1)
     mixed = frame.assign(a=frame["a"].astype(bool), b=frame["b"].astype("Int64"), c=frame["c"].astype("float32"))
-    np.testing.assert_array_equal(
-        fit((mixed, rows[1]), row_norm=2.0).params, fit((frame, rows[1]), row_norm=2.0).params
-    )
+    np.testing.assert_array_equal(fit((mixed, rows[1]), rows=2.0).params, fit((frame, rows[1]), rows=2.0).params)
 
 
 def test_same_seed_same_bits_for_any_number_of_threads(rows):
@@ -316,9 +314,7 @@ def test_lowlevel(rows):
     assert value < np.log(2)
     assert np.linalg.norm(gradient) / 0.02 < 1e-9
     assert found.certificate <= 1e-10
-    hessian, gradient_cov = dpci.lowlevel.hessian_and_gradient_cov(
-        X, y, found.params, l2_strength=0.02, intercept=1.0
-    )
+    hessian, gradient_cov = dpci.lowlevel.hessian_and_gradient_cov(X, y, found.params, l2_strength=0.02, intercept=1.0)
     components = dpci.lowlevel.error_components(hessian, gradient_cov, N, np.eye(4), mechanism="output")
     law = {"noise_law": "gaussian", "noise_scale": 0.1, "dim": 4}
     half_widths = dpci.lowlevel.exact_half_widths(*components, **law)

@@ -122,8 +122,8 @@ KEYWORDS = {
         RegularizationTooSmall,
         r"l2_strength must be greater than 0\.\d+ .* got l2_strength=1e-9",
     ),
-    "row_norm zero": ({"row_norm": 0.0}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=0.0"),
-    "row_norm nan": ({"row_norm": NAN}, InvalidInput, r"row_norm must be finite and > 0, got row_norm=nan"),
+    "rows zero": ({"rows": 0.0}, InvalidInput, r"rows must be finite and > 0, got rows=0.0"),
+    "rows nan": ({"rows": NAN}, InvalidInput, r"rows must be finite and > 0, got rows=nan"),
     "intercept": (
         {"intercept": -1.0},
         InvalidInput,
@@ -148,11 +148,9 @@ KEYWORDS = {
         InvalidInput,
         r'calibration="paper" requires projection="floor", got projection="cautious"',
     ),
-    "on_violation": (
-        {"on_violation": "drop"},
-        InvalidInput,
-        r"on_violation must be one of 'error', 'clip', got .*'drop'",
-    ),
+    "rows by name": ({"rows": "drop"}, InvalidInput, r"rows must be a number, 'clip' or .* got rows='drop'"),
+    "rows a flag": ({"rows": True}, InvalidInput, r"rows must be a number, Ball or Blocks .* got rows=True"),
+    "rows an array": ({"rows": np.ones(2)}, InvalidInput, r"rows must be a number, Ball or Blocks"),
     "neighbors": ({"neighbors": "swap"}, InvalidInput, r"neighbors must be one of 'replace_one', 'add_remove', got"),
     "n_public missing": (
         {"neighbors": "add_remove"},

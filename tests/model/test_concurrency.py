@@ -267,5 +267,5 @@ def test_the_input_is_neither_copied_nor_changed(rows):
     before = X.tobytes(), y.tobytes()
     keywords = {"budget": PURE, "l2_strength": 0.05, "classes": (-1, 1)}
     dpci.fit(X, y, **keywords)
-    dpci.fit(2.0 * X, y, on_violation="clip", **keywords)
+    dpci.fit(2.0 * X, y, rows="clip", **keywords)
     assert (X.tobytes(), y.tobytes()) == before

@@ -33,9 +33,9 @@ HINGE = {"loss": "hinge", "moments": "none", "mechanism": "output"}
 FOUND = {
     "intervals overflow": {"l2_strength": 1e-160, "mechanism": "output", "budget": BUDGET},
     "nothing is left": {"l2_strength": 1e-300, "mechanism": "output", "budget": BUDGET},
-    "condition": {"l2_strength": 6e-25, "mechanism": "output", "budget": dpci.ZCDP(0.06), "row_norm": 3.8},
-    "great strength": {"l2_strength": 4e299, "mechanism": "output", "budget": dpci.PureDP(2.6), "row_norm": 8.5},
-    "small rows": {"l2_strength": 1.0, "row_norm": 1e-175, "intercept": 1e-175, "budget": BUDGET},
+    "condition": {"l2_strength": 6e-25, "mechanism": "output", "budget": dpci.ZCDP(0.06), "rows": 3.8},
+    "great strength": {"l2_strength": 4e299, "mechanism": "output", "budget": dpci.PureDP(2.6), "rows": 8.5},
+    "small rows": {"l2_strength": 1.0, "rows": 1e-175, "intercept": 1e-175, "budget": BUDGET},
     "intercept": {"l2_strength": 0.1, "intercept": 1e151, "mechanism": "output", "budget": dpci.PureDP(70.0)},
     "radius": {"l2_strength": 1.0, "radius": 1e-84, "mechanism": "output", "budget": dpci.PureDP(5.0)},
     "hinge": {**HINGE, "l2_strength": 1.0, "radius": 6e207, "budget": BUDGET},
@@ -53,22 +53,22 @@ def test_what_was_found_is_refused_before_it_is_paid(case):
     with pytest.raises(refused, match=rule):
         dpci.plan(**assembled(n_samples=8, n_features=2, classes=(0, 1), **keywords))
     ledger = dpci.Ledger(dpci.PureDP(1e50) if keywords["budget"].notion == "pure" else dpci.ZCDP(1.0))
-    rows = PATTERN * keywords.get("row_norm", 1.0)
+    rows = PATTERN * keywords.get("rows", 1.0)
     with pytest.raises(refused, match=rule):
         dpci.fit(rows, CLASSES, **assembled(**COMMON, **keywords, ledger=ledger))
     assert ledger.history == ()
 
 
-@pytest.mark.parametrize("name", ["l2_strength", "row_norm", "intercept", "radius"])
+@pytest.mark.parametrize("name", ["l2_strength", "rows", "intercept", "radius"])
 @pytest.mark.parametrize("size", [1e-61, 1e61])
 def test_the_message_says_the_rule_and_the_value(name, size):
-    keywords = {"l2_strength": 1.0, "moments": "none", **PLANNED, name: size}
-    with pytest.raises(InvalidInput, match=rf"{name} must be at least 1e-60 and at most 1e60, got {name}={size:g}"):
+    keywords, said = {"l2_strength": 1.0, "moments": "none", **PLANNED, name: size}, name.replace("rows", "row_norm")
+    with pytest.raises(InvalidInput, match=rf"{said} must be at least 1e-60 and at most 1e60, got {said}={size:g}"):
         dpci.plan(**assembled(**keywords))
 
 
 def test_sizes_up_to_the_bounds_are_taken():
-    dpci.plan(**PLANNED, l2_strength=1.0, row_norm=1e-60)
+    dpci.plan(**PLANNED, l2_strength=1.0, rows=1e-60)
     dpci.plan(**PLANNED, l2_strength=1.0, intercept=1e-60)
     dpci.plan(**assembled(**PLANNED, l2_strength=1.0, radius=1e60))
     dpci.plan(**PLANNED, l2_strength=1e59)

@@ -182,7 +182,7 @@ def test_a_radius_is_asked_for(name):
 )
 def test_targets_out_of_range_are_refused(loss, y, message):
     with pytest.raises(InvalidInput, match=message):
-        small(loss, 2.0, y, on_violation="error")
+        small(loss, 2.0, y)
 
 
 def test_counts_of_a_schema_are_in_units_of_their_bound():

@@ -125,7 +125,7 @@ def test_without_noise_a_fit_minimises_the_risk_of_persons_and_has_cluster_robus
             classes=(-1, 1) if loss.to_core().target_bounds is None else None,
             persons=dpci.Persons(IDS, max_rows=max_rows),
             weights=dpci.Weights(WEIGHTS, bound=BOUND, total=total),
-            row_norm=1.0,
+            rows=1.0,
         ),
     )
 

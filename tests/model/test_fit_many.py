@@ -90,7 +90,7 @@ def test_all_or_nothing():
 def test_what_is_refused():
     private = dpci.Ledger(dpci.PureDP(8.0), errors="private")
     with pytest.raises(dpci.InvalidInput, match="errors='detailed' for many groups"):
-        dpci.fit_many(GROUPS, **KEYWORDS, ledger=private, classes=(False, True), on_violation="clip")
+        dpci.fit_many(GROUPS, **KEYWORDS, ledger=private, classes=(False, True), rows="clip")
     assert private.remaining == dpci.PureDP(8.0)
     for groups in ({}, [], list(GROUPS.values())):
         with pytest.raises(dpci.InvalidInput, match="groups must be a mapping of at least one key"):

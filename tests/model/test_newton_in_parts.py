@@ -38,7 +38,7 @@ def test_every_number_of_parts(notion, n_parts):
 @pytest.mark.parametrize(
     "keywords",
     [
-        {"on_violation": "clip", "row_norm": 0.5},
+        {"rows": dpci.rows.Clipped(0.5)},
         {"neighbors": "add_remove", "n_public": 2500},
         {"intercept": False},
         {"intercept": 0.5, "n_threads": 1},

@@ -59,13 +59,13 @@ def test_every_layout_gives_the_same_answer(layout, result):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8"])
 def test_every_numeric_type_gives_the_same_answer(dtype):
     ones = np.round(np.abs(X))
-    expected = fit(ones, row_norm=2.0).params
-    np.testing.assert_array_equal(fit(ones.astype(dtype), Y.astype(dtype), row_norm=2.0).params, expected)
+    expected = fit(ones, rows=2.0).params
+    np.testing.assert_array_equal(fit(ones.astype(dtype), Y.astype(dtype), rows=2.0).params, expected)
 
 
 def test_input_is_left_as_it_was():
     x, y = with_entry(3.0), Y.copy()
-    fit(x, y, on_violation="clip")
+    fit(x, y, rows="clip")
     np.testing.assert_array_equal(x, with_entry(3.0))
     np.testing.assert_array_equal(y, Y)
 
@@ -83,14 +83,14 @@ def test_intercept_alone():
 
 
 def test_clip_takes_rows_far_out(result):
-    big = fit(X * 1e100, on_violation="clip")
+    big = fit(X * 1e100, rows="clip")
     assert np.isfinite(big.params).all()
     with pytest.raises(InvalidInput, match="X must be finite"):
-        fit(with_entry(NAN), on_violation="clip")
+        fit(with_entry(NAN), rows="clip")
     # Rows within the bound are not touched.
-    np.testing.assert_array_equal(fit(on_violation="clip").params, result.params)
+    np.testing.assert_array_equal(fit(rows="clip").params, result.params)
 
 
 def test_numbers_of_other_classes():
-    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), n_threads=np.int8(1), row_norm=np.float32(1))
+    found = fit(l2_strength=fractions.Fraction(1, 2), seed=np.uint64(1), n_threads=np.int8(1), rows=np.float32(1))
     np.testing.assert_array_equal(found.params, fit().params)

@@ -132,9 +132,7 @@ def test_sparse_rows_blocks_and_float32():
     X, y, ids = panel()
     reference = quiet(X, y, persons=ids)
     assert quiet(sparse.csr_array(X), y, persons=ids).params == pytest.approx(reference.params, abs=1e-4)
-    assert quiet(X.astype(np.float32), y, persons=ids, on_violation="clip").params == pytest.approx(
-        reference.params, abs=1e-4
-    )
+    assert quiet(X.astype(np.float32), y, persons=ids, rows="clip").params == pytest.approx(reference.params, abs=1e-4)
     blocks = dpci.rows.Blocks([1.0, 1.0])
     assert quiet(X, y, persons=ids, rows=blocks).params == pytest.approx(reference.params, abs=1e-4)
     assert quiet(X, y, persons=ids, rows=blocks, budget=dpci.PureDP(1.0)).interval_refusal is None
@@ -310,7 +308,7 @@ def test_a_ledger_pays_and_private_errors_stay_private():
         "budget": dpci.PureDP(1.0),
         "l2_strength": 0.05,
         "classes": (-1, 1),
-        "on_violation": "clip",
+        "rows": "clip",
         "ledger": ledger,
     }
     assert dpci.fit(X, y, persons=ids, **keywords).n_samples == N

@@ -53,7 +53,7 @@ def test_an_earlier_fit_of_another_kind_is_refused(halves):
     refused("must be a PrivateFit, got str", like="earlier")
     refused('got moments="none"', moments="none")
     refused("number of parameters of the plan, 6, got 7", n_features=5)
-    refused("row norm of the plan, 2.0, got 1.0", row_norm=2.0)
+    refused("row norm of the plan, 2.0, got 1.0", rows=2.0)
     refused("loss of the plan", loss=Squared(target_bound=1.0), radius=1.0)
     refused(
         "must be a fit with intervals",
@@ -65,10 +65,10 @@ def test_an_earlier_fit_of_the_ball_serves_a_plan_of_blocks_and_other_blocks_are
     (X, y), _ = halves
     keywords = {"budget": dpci.PureDP(3.0), **LIKE}
     blocks = dpci.rows.Blocks([1.0] * 4 + [0.5] * 2)
-    like = dpci.fit(X, y, **keywords, row_norm=blocks.norm * (1.0 + 1e-13))
+    like = dpci.fit(X, y, **keywords, rows=blocks.norm * (1.0 + 1e-13))
     planned = dpci.plan(**ROWS, **keywords, rows=blocks, like=like)
-    assert planned.interval_length < dpci.plan(**ROWS, **keywords, row_norm=blocks.norm, like=like).interval_length
-    of_blocks = dpci.fit(X, y, **keywords, rows=blocks, on_violation="clip")
+    assert planned.interval_length < dpci.plan(**ROWS, **keywords, rows=blocks.norm, like=like).interval_length
+    of_blocks = dpci.fit(X, y, **keywords, rows=dpci.rows.Clipped(blocks))
     other = dpci.rows.Blocks([0.5] * 2 + [1.0] * 4)
     with pytest.raises(dpci.InvalidInput, match="like must have the blocks of the plan"):
         dpci.plan(**ROWS, **keywords, rows=other, like=of_blocks)

@@ -116,7 +116,7 @@ TARGETS = ROWS[:, 0] + 0.3 * ROWS[:, 1] > 0
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 @pytest.mark.parametrize("budget", [PURE, dpci.ZCDP(0.1), dpci.ApproxDP(1.0, 1e-6)], ids=lambda b: b.notion)
 def test_a_fit_takes_what_its_plan_recommends(budget, mechanism):
-    keywords = {"budget": budget, "mechanism": mechanism, "on_violation": "clip"}
+    keywords = {"budget": budget, "mechanism": mechanism, "rows": "clip"}
     fit = dpci.fit(ROWS, TARGETS, **keywords, seed=1)
     plan = dpci.plan(n_samples=2_000, n_features=3, **keywords)
     assert fit.l2_strength == plan.recommended_l2_strength
@@ -128,7 +128,7 @@ def test_a_fit_takes_what_its_plan_recommends(budget, mechanism):
 
 
 def test_a_private_number_of_records_does_not_decide():
-    keywords = {"budget": PURE, "mechanism": "objective", "on_violation": "clip", "neighbors": "add_remove"}
+    keywords = {"budget": PURE, "mechanism": "objective", "rows": "clip", "neighbors": "add_remove"}
     strengths = {
         dpci.fit(ROWS[:n], TARGETS[:n], **keywords, n_public=1_500, seed=1).l2_strength for n in (1_400, 1_500, 2_000)
     }
@@ -138,7 +138,7 @@ def test_a_private_number_of_records_does_not_decide():
 def test_persons_are_what_is_counted():
     persons = np.arange(2_000) // 4
     keywords = {"budget": dpci.PureDP(4.0), "mechanism": "objective"}
-    fit = dpci.fit(ROWS, TARGETS, **keywords, on_violation="clip", persons=persons, seed=1)
+    fit = dpci.fit(ROWS, TARGETS, **keywords, rows="clip", persons=persons, seed=1)
     plan = dpci.plan(n_samples=500, n_features=3, **keywords, persons=dpci.Persons())
     assert fit.l2_strength == plan.recommended_l2_strength
 
@@ -150,7 +150,7 @@ def test_a_loss_that_newton_steps_do_not_take_has_a_ridge():
         budget=PURE,
         loss="squared",
         mechanism=dpci.ObjectivePerturbation(radius=1.0),
-        on_violation="clip",
+        rows="clip",
         seed=1,
     )
     assert (fit.mechanism, fit.l2_strength > 0.0) == ("objective", True)
@@ -159,7 +159,7 @@ def test_a_loss_that_newton_steps_do_not_take_has_a_ridge():
 def test_groups_and_strata_have_each_its_own():
     groups = {"few": (ROWS[:500], TARGETS[:500]), "many": (ROWS, TARGETS)}
     keywords = {"budget": PURE, "mechanism": "objective"}
-    fits = dpci.fit_many(groups, **keywords, on_violation="clip", seed=1)
+    fits = dpci.fit_many(groups, **keywords, rows="clip", seed=1)
     for key, (X, _) in groups.items():
         plan = dpci.plan(n_samples=len(X), n_features=3, **keywords)
         assert fits[key].l2_strength == plan.recommended_l2_strength
@@ -179,7 +179,7 @@ def test_groups_and_strata_have_each_its_own():
 def test_several_classes():
     classes, y = ("a", "b", "c"), np.array(["a", "b", "c"])[np.arange(2_000) % 3]
     keywords = {"budget": PURE, "classes": classes}
-    fit = dpci.multinomial.fit(ROWS, y, **keywords, on_violation="clip", seed=1)
+    fit = dpci.multinomial.fit(ROWS, y, **keywords, rows="clip", seed=1)
     plan = dpci.multinomial.plan(n_samples=2_000, n_features=3, **keywords)
     assert f"lambda={fit.l2_strength:g} (recommended)" in plan.title
 

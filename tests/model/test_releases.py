@@ -25,9 +25,9 @@ def rows():
 
 
 def make_spec(n=N, dim=DIM, **keywords):
-    return Settings.checked(
-        **assembled(**{"budget": PURE, "l2_strength": 0.3, "intercept": False, **keywords})
-    ).spec(n, dim)
+    return Settings.checked(**assembled(**{"budget": PURE, "l2_strength": 0.3, "intercept": False, **keywords})).spec(
+        n, dim
+    )
 
 
 def raw_release(spec, rows, seed):
@@ -92,12 +92,12 @@ def test_the_spectral_radius_of_the_noise():
 
 
 @pytest.mark.parametrize("excess", [0.0, 1e-16, 1e-12])
-@pytest.mark.parametrize("on_violation", ["error", "clip"])
-def test_rows_that_rounding_put_above_the_bound_are_taken(rows, excess, on_violation):
+@pytest.mark.parametrize("bounds", [None, "clip"])
+def test_rows_that_rounding_put_above_the_bound_are_taken(rows, excess, bounds):
     X = rows[0] / np.linalg.norm(rows[0], axis=1, keepdims=True) * (1.0 + excess)
     keywords = {"budget": PURE, "l2_strength": 0.3, "seed": 1, "projection": "floor"}
     within = dpci.fit(X * (1.0 - 1e-11), rows[1], **assembled(**keywords))
-    result = dpci.fit(X, rows[1], **assembled(on_violation=on_violation, **keywords))
+    result = dpci.fit(X, rows[1], **assembled(rows=bounds, **keywords))
     np.testing.assert_allclose(result.params, within.params, rtol=0, atol=1e-5)
 
 
@@ -109,7 +109,7 @@ def test_rows_above_the_bound_are_refused_or_clipped(rows, excess):
     keywords = {"budget": dpci.PureDP(1e6), "mechanism": "output", "l2_strength": 0.3, "seed": 1, "projection": "floor"}
     with pytest.raises(dpci.RowNormViolation, match="row 5"):
         dpci.fit(X, rows[1], **assembled(**keywords))
-    result, expected = (dpci.fit(x, rows[1], **assembled(on_violation="clip", **keywords)) for x in (X, clipped))
+    result, expected = (dpci.fit(x, rows[1], **assembled(rows="clip", **keywords)) for x in (X, clipped))
     np.testing.assert_allclose(result.params, expected.params, rtol=0, atol=1e-8)
     np.testing.assert_allclose(result.hessian, expected.hessian, rtol=0, atol=1e-8)
     np.testing.assert_allclose(result.gradient_cov, expected.gradient_cov, rtol=0, atol=1e-8)

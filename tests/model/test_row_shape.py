@@ -86,7 +86,7 @@ def test_the_ball_stays_where_there_is_no_noise_in_a_shape():
 
 def test_what_is_asked_for_stays():
     assert chosen(rows=BALL) == BALL
-    assert chosen(row_norm=1.0) == BALL
+    assert chosen(rows=1.0) == BALL
     whole = dataclasses.replace(SCHEMA, encoding="full_range")
     assert dpci.plan(n_samples=4000, schema=whole, budget=BUDGETS[0], l2_strength=0.05).rows == whole.rows
 
@@ -116,7 +116,7 @@ MECHANISMS = [{"l2_strength": 0.2, "mechanism": name} for name in ("objective", 
         ({"method": "public_rule", "mechanism": "output"}, BALL),
         ({"candidates": MECHANISMS}, BALL),
         ({"candidates": GRID, "rows": BALL}, BALL),
-        ({"method": "public_rule", "row_norm": 1.0}, BALL),
+        ({"method": "public_rule", "rows": 1.0}, BALL),
     ],
 )
 def test_a_tuning_takes_it_where_all_candidates_do(more, rows):

@@ -157,7 +157,7 @@ def test_models_of_two_schemas_are_not_compared(result):
         ),
         ({"schema": dataclasses.replace(SCHEMA, title=np.arange(2))}, "schema must be one that a file can hold"),
         (
-            {"schema": SCHEMA, "row_norm": 2.0},
+            {"schema": SCHEMA, "rows": 2.0},
             r"rows must be those of the schema, Ball\(norm=1.0\), got Ball\(norm=2.0\)",
         ),
         (
@@ -195,7 +195,7 @@ def test_tables_that_do_not_fit():
 def test_private_errors_cover_the_encoding():
     """Mistakes in a value are found after the budget is spent, and is not told."""
     ledger = dpci.Ledger(dpci.PureDP(5.0), errors="private")
-    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "on_violation": "clip", "ledger": ledger}
+    keywords = {"budget": dpci.PureDP(1.0), "l2_strength": 0.05, "rows": "clip", "ledger": ledger}
     wrong = TABLE.assign(age=["?", *TABLE.age[1:]])
     with pytest.raises(ReleaseFailed):
         dpci.fit(wrong, schema=SCHEMA, **keywords)

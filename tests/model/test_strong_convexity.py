@@ -103,7 +103,7 @@ def test_short_rows_are_refused(y):
     with pytest.raises(InvalidInput, match=r"every row of X must have Euclidean norm row_norm.*got 0\.5"):
         fit(x, y)
     with pytest.raises(InvalidInput, match="every row of X"):
-        fit(x, y, on_violation="clip")
+        fit(x, y, rows="clip")
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_releases_of_many_threads_are_paid_once_each(kind, tmp_path):
     """Fits with private errors, which replace the filters of warnings, and fits that are refused before they pay."""
     path = None if kind == "memory" else tmp_path / "shared.ledger"
     ledger = dpci.Ledger(dpci.ZCDP(0.3), path=path, errors="private")
-    keywords = {"budget": dpci.ZCDP(0.025), "l2_strength": 0.1, "classes": (False, True), "on_violation": "clip"}
+    keywords = {"budget": dpci.ZCDP(0.025), "l2_strength": 0.1, "classes": (False, True), "rows": "clip"}
     filters = sys.modules["warnings"].filters[:]
 
     def release(_):
@@ -212,7 +212,7 @@ def disturb(k):
         X[at], y[at], S.data[entry], S.indices[entry] = 0.1, 1.0, 0.01, rng.integers(400)
         S.indptr[:] = good
 good = S.indptr.copy()
-keywords = dict(budget=dpci.ZCDP(0.5), l2_strength=0.1, classes=(-1, 1), on_violation="clip")
+keywords = dict(budget=dpci.ZCDP(0.5), l2_strength=0.1, classes=(-1, 1), rows="clip")
 def fit(k):
     try:
         rows = S if k % 2 else X

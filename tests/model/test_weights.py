@@ -222,8 +222,8 @@ def test_a_schema_names_the_column():
         ({"weights": dpci.Weights(np.ones(3), bound=4.0)}, "one number for each of the 600 rows"),
         ({"weights": dpci.Weights(np.full(N, "1"), bound=4.0)}, "weights must hold booleans, integers or floats"),
         ({"weights": dpci.Weights(np.full(N, 4.5), bound=4.0)}, "at most weight_bound=4, got 4.5 in row 0"),
-        ({"weights": dpci.Weights(-np.ones(N), bound=4.0), "on_violation": "clip"}, "at least 0"),
-        ({"weights": dpci.Weights(np.full(N, np.nan), bound=4.0), "on_violation": "clip"}, "got NaN in row 0"),
+        ({"weights": dpci.Weights(-np.ones(N), bound=4.0), "rows": "clip"}, "at least 0"),
+        ({"weights": dpci.Weights(np.full(N, np.nan), bound=4.0), "rows": "clip"}, "got NaN in row 0"),
     ],
 )
 def test_refusals(keywords, message):
@@ -240,7 +240,7 @@ def test_refusals(keywords, message):
 def test_clipped_weights_are_those_at_the_bound():
     X, y, weights = survey()
     clipped, lowered = (
-        quiet(X, y, weights=dpci.Weights(given, bound=1.5), on_violation="clip", budget=dpci.PureDP(1.0))
+        quiet(X, y, weights=dpci.Weights(given, bound=1.5), rows="clip", budget=dpci.PureDP(1.0))
         for given in (weights, np.minimum(weights, 1.5))
     )
     assert np.array_equal(clipped.params, lowered.params)

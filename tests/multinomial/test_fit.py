@@ -196,10 +196,10 @@ def test_what_no_multinomial_fit_has_is_refused(fitted, change, match):
         ({"mechanism": dpci.ObjectivePerturbation(variant="cms11")}, "cms11"),
         ({"mechanism": dpci.ObjectivePerturbation(noise="shaped_laplace")}, "shaped"),
         ({"mechanism": dpci.OutputPerturbation(project=True)}, "radius"),
-        ({"row_norm": 0.1}, "row"),
+        ({"rows": 0.1}, "row"),
         ({"neighbors": "add_remove"}, "n_public"),
         ({"moments": "all"}, "moments"),
-        ({"on_violation": "drop"}, "on_violation"),
+        ({"rows": "drop"}, "rows"),
     ],
 )
 def test_what_is_refused(change, match):
@@ -242,7 +242,7 @@ def test_private_errors_say_nothing():
     ledger = dpci.Ledger(dpci.ZCDP(rho=1.0), errors="private")
     asked = {"budget": BUDGET, "classes": LABELS[:3], "l2_strength": STRENGTH, "ledger": ledger}
     with pytest.raises(ReleaseFailed) as failed:
-        dpci.multinomial.fit(X, Y, **asked, on_violation="clip")
+        dpci.multinomial.fit(X, Y, **asked, rows="clip")
     assert "more" not in str(failed.value)
     assert len(ledger.history) == 1
 

@@ -165,7 +165,7 @@ def test_rows_that_change_between_passes_are_refused():
 
 def test_private_errors_pay_before_anything_is_read():
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
-    keywords = {**ASKED, "seed": None, "on_violation": "clip", "ledger": ledger}
+    keywords = {**ASKED, "seed": None, "rows": "clip", "ledger": ledger}
     assert dpci.multinomial.fit(dpci.Chunks(parts({"id": IDS})), persons="id", **keywords).private
     with pytest.raises(dpci.ReleaseFailed):
         dpci.multinomial.fit(dpci.Chunks(parts({"id": IDS}, y=np.full(N, "d"))), persons="id", **keywords)

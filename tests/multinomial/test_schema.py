@@ -182,7 +182,7 @@ def test_a_file_must_agree_with_its_schema(fitted, damage):
         ({"schema": Schema(columns=COLUMNS, target=TARGET, persons="id")}, "persons"),
         ({"schema": "people.toml"}, "schema must be"),
         ({"classes": ("walk", "car", "bus|tram")}, "those of the schema"),
-        ({"row_norm": 1.0}, "row_norm must be None"),
+        ({"rows": 1.0}, "rows must be None"),
     ],
 )
 def test_what_is_refused_with_a_schema(change, match):
@@ -207,7 +207,7 @@ def test_a_value_outside_the_lists_is_an_error_that_private_errors_hide():
     with pytest.raises(InvalidInput, match="ship"):
         dpci.multinomial.fit(wrong, schema=SCHEMA, **ASKED)
     ledger = dpci.Ledger(dpci.ZCDP(rho=2.0), errors="private")
-    asked = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "on_violation": "clip", "ledger": ledger}
+    asked = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.01, "rows": "clip", "ledger": ledger}
     with pytest.raises(ReleaseFailed) as failed:
         dpci.multinomial.fit(wrong, schema=SCHEMA, **asked)
     assert "ship" not in str(failed.value)

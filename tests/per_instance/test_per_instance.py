@@ -171,14 +171,14 @@ def test_intercept_is_part_of_every_record():
     """A fit with an intercept of 1 is a fit of rows with a 1 behind them."""
     with_intercept = report(intercept=True)
     rows = np.column_stack([X, np.ones(N)])
-    by_hand = report(rows, Y, row_norm=np.sqrt(2.0) * (1 + 1e-12))
+    by_hand = report(rows, Y, rows=np.sqrt(2.0) * (1 + 1e-12))
     np.testing.assert_allclose(with_intercept(X, Y).eps1, by_hand(rows, Y).eps1, rtol=1e-6)
     np.testing.assert_allclose(with_intercept(X, Y).eps2, by_hand(rows, Y).eps2, rtol=1e-3)
 
 
 def test_records_are_clipped_as_the_data_were():
     long = X * 1.9
-    made = report(long, Y, on_violation="clip")
+    made = report(long, Y, rows="clip")
     clipped = long / np.maximum(1.0, np.linalg.norm(long, axis=1, keepdims=True))
     np.testing.assert_allclose(made(long, Y).eps1, made(clipped, Y).eps1, rtol=1e-9)
     exact = [ours.exact_losses(made, rows, Y, rows, Y, member=True).signed for rows in (long, clipped)]
@@ -249,7 +249,7 @@ KEYWORDS = {
     "loss": ({"loss": "cauchit"}, "loss must be one of"),
     "unbounded loss": ({"loss": "squared"}, "loss must have a bounded slope and a second derivative"),
     "kinked loss": ({"loss": "hinge"}, "loss must have a bounded slope and a second derivative"),
-    "tiny rows": ({"row_norm": 1e-120, "on_violation": "clip"}, "row_norm must be at least 1e-60"),
+    "tiny rows": ({"rows": dpci.rows.Clipped(1e-120)}, "row_norm must be at least 1e-60"),
     "seed": ({"seed": -1}, "seed must be None or an integer"),
 }
 

@@ -42,8 +42,8 @@ BUDGET = dpci.ZCDP(0.5)
 
 
 def choices(budget=BUDGET, **given):
-    common = {"robust": (), "on_violation": "clip", "neighbors": "replace_one", "n_public": None}
-    common |= {"n_threads": None, "seed": None, "row_norm": None, "rows": None}
+    common = {"robust": (), "rows": "clip", "neighbors": "replace_one", "n_public": None}
+    common |= {"n_threads": None, "seed": None}
     if "schema" in given or "loss" in given:
         del common["robust"]
         return choices_of_fit(**{**common, "loss": dpci.losses.Squared(), "budget": budget, **given})
@@ -53,7 +53,7 @@ def choices(budget=BUDGET, **given):
 
 CASES = {
     "bounds": (choices(bounds=([0, -2, 10], [5, 3, 11])), 3),
-    "ball": (choices(row_norm=2.0), 3),
+    "ball": (choices(rows=2.0), 3),
     "blocks": (choices(rows=Blocks([2.0], [((1, 2, 3), 0.5)])), 4),
     "equal blocks": (choices(rows=Blocks([1.0], [(range(1, 7), 1.0)])), 7),
     "schema": (choices(schema=SCHEMA), 4),
@@ -231,9 +231,9 @@ def test_planned_regressions_are_checked_and_other_releases_warned_of():
 
 def test_with_private_errors_the_refusal_comes_before_the_payment():
     ledger = dpci.Ledger(dpci.PureDP(1.0), errors="private")
-    keywords = {"budget": dpci.PureDP(0.1), "ledger": ledger, "on_violation": "clip"}
+    keywords = {"budget": dpci.PureDP(0.1), "ledger": ledger, "rows": "clip"}
     with pytest.raises(dpci.InvalidInput, match="vary more than the noise"):
-        dpci.fit(X, Y, **keywords, **FIT)
+        dpci.fit(X, Y, **{**keywords, **FIT, "rows": dpci.rows.Clipped(FIT["rows"])})
     with pytest.raises(dpci.MomentNoiseWarning) as caught:
         regression.release(X, Y, **keywords, **KNOWN)
     assert ledger.history == ()
@@ -243,7 +243,7 @@ def test_with_private_errors_the_refusal_comes_before_the_payment():
     # The number of rows in parts is not known in advance; what is paid for is released.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpci.MomentNoiseWarning)
-        fit = dpci.fit(dpci.Chunks([(X, Y)]), **keywords, **FIT)
+        fit = dpci.fit(dpci.Chunks([(X, Y)]), **{**keywords, **FIT, "rows": dpci.rows.Clipped(FIT["rows"])})
     assert "vary more than the noise" in fit.interval_refusal
 
 
@@ -289,8 +289,8 @@ def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total
     n, k, bound = 40, 2, 3.0
     rule = {"unit": dpci.Persons(max_rows=max_rows)}
     made = matrix_choices(
-        Targets.checked(np.zeros((n, 3)), [(-1, 1), (0, 9), (-4, 4)]), bounds=([0, -2], [5, 3]), row_norm=None,
-        rows=None, robust=True, on_violation="clip", neighbors="replace_one", n_public=None, n_threads=None, seed=None,
+        Targets.checked(np.zeros((n, 3)), [(-1, 1), (0, 9), (-4, 4)]), bounds=([0, -2], [5, 3]), rows="clip",
+        robust=True, neighbors="replace_one", n_public=None, n_threads=None, seed=None,
         budget=BUDGET, weights=dpci.Weights(bound=bound, total=total), **rule,
     )  # fmt: skip
     columns, target = made.all_names(None, k + 2)
@@ -341,7 +341,7 @@ def test_hopeless_regressions_of_persons_weights_and_several_targets_cost_nothin
                 if "persons" in given:  # their number is not known before the ids are read
                     continue
                 ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
-            keywords = {"y": Y, "budget": dpci.ZCDP(2e-4), "bounds": (-1, 1), "on_violation": "clip", **given}
+            keywords = {"y": Y, "budget": dpci.ZCDP(2e-4), "bounds": (-1, 1), "rows": "clip", **given}
             with pytest.raises(dpci.InvalidInput, match=message):
                 regression.release(X, ledger=ledger, **keywords)
             assert ledger.history == ()

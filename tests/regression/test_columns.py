@@ -157,14 +157,14 @@ def test_bad_arguments_are_refused(call, message):
 
 
 @pytest.mark.parametrize(
-    "domain", [{"row_norm": 12.0}, {"rows": dpci.rows.Blocks([4.0, 10.0, 3.0])}, {"rows": dpci.rows.Blocks([10.0] * 3)}]
+    "domain", [{"rows": 12.0}, {"rows": dpci.rows.Blocks([4.0, 10.0, 3.0])}, {"rows": dpci.rows.Blocks([10.0] * 3)}]
 )
 def test_bounds_of_any_domain(domain):
     matrix = released(bounds=None, **domain)
     np.testing.assert_allclose(matrix.means().estimate, TABLE.mean(axis=0), atol=1e-3)
     np.testing.assert_allclose(matrix.variances().estimate, TABLE.var(axis=0, ddof=1), rtol=1e-3)
-    reach = {"row_norm": [12.0] * 3, "rows": None}[next(iter(domain))]
-    reach = np.array(reach or domain["rows"].block_bounds) + np.abs(X.mean(axis=0))
+    rows = domain["rows"]
+    reach = np.array([rows] * 3 if isinstance(rows, float) else rows.block_bounds) + np.abs(X.mean(axis=0))
     variance = X.var(axis=0, ddof=1)
     half = 1.96 * np.sqrt(variance * (reach**2 - variance) / N)
     np.testing.assert_allclose(matrix.variances(["x0", "x1", "x2"]).length / 2, half, rtol=2e-2)

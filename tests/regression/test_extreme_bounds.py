@@ -15,8 +15,8 @@ KEYWORDS = {"budget": dpci.ZCDP(0.5), "bounds": (0, 1), "target_bound": 2.0}
 @pytest.mark.parametrize(
     ("changed", "rows", "message"),
     [
-        ({"target_bound": 1e-160, "on_violation": "clip"}, X, "target_bound must be at least 1e-60 and at most 1e60"),
-        ({"bounds": None, "row_norm": 1e150}, X, "row_norm must be at least 1e-60 and at most 1e60"),
+        ({"target_bound": 1e-160, "rows": "clip"}, X, "target_bound must be at least 1e-60 and at most 1e60"),
+        ({"bounds": None, "rows": 1e150}, X, "row_norm must be at least 1e-60 and at most 1e60"),
         ({}, sparse.csr_array(X), "X must be dense with bounds"),
     ],
     ids=["target", "rows", "sparse"],
@@ -39,7 +39,7 @@ def test_columns_and_further_targets_without_a_scale_are_refused_before_they_are
     for changed in [wide, both, far, *([blocks] if size < 1.0 else [])]:
         targets = np.column_stack([Y * size, Y]) if changed is both else Y
         ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
-        keywords = {**KEYWORDS, **changed, "on_violation": "clip", "persons": np.arange(200)}
+        keywords = {**KEYWORDS, **changed, "rows": dpci.rows.Clipped(changed.get("rows")), "persons": np.arange(200)}
         with pytest.raises(dpci.InvalidInput, match="must be at least 1e-60 and at most 1e60"):
             dpci.regression.release(X, targets, ledger=ledger, **keywords)
         assert ledger.spent == {"rho": 0.0}
@@ -53,7 +53,7 @@ def test_the_middle_of_bounds_has_a_scale_too():
 def test_sparse_rows_with_bounds_cost_nothing_with_private_errors():
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
     with pytest.raises(dpci.InvalidInput, match="X must be dense with bounds"):
-        dpci.regression.release(sparse.csr_array(X), Y, ledger=ledger, **KEYWORDS, on_violation="clip")
+        dpci.regression.release(sparse.csr_array(X), Y, ledger=ledger, **KEYWORDS, rows="clip")
     assert ledger.spent == {"rho": 0.0}
 
 

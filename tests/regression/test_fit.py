@@ -141,7 +141,7 @@ def test_ridge_has_the_target_of_a_fit_with_the_squared_loss():
     theirs = dpci.fit(
         rows, y, **assembled(loss="squared", radius=10.0, l2_strength=0.1, mechanism="output", **keywords)
     )
-    ours = regression.release(rows, y, row_norm=1.0, **keywords).fit(l2_strength=0.1)
+    ours = regression.release(rows, y, rows=1.0, **keywords).fit(l2_strength=0.1)
     np.testing.assert_allclose(ours.params, theirs.params, atol=1e-4)
 
 

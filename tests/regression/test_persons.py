@@ -396,7 +396,7 @@ def test_private_errors_hide_what_the_ids_say():
     def attempt(**keywords):
         ledger = dpci.Ledger(dpci.ZCDP(3.0), errors="private")
         try:
-            found = released(dpci.ZCDP(1.0), ledger=ledger, seed=None, on_violation="clip", **keywords)
+            found = released(dpci.ZCDP(1.0), ledger=ledger, seed=None, rows="clip", **keywords)
         except dpci.ReleaseFailed:
             found = None
         assert [entry.unit for entry in ledger.history] == ["person"]

@@ -157,7 +157,7 @@ def test_passes_with_other_persons_are_refused(at):
 
 def test_private_errors_say_nothing_of_a_person_in_two_parts():
     ledger = dpci.Ledger(dpci.ZCDP(2.0), errors="private")
-    given = {"budget": dpci.ZCDP(1.0), "persons": "id", "on_violation": "clip", **BOUNDS}
+    given = {"budget": dpci.ZCDP(1.0), "persons": "id", "rows": "clip", **BOUNDS}
     with pytest.raises(dpci.ReleaseFailed):
         regression.release(dpci.Chunks(straddling()), ledger=ledger, **given)
     assert regression.release(dpci.Chunks(chunks()), ledger=ledger, **given).n_samples == P

@@ -48,7 +48,7 @@ def test_standard_errors_are_those_of_releases(budget):
     stated, errors, halves, shares = [], [], [], []
     for seed in range(200):
         x, y, slopes = drawn(plan, rng)
-        fit = dpci.fit(x, y, loss="squared", rows=ROWS, budget=budget, seed=seed, on_violation="clip")
+        fit = dpci.fit(x, y, loss="squared", rows=dpci.rows.Clipped(ROWS), budget=budget, seed=seed)
         stated.append(fit.std_errors)
         halves.append(fit.conf_int().length / 2)
         shares.append(fit.noise_shares)
@@ -67,7 +67,7 @@ def test_the_noise_of_every_entry_is_that_of_releases():
     plan = dpci.plan(**{**PLAN, **bounds}, budget=dpci.PureDP(5.0))
     x, y, _ = drawn(dpci.plan(**PLAN, budget=dpci.PureDP(5.0)), np.random.default_rng(0))
     x = x * [2.0, 0.5, 1.0]
-    keywords = {"loss": "squared", "on_violation": "clip", **bounds}
+    keywords = {"loss": "squared", "rows": dpci.rows.Clipped(bounds["rows"])}
     gaps = []
     for seed in range(400):
         fit = dpci.fit(x, y, budget=dpci.PureDP(5.0), seed=seed, **keywords)
@@ -85,7 +85,7 @@ def test_cost_and_noise_are_those_of_the_release(budget, neighbors):
     keywords |= {"n_public": N} if neighbors == "add_remove" else {}
     plan = dpci.plan(n_samples=N, n_features=K, **keywords)
     x, y, _ = drawn(plan, np.random.default_rng(2))
-    fit = dpci.fit(x, y, seed=1, on_violation="clip", **keywords)
+    fit = dpci.fit(x, y, seed=1, **{**keywords, "rows": dpci.rows.Clipped(ROWS)})
     assert plan.steps == fit._release.steps
     assert plan.seals == fit._release.seals
     assert plan.cost_unit == fit.privacy["cost_unit"]
@@ -116,8 +116,7 @@ def test_an_earlier_release_stands_for_the_assumptions():
     plan = dpci.plan(**PLAN, budget=dpci.ZCDP(0.5))
     x, y, _ = drawn(plan.assuming(target_std_dev=0.25), np.random.default_rng(4))
     fits = [
-        dpci.fit(x, y, loss="squared", rows=ROWS, budget=b, seed=5, on_violation="clip")
-        for b in (budget, dpci.ZCDP(0.5))
+        dpci.fit(x, y, loss="squared", rows=dpci.rows.Clipped(ROWS), budget=b, seed=5) for b in (budget, dpci.ZCDP(0.5))
     ]
     for like in (fits[0], regression.MomentMatrix.of(fits[0])):
         found = dpci.plan(**PLAN, budget=dpci.ZCDP(0.5), like=like)
@@ -141,7 +140,7 @@ def test_from_the_least_number_on_regressions_are_clear():
         hidden = 0
         for seed in range(40):
             x, y, _ = drawn(plan.assuming(target_std_dev=0.25), np.random.default_rng(seed), n)
-            fit = dpci.fit(x, y, loss="squared", rows=ROWS, budget=budget, seed=seed, on_violation="clip")
+            fit = dpci.fit(x, y, loss="squared", rows=dpci.rows.Clipped(ROWS), budget=budget, seed=seed)
             hidden += fit.interval_refusal is not None
         found[factor] = hidden
     assert found[1.0] <= 4
@@ -214,12 +213,10 @@ def test_assumptions_must_agree_with_the_bounds(given, message):
 @pytest.mark.parametrize("rows", [dpci.rows.Ball(2.0), Blocks([1.0], [((1, 2), 0.5)])], ids=str)
 def test_uniform_columns_have_the_moments_of_their_domain(rows):
     made = choices_of_fit(
-        rows=rows,
-        row_norm=None,
+        rows=dpci.rows.Clipped(rows),
         schema=None,
         loss=dpci.losses.Squared(),
         budget=dpci.ZCDP(0.5),
-        on_violation="clip",
         neighbors="replace_one",
         n_public=None,
         n_threads=None,
@@ -262,10 +259,9 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
             x,
             y,
             loss="squared",
-            rows=ROWS,
+            rows=dpci.rows.Clipped(ROWS),
             budget=budget,
             seed=seed,
-            on_violation="clip",
             **{**keywords, **with_ids, **weighed},
         )
         assert fit._release.steps[0].scale == plan.steps[0].scale
@@ -283,7 +279,7 @@ def test_standard_errors_of_persons_and_weights_are_those_of_releases(counts):
 
 def test_an_earlier_release_of_another_unit_is_refused():
     x, y, _ = drawn(dpci.plan(**PLAN, budget=dpci.ZCDP(0.5)).assuming(target_std_dev=0.2), np.random.default_rng(2))
-    released = {"loss": "squared", "budget": dpci.ZCDP(5.0), "rows": ROWS, "on_violation": "clip"}
+    released = {"loss": "squared", "budget": dpci.ZCDP(5.0), "rows": dpci.rows.Clipped(ROWS)}
     of_rows, of_persons = dpci.fit(x, y, **released), dpci.fit(x, y, persons=np.arange(N) // 2, **released)
     for like, unit in (
         (of_rows, {"persons": dpci.Persons()}),

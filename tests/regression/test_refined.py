@@ -23,7 +23,7 @@ N, D, BOUND = 3000, 3, 12.0
 RNG = np.random.default_rng(0)
 X = RNG.uniform([0, -2, 10], [5, 3, 11], (N, D))
 Y = X @ [1.0, -2.0, 0.5] - 5.0 + RNG.normal(size=N)
-COMMON = {"bounds": ([0, -2, 10], [5, 3, 11]), "target_bound": (-BOUND, BOUND), "on_violation": "clip"}
+COMMON = {"bounds": ([0, -2, 10], [5, 3, 11]), "target_bound": (-BOUND, BOUND), "rows": "clip"}
 EXACT = dpci.ZCDP(1e13)
 BUDGETS = [dpci.PureDP(4.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-6), dpci.GDP(1.0)]
 

@@ -36,7 +36,7 @@ def test_moments_are_those_of_the_columns():
     lower, upper = np.array([-3.0, 0.0, 0.0]), np.array([10.0, 20.0, 11.0])
     other = exact(bounds=(lower, upper), target_bound=(-40, 25))
     np.testing.assert_allclose(other.moments, columns.T @ columns / N, rtol=1e-6)
-    by_norm = exact(X / 20, Y / 30, bounds=None, row_norm=1.0, target_bound=1.0)
+    by_norm = exact(X / 20, Y / 30, bounds=None, rows=1.0, target_bound=1.0)
     np.testing.assert_allclose(
         by_norm.moments, (columns / [20, 20, 20, 1, 30]).T @ (columns / [20, 20, 20, 1, 30]) / N, rtol=1e-6
     )
@@ -84,7 +84,7 @@ def test_dask_frames_and_names():
 def test_sparse_rows(kind):
     dense = np.where(X > 6, X / 20, 0.0).astype(kind)
     y = np.clip(Y / 40, -1, 1)
-    keywords = {"bounds": None, "row_norm": 1.0, "target_bound": 1.0}
+    keywords = {"bounds": None, "rows": 1.0, "target_bound": 1.0}
     np.testing.assert_allclose(
         seeded(sp.csr_array(dense), y, **keywords).moments, seeded(dense, y, **keywords).moments, rtol=1e-12
     )
@@ -101,9 +101,9 @@ def test_clipping_moves_numbers_to_their_bounds():
     y = Y.copy()
     y[1] = 1e6
     tame, targets = np.clip(wild, 0, 10), np.clip(y, -30, 30)
-    clipped = seeded(wild, y, on_violation="clip")
+    clipped = seeded(wild, y, rows="clip")
     np.testing.assert_array_equal(clipped.moments, seeded(tame, targets).moments)
-    parts = seeded(dpci.Chunks([(wild, y)]), None, on_violation="clip")
+    parts = seeded(dpci.Chunks([(wild, y)]), None, rows="clip")
     np.testing.assert_allclose(parts.moments, clipped.moments, rtol=1e-12)
 
 
@@ -122,16 +122,16 @@ def test_single_precision_and_no_copy_of_the_rows():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("on_violation", ["error", "clip"])
+@pytest.mark.parametrize("bounds", [None, "clip"])
 @pytest.mark.parametrize("where", ["X", "y"])
-def test_numbers_that_are_none_are_refused(value, on_violation, where):
+def test_numbers_that_are_none_are_refused(value, bounds, where):
     wild, y = X.copy(), Y.copy()
     (wild if where == "X" else y)[5] = value
-    if where == "y" and on_violation == "clip" and not np.isnan(value):
+    if where == "y" and bounds == "clip" and not np.isnan(value):
         pytest.skip("a target is moved to its bound")
     for x, targets in ((wild, y), (dpci.Chunks([(wild, y)]), None)):
         with pytest.raises(dpci.DpciError):
-            seeded(x, targets, on_violation=on_violation)
+            seeded(x, targets, rows=bounds)
 
 
 BAD = {
@@ -142,12 +142,12 @@ BAD = {
     "bounds of other columns": ({"bounds": (np.zeros(4), 10)}, "3 columns"),
     "bounds of two shapes": ({"bounds": (np.zeros(3), np.ones(2))}, "one for each column"),
     "endless bounds": ({"bounds": (0, np.inf)}, "finite"),
-    "bounds and a norm": ({"row_norm": 1.0}, "row_norm must be None"),
+    "bounds and a norm": ({"rows": 1.0}, "rows must be None"),
     "targets that fall": ({"target_bound": (1, 0)}, "increasing"),
     "three targets": ({"target_bound": (0, 1, 2)}, "pair"),
     "no budget": ({"budget": 1.0}, "budget"),
     "a word for robust": ({"robust": "yes"}, "robust"),
-    "a word for what to do": ({"on_violation": "drop"}, "on_violation"),
+    "a word for what to do": ({"rows": "drop"}, "rows"),
     "another relation": ({"neighbors": "swap"}, "neighbors"),
     "a public n": ({"n_public": 5}, "n_public"),
     "no public n": ({"neighbors": "add_remove"}, "n_public"),
@@ -177,7 +177,7 @@ def test_bad_tables_are_refused():
         with pytest.raises(error):
             seeded(x, y)
     with pytest.raises(dpci.RowNormViolation):
-        seeded(bounds=None, row_norm=1.0)
+        seeded(bounds=None, rows=1.0)
     with pytest.raises(dpci.InvalidInput, match="sixteenth"), pytest.warns(dpci.MomentNoiseWarning):
         seeded(neighbors="add_remove", n_public=2)
 
@@ -216,7 +216,7 @@ def test_private_errors_say_nothing_of_the_data():
     bad = X.copy()
     bad[3, 1] = np.nan
     with pytest.raises(dpci.ReleaseFailed):
-        regression.release(bad, Y, budget=dpci.ZCDP(0.4), ledger=ledger, on_violation="clip", **KNOWN)
+        regression.release(bad, Y, budget=dpci.ZCDP(0.4), ledger=ledger, rows="clip", **KNOWN)
     assert ledger.spent["rho"] == pytest.approx(0.4)
 
 
@@ -273,7 +273,7 @@ def test_messages_show_the_targets_of_the_caller(value, clip, in_parts):
     y = np.random.default_rng(1).uniform(2, 4, N)
     y[3], y[7] = (9.0 if clip else 3.0), value
     table = (dpci.Chunks([(X[:100], y[:100]), (X[100:], y[100:])]),) if in_parts else (X, y)
-    keywords = {"budget": dpci.ZCDP(0.5), "bounds": (0, 10), "on_violation": "clip" if clip else "error"}
+    keywords = {"budget": dpci.ZCDP(0.5), "bounds": (0, 10), "rows": "clip" if clip else None}
     rule = "y must be a number, got NaN in row 7" if np.isnan(value) else r"target_bound \(2, 4\), got 9.5 in row 7"
     with pytest.raises(dpci.InvalidInput, match=rule):
         regression.release(*table, target_bound=(2, 4), ledger=ledger, **keywords)
@@ -281,11 +281,11 @@ def test_messages_show_the_targets_of_the_caller(value, clip, in_parts):
     # Both bounds belong to the interval, also where its middle is rounded.
     for low, high in ((0.1, 0.7), (-1e16, 1.0), (1 / 3, 1.1)):
         ends = np.where(np.arange(N) % 2, low, high)
-        regression.release(X, ends, target_bound=(low, high), seed=1, **{**keywords, "on_violation": "error"})
+        regression.release(X, ends, target_bound=(low, high), seed=1, **keywords)
 
 
 @pytest.mark.parametrize(
-    ("call", "keywords"), [(regression.release, KNOWN), (dpci.fit, {"loss": "squared", "row_norm": 20})]
+    ("call", "keywords"), [(regression.release, KNOWN), (dpci.fit, {"loss": "squared", "rows": 20})]
 )
 def test_a_pure_ledger_says_why_it_does_not_pay_for_gaussian_dp(call, keywords):
     ledger = dpci.Ledger(dpci.PureDP(1.0))

@@ -52,7 +52,7 @@ def sandwich(planned):
 @pytest.mark.parametrize("rows", ["bounds", "ball", "chunks"])
 def test_an_enormous_budget_gives_the_sandwich(rows):
     if rows == "ball":
-        matrix = released(bounds=None, row_norm=2100.0)
+        matrix = released(bounds=None, rows=2100.0)
     elif rows == "chunks":
         matrix = released(dpci.Chunks([(X[:100], Y[:100]), (X[100:], Y[100:])]), None)
     else:
@@ -144,11 +144,11 @@ def test_bad_plans_spend_nothing(name, errors, kind):
     # Then names of columns in parts are looked at after the payment, unless the plan is no plan at all.
     if kind == "chunks" and errors == "private" and name != "no regression":
         with pytest.raises(dpci.ReleaseFailed):
-            released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, on_violation="clip")
+            released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, rows="clip")
         assert ledger.spent["rho"] > 0
         return
     with pytest.raises(dpci.InvalidInput, match=message):
-        released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, on_violation="clip")
+        released(x, y, dpci.ZCDP(0.4), robust=planned, ledger=ledger, seed=None, rows="clip")
     assert ledger.spent["rho"] == 0
 
 

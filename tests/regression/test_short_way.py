@@ -54,7 +54,7 @@ def test_collinear_indicators_are_refused_before_anything_is_spent(intercept):
     assert len(fitted(TABLE, None, schema=one, intercept=False).params) == 5
 
 
-@pytest.mark.parametrize("keywords", [{}, {"row_norm": 2.0}, {"rows": dpci.rows.Blocks([0.5, 0.6, 0.7])}])
+@pytest.mark.parametrize("keywords", [{}, {"rows": 2.0}, {"rows": dpci.rows.Blocks([0.5, 0.6, 0.7])}])
 def test_it_is_the_default_without_a_radius_and_the_release_it_says(keywords):
     fit = fitted(**keywords)
     release = regression.release(X, Y, budget=dpci.ZCDP(1.0), seed=1, **keywords)
@@ -77,7 +77,7 @@ def test_it_is_the_default_without_a_radius_and_the_release_it_says(keywords):
         ({"intercept": "no"}, "intercept"),
         ({"mechanism": "moment"}, "mechanism"),
         ({"rows": dpci.rows.Blocks([0.5] * 4)}, "bound every column"),
-        ({"row_norm": 1.0, "rows": dpci.rows.Ball(1.0)}, "row_norm must be None"),
+        ({"rows": "blocks"}, "rows must be a number"),
         ({"y": Y + 9}, "target"),
     ],
 )
@@ -108,7 +108,7 @@ def test_rows_that_blocks_bound_need_less_noise_and_groups_are_one_block():
     rows = np.column_stack([X, indicators])
     domain = dpci.rows.Blocks([0.5] * 3, groups=[((3, 4), 1.0)])
     blocks = fitted(rows, rows=domain)
-    ball = fitted(rows, row_norm=domain.norm)
+    ball = fitted(rows, rows=domain.norm)
     assert np.all(blocks.std_errors[:3] < 0.8 * ball.std_errors[:3])
     exact = fitted(rows, rows=domain, budget=dpci.ZCDP(1e13))
     expected = np.linalg.lstsq(np.column_stack([rows, np.ones(N)]), Y, rcond=None)[0]
@@ -121,7 +121,7 @@ def test_rows_that_blocks_bound_need_less_noise_and_groups_are_one_block():
         fitted(beyond, rows=domain)
     tame = rows.copy()
     tame[7] = [0, 0, 0, 0.5, 0.5]
-    clipped = fitted(beyond, rows=domain, on_violation="clip")
+    clipped = fitted(beyond, rows=dpci.rows.Clipped(domain))
     np.testing.assert_allclose(clipped.params, fitted(tame, rows=domain).params, rtol=1e-6)
     parts = fitted(dpci.Chunks([(rows[:99], Y[:99]), (rows[99:], Y[99:])]), None, rows=domain)
     np.testing.assert_allclose(parts.params, blocks.params, rtol=1e-9)
@@ -162,7 +162,7 @@ def test_a_schema_is_obeyed():
     with pytest.raises(dpci.InvalidInput, match="schema must be that"):
         fit.predict(TABLE, schema=other)
     with pytest.raises(dpci.InvalidInput, match="rows must be those of the schema"):
-        dpci.fit(TABLE, schema=SCHEMA, loss="squared", budget=dpci.ZCDP(1.0), row_norm=9.0)
+        dpci.fit(TABLE, schema=SCHEMA, loss="squared", budget=dpci.ZCDP(1.0), rows=9.0)
     with pytest.raises(dpci.InvalidInput, match="target_bound"):
         dpci.fit(TABLE, schema=SCHEMA, loss=dpci.losses.Squared(3.0), budget=dpci.ZCDP(1.0))
 

@@ -195,7 +195,7 @@ def test_saved_pickled_and_paid():
         with pytest.raises(dpci.InvalidInput):
             regression.MomentMatrix.from_json(json.dumps({**document, "further": further}))
     private = dpci.Ledger(dpci.ZCDP(1.0), errors="private")
-    released(on_violation="clip", seed=None, ledger=private)
+    released(rows="clip", seed=None, ledger=private)
     assert private.spent["rho"] == pytest.approx(0.5)
 
 
@@ -203,9 +203,9 @@ def test_clipping_moves_each_target_to_its_bounds():
     wild, tame = Y.copy(), Y.copy()
     wild[:3] = [[99, -99, 9], [-99, np.inf, -9], [-np.inf, 99, np.inf]]
     tame[:3] = [[18, -8, 2], [-8, 12, -2], [-8, 12, 2]]
-    found = released(y=wild, on_violation="clip").moments
+    found = released(y=wild, rows="clip").moments
     np.testing.assert_allclose(found, released(y=tame).moments, rtol=1e-12)
-    parts = released(dpci.Chunks([(X, wild)]), None, on_violation="clip").moments
+    parts = released(dpci.Chunks([(X, wild)]), None, rows="clip").moments
     np.testing.assert_allclose(parts, found, rtol=1e-12)
 
 
@@ -228,7 +228,7 @@ def test_what_several_targets_do_not_take_is_refused_before_payment():
     same = pd.DataFrame(Y, columns=["a", "b", "c"])
     for data, keywords, message in (
         ((X, Y), {"bounds": None}, "several targets require bounds"),
-        ((X, Y), {"bounds": None, "row_norm": 20.0}, "several targets require bounds"),
+        ((X, Y), {"bounds": None, "rows": 20.0}, "several targets require bounds"),
         ((sp.csr_array(X), Y), {}, "X must be dense"),
         ((X, Y), {"target_bound": [(-8, 18), (-8, 12)]}, r"each column of y \(3\), got a list of 2"),
         ((X, Y), {"target_bound": [(-8, 18)]}, r"each column of y \(3\), got a list of 1"),

@@ -230,7 +230,7 @@ def test_bounds_and_numbers_as_text():
 
 def test_small_numbers_keep_their_digits():
     X, y = make_rows()
-    keywords = {**SETTINGS, "l2_strength": 0.02 * 1e10, "row_norm": 1e5, "intercept": False}
+    keywords = {**SETTINGS, "l2_strength": 0.02 * 1e10, "rows": 1e5, "intercept": False}
     result, other = (dpci.fit(X * 1e5, y, **{**keywords, "seed": seed}) for seed in (1, 2))
     assert 1e-7 < result.std_errors[0] < 1e-5
     for text in (
@@ -276,7 +276,7 @@ def test_a_seeded_fit_says_so_first():
             {"budget": dpci.ApproxDP(1.0, 1e-6)},
             ["7.39 (e^2, rounded up) with", "delta=1e-06", "at most 1.8 in a million"],
         ),
-        ({"on_violation": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
+        ({"rows": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
         ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["e^200", "huber"]),
         ({"budget": dpci.ApproxDP(20.0, 1e-6)}, ["more than 10⁷"]),
     ],

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpci.errors import InvalidInput
-from dpci.rows import Ball, Blocks, check_rows, row_domain
+from dpci.rows import Ball, Blocks, Clipped, read_ball, read_rows
 
 TABLE = Blocks([1.0, 0.5, 2.0], groups=[(range(1, 4), 1.0), ([5, 7], 0.25)])
 
 
 def test_a_ball_is_its_norm():
-    assert Ball() == Ball(1) == row_domain(None, None)
-    assert row_domain(2, None) == Ball(2.0)
+    assert Ball() == Ball(1)
     assert str(Ball(0.5)) == "ball of norm 0.5"
 
 
@@ -102,13 +101,20 @@ def test_what_is_no_saved_set_of_blocks(saved, message):
         Blocks.from_dict(saved)
 
 
-def test_one_of_the_two_arguments():
-    assert row_domain(None, TABLE) is TABLE
-    with pytest.raises(InvalidInput, match=r"row_norm must be None with rows, as .* got row_norm=1.0 and rows=Blocks"):
-        row_domain(1.0, TABLE)
-    with pytest.raises(InvalidInput, match="row_norm must be finite and > 0"):
-        row_domain(0.0, None)
-    with pytest.raises(InvalidInput, match=r"rows must be dpci.rows.Ball\(norm\) or .* got rows=3"):
-        check_rows(3)
+def test_bounds_that_a_caller_gives():
+    assert read_rows(None) == (None, "error")
+    assert read_rows("clip") == read_rows(Clipped()) == (None, "clip")
+    assert read_rows(2) == read_rows(np.float32(2.0)) == read_rows(Ball(2.0)) == (Ball(2.0), "error")
+    assert read_rows(TABLE).domain is read_rows(Clipped(TABLE)).domain is TABLE
+    assert read_rows(Clipped(TABLE)).on_violation == read_rows(Clipped(3.0)).on_violation == "clip"
+    assert read_ball(Clipped(3.0)) == (Ball(3.0), "clip")
+    for rows in (0.0, np.inf, "error", True, [1.0], Clipped, np.ones(1)):
+        with pytest.raises(InvalidInput, match="rows must be"):
+            read_rows(rows)
+    for within in (0.0, "clip", True, Clipped(1.0)):
+        with pytest.raises(InvalidInput, match="within must be"):
+            Clipped(within)
+    with pytest.raises(InvalidInput, match="which takes no blocks, got rows=Blocks"):
+        read_ball(Clipped(TABLE))
     with pytest.raises(InvalidInput, match="norm must be finite and > 0"):
         Ball(-1.0)

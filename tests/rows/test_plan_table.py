@@ -54,7 +54,7 @@ def test_several_domains():
     table = dpci.plan_table(**PLAN, rows=[Ball(1.0), Ball(2.0)], budgets=dpci.PureDP(1.0), mechanisms="objective")
     assert [entry.plan.row_norm for entry in table.entries] == pytest.approx([2**0.5, 5**0.5])
     assert "ball 2  ball of norm 2" in table.summary()
-    one = dpci.plan_table(**PLAN, row_norm=2.0, budgets=dpci.PureDP(1.0), mechanisms=dpci.OutputPerturbation())
+    one = dpci.plan_table(**PLAN, rows=2.0, budgets=dpci.PureDP(1.0), mechanisms=dpci.OutputPerturbation())
     assert [entry.rows for entry in one.entries] == [Ball(2.0)]
 
 
@@ -78,8 +78,7 @@ def test_an_earlier_fit_predicts_the_lengths():
         ({"budgets": 1.0}, InvalidInput, "budget must be dpci.PureDP"),
         ({"budgets": ()}, InvalidInput, "budgets must hold at least one, got none"),
         ({"mechanisms": "noisy"}, InvalidInput, "mechanism must be 'objective'"),
-        ({"rows": ROWS, "row_norm": 1.0}, InvalidInput, "row_norm must be None with rows"),
-        ({"rows": [1.0]}, InvalidInput, "rows must be dpci.rows.Ball"),
+        ({"rows": [ROWS, "ball"]}, InvalidInput, "rows must be a number, 'clip' or an object of dpci.rows"),
         ({"rows": Blocks([1.0])}, InvalidInput, "rows must bound every column of X, 5 without"),
         ({"budget": dpci.PureDP(1.0)}, TypeError, "unexpected keyword argument 'budget'"),
         ({"mechanism": "output"}, TypeError, "unexpected keyword argument 'mechanism'"),

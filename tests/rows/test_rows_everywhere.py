@@ -36,9 +36,10 @@ def chunks(X):
     return dpci.Chunks(lambda: ((X[i : i + 100], Y[i : i + 100]) for i in range(0, N, 100)))
 
 
-def sklearn_fit(X, **keywords):
+def sklearn_fit(X, *, rows=None):
+    domain, on_violation = dpci.rows.read_rows(rows)
     model = dpci.sklearn.PrivateLogisticRegression(
-        epsilon=2.0, l2_strength=0.1, classes=(False, True), seed=1, **{"on_violation": "error"} | keywords
+        epsilon=2.0, l2_strength=0.1, classes=(False, True), seed=1, rows=domain, on_violation=on_violation
     )
     return model.fit(X, Y).result_.params
 
@@ -78,14 +79,12 @@ def test_rows_are_held_to_their_blocks(name):
         read(LONG, rows=ROWS)
     halved = LONG.copy()
     halved[7, [0, 2]] /= 1.4
-    clipped = read(LONG, rows=ROWS, on_violation="clip")
+    clipped = read(LONG, rows=dpci.rows.Clipped(ROWS))
     np.testing.assert_allclose(clipped, read(halved, rows=ROWS), rtol=1e-6)
-    assert not np.array_equal(clipped, read(LONG, row_norm=ROWS.norm))
-    with pytest.raises(InvalidInput, match="row_norm must be None with rows"):
-        read(X, rows=ROWS, row_norm=1.0)
+    assert not np.array_equal(clipped, read(LONG, rows=ROWS.norm))
     with pytest.raises(InvalidInput, match=r"rows must bound every column of X, 3 .* got Blocks\(\[1.0\]\), which"):
         read(X, rows=Blocks([1.0]))
-    np.testing.assert_array_equal(read(X, rows=Ball(0.9)), read(X, row_norm=0.9))
+    np.testing.assert_array_equal(read(X, rows=Ball(0.9)), read(X, rows=0.9))
 
 
 def test_a_curve_says_that_it_needs_a_ball():
@@ -100,7 +99,7 @@ def test_chunks_count_rows_in_their_part():
 
 def test_scaling_moves_the_blocks_that_are_too_large_alone():
     wild = RNG.normal(0, 1, (500, 3))
-    dense = dpci.lowlevel.checked_rows(wild, rows=ROWS, on_violation="clip")
+    dense = dpci.lowlevel.checked_rows(wild, rows=dpci.rows.Clipped(ROWS))
     single, group = np.abs(dense[:, 1]), np.abs(dense[:, [0, 2]]).sum(axis=1)
     assert single.max() == pytest.approx(0.5, rel=1e-12)
     assert group.max() == pytest.approx(1.0, rel=1e-12)
@@ -108,7 +107,7 @@ def test_scaling_moves_the_blocks_that_are_too_large_alone():
     np.testing.assert_array_equal(dense[inside, 1], wild[inside, 1])
     # Towards zero, in the direction that the block had.
     assert (dense[:, 0] * wild[:, 2]) == pytest.approx(dense[:, 2] * wild[:, 0], rel=1e-12, abs=1e-15)
-    sparse = dpci.lowlevel.checked_rows(scipy.sparse.csr_array(wild), rows=ROWS, on_violation="clip")
+    sparse = dpci.lowlevel.checked_rows(scipy.sparse.csr_array(wild), rows=dpci.rows.Clipped(ROWS))
     np.testing.assert_array_equal(sparse, dense)
 
 
@@ -118,7 +117,7 @@ def test_columns_are_counted_before_targets_are_looked_at():
 
 
 def test_what_a_fit_keeps_of_its_rows():
-    result = dpci.fit(X, Y, **FIT, rows=ROWS, on_violation="clip")
+    result = dpci.fit(X, Y, **FIT, rows=dpci.rows.Clipped(ROWS))
     assert result.rows == ROWS
     assert result.privacy["constants"]["blocks"] == ROWS.to_dict()
     assert result.privacy["constants"]["row_norm"] == ROWS.norm
@@ -133,7 +132,7 @@ def test_what_a_fit_keeps_of_its_rows():
     assert ball.privacy["constants"]["blocks"] is None
     assert "rows             ball of norm 1, without the intercept\n" in ball.summary(full=True)
     with pytest.raises(InvalidInput, match="the same rows, to which records were clipped"):
-        dpci.compare(result, dpci.fit(X, Y, **FIT | {"seed": 2}, row_norm=ROWS.norm, on_violation="clip"))
+        dpci.compare(result, dpci.fit(X, Y, **FIT | {"seed": 2}, rows=dpci.rows.Clipped(ROWS.norm)))
 
 
 def test_files_hold_every_field_of_one_version():
@@ -164,7 +163,7 @@ def test_a_report_holds_later_records_to_the_blocks():
     report = dpci.per_instance.report(X, Y, **REPORT, rows=ROWS)
     with pytest.raises(RowNormViolation, match="in row 0 "):
         report(LONG[7:8], Y[7:8])
-    clipping = dpci.per_instance.report(X, Y, **REPORT, rows=ROWS, on_violation="clip")
+    clipping = dpci.per_instance.report(X, Y, **REPORT, rows=dpci.rows.Clipped(ROWS))
     half = LONG[7:8] / [[1.4, 1.0, 1.4]]
     np.testing.assert_allclose(clipping(LONG[7:8], Y[7:8]).eps1, clipping(half, Y[7:8]).eps1, rtol=1e-12)
 

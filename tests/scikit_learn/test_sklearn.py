@@ -154,7 +154,7 @@ def test_attributes_are_those_of_the_fit(estimator):
 
 
 # The parameters that scikit-learn's users look for, by the keyword of a fit that they make.
-FLAT = {"intercept": {"fit_intercept", "intercept_scale"}}
+FLAT = {"intercept": {"fit_intercept", "intercept_scale"}, "rows": {"rows", "row_norm", "on_violation"}}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
@@ -186,8 +186,8 @@ def test_every_keyword_of_a_fit_arrives(estimator):
     if counts:
         params["mechanism"] = dataclasses.replace(params["mechanism"], radius=1.0)
     same = dict(zip(map(type, ESTIMATORS), losses, strict=True))[type(estimator)]
-    params["intercept"] = params.pop("intercept_scale")
-    direct = dpci.fit(X, y, budget=dpci.PureDP(1.0), loss=same, on_violation="clip", **params)
+    params["intercept"], params["rows"] = params.pop("intercept_scale"), dpci.rows.Clipped(params.pop("row_norm"))
+    direct = dpci.fit(X, y, budget=dpci.PureDP(1.0), loss=same, **params)
     assert model.result_.to_json() == direct.to_json()
 
 

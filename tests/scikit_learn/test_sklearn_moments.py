@@ -43,7 +43,7 @@ def test_the_result_is_that_of_a_release():
     assert [warning.category for warning in caught] == [dpci.SeededNoiseWarning]
     assert caught[0].filename == __file__
     with pytest.warns(dpci.SeededNoiseWarning):
-        direct = regression.release(X, T, budget=dpci.ZCDP(0.5), on_violation="clip", **given)
+        direct = regression.release(X, T, budget=dpci.ZCDP(0.5), rows="clip", **given)
     assert model.result_.to_json() == direct.fit(covariance="robust").to_json()
     np.testing.assert_array_equal(model.conf_int(level=0.8), model.result_.conf_int(level=0.8))
     assert regression.MomentMatrix.of(model.result_).to_json() == direct.to_json()
@@ -51,7 +51,7 @@ def test_the_result_is_that_of_a_release():
         ridge = PrivateRidge(l2_strength=0.1, target_bound=2.0, seed=5).fit(X, T)
     with pytest.warns(dpci.SeededNoiseWarning):
         same = dpci.fit(
-            X, T, loss=dpci.losses.Squared(2.0), budget=dpci.PureDP(1.0), l2_strength=0.1, on_violation="clip", seed=5
+            X, T, loss=dpci.losses.Squared(2.0), budget=dpci.PureDP(1.0), l2_strength=0.1, rows="clip", seed=5
         )
     assert ridge.result_.to_json() == same.to_json()
 
@@ -75,7 +75,7 @@ def test_budgets(params, budget):
         ({"mu": 0.5}, r"epsilon, delta and rho must be None if mu is given, got epsilon=1.0"),
         ({"epsilon": None}, r"epsilon must be given unless rho is given"),
         ({"epsilon": -1.0}, r"epsilon must be finite and > 0"),
-        ({"row_norm": 1.0}, r"row_norm must be None with bounds"),
+        ({"row_norm": 1.0}, r"rows must be None, or 'clip', with bounds"),
         ({"bounds": 3}, r"bounds must be a pair"),
         ({"target_bound": (1, 0)}, r"target_bound must be finite and increasing"),
         ({"robust": True, "fit_intercept": False}, r"robust must be False without an intercept"),

@@ -115,7 +115,7 @@ def test_a_fit_is_that_of_the_library():
     model = make_pipeline(RowNormClipper(0.5).set_output(transform="pandas"), PrivateMultinomialRegression(**asked))
     found = model.fit(frame, Y)[-1].result_
     expected = dpci.multinomial.fit(
-        frame, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, row_norm=0.5, on_violation="clip", seed=4
+        frame, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, rows=dpci.rows.Clipped(0.5), seed=4
     )
     np.testing.assert_allclose(found.params, expected.params, atol=1e-9)
     assert found.names == expected.names
@@ -151,7 +151,7 @@ def test_persons_are_those_of_the_library():
         rule = dpci.Persons(max_rows=max_rows)
         found = PrivateMultinomialRegression(**ASKED, persons=rule, seed=4).fit(X, Y, persons=whose).result_
         expected = dpci.multinomial.fit(
-            X, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, on_violation="clip", seed=4,
+            X, Y, budget=dpci.PureDP(3.0), classes=CLASSES, l2_strength=0.05, rows="clip", seed=4,
             persons=dpci.Persons(whose, max_rows=max_rows),
         )  # fmt: skip
         np.testing.assert_array_equal(found.params, expected.params)
@@ -246,7 +246,7 @@ def test_weights_and_persons_are_those_of_the_library():
     weights, whose = np.random.default_rng(5).uniform(0.0, 2.0, N), np.arange(N) // 2
     public = {"weights": dpci.Weights(bound=2.0, total=1.5 * N)}
     model = PrivateMultinomialRegression(**ASKED, seed=3, **public)
-    common = {"budget": dpci.PureDP(3.0), "l2_strength": 0.05, "classes": CLASSES, "on_violation": "clip", "seed": 3}
+    common = {"budget": dpci.PureDP(3.0), "l2_strength": 0.05, "classes": CLASSES, "rows": "clip", "seed": 3}
     weighing = dpci.Weights(weights, bound=2.0, total=1.5 * N)
     for rule in (None, dpci.Persons(), dpci.Persons(max_rows=1)):
         found = clone(model).set_params(persons=rule).fit(X, Y, weights, persons=None if rule is None else whose)

@@ -31,7 +31,7 @@ def test_persons(kind, rule):
     model = kind(epsilon=1e9, l2_strength=0.1, seed=1, persons=rule).fit(X, Y, persons=whose)
     persons = whose if rule is None else replace(rule, ids=whose)
     reference = dpci.fit(
-        X, Y, persons=persons, budget=dpci.PureDP(1e9), l2_strength=0.1, on_violation="clip", seed=1,
+        X, Y, persons=persons, budget=dpci.PureDP(1e9), l2_strength=0.1, rows="clip", seed=1,
         loss="logistic" if kind is PrivateLogisticRegression else "huber_hinge",
     )  # fmt: skip
     assert model.result_.n_samples == len(set(whose.tolist()))
@@ -59,13 +59,11 @@ def test_linear_regressions(counts):
     given = {"persons": WHOSE} if "persons" in counts else {}
     weights = WEIGHTS if "weights" in counts else None
     model = PrivateLinearRegression(epsilon=5.0, seed=3, **public, **KNOWN).fit(X, T, weights, **given)
-    matrix = regression.release(X, T, budget=dpci.PureDP(5.0), on_violation="clip", seed=3, **counts, **KNOWN)
+    matrix = regression.release(X, T, budget=dpci.PureDP(5.0), rows="clip", seed=3, **counts, **KNOWN)
     assert model.result_.to_json() == matrix.fit().to_json()
     assert model.result_.covariance == "robust"
     ridge = PrivateRidge(epsilon=5.0, l2_strength=0.1, seed=3, **public).fit(X, T, weights, **given)
-    fit = dpci.fit(
-        X, T, loss="squared", budget=dpci.PureDP(5.0), l2_strength=0.1, on_violation="clip", seed=3, **counts
-    )
+    fit = dpci.fit(X, T, loss="squared", budget=dpci.PureDP(5.0), l2_strength=0.1, rows="clip", seed=3, **counts)
     assert ridge.result_.to_json() == fit.to_json()
 
 

@@ -63,9 +63,9 @@ def test_extreme_rows_neither_overflow_nor_vanish():
 def test_a_clipped_table_passes_the_check_of_a_fit():
     X, y = make_rows()
     clipped = RowNormClipper(0.3).transform(X)
-    dpci.fit(clipped, y, budget=dpci.PureDP(1.0), l2_strength=0.2, row_norm=0.3, on_violation="error")
+    dpci.fit(clipped, y, budget=dpci.PureDP(1.0), l2_strength=0.2, rows=0.3)
     with pytest.raises(dpci.RowNormViolation):
-        dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.2, row_norm=0.3, on_violation="error")
+        dpci.fit(X, y, budget=dpci.PureDP(1.0), l2_strength=0.2, rows=0.3)
 
 
 def test_tables_of_several_blocks():

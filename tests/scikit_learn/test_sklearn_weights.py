@@ -24,7 +24,7 @@ def reference(weights, bound, total=None, loss="logistic", y=Y):
         weights=dpci.Weights(weights, bound=bound, total=total),
         budget=dpci.PureDP(1e9),
         l2_strength=0.1,
-        on_violation="clip",
+        rows="clip",
         seed=1,
         loss=loss,
         mechanism=dpci.ObjectivePerturbation(radius=1.0 if loss == "squared" else None),

@@ -36,7 +36,7 @@ def test_fits_of_every_unit_and_relation_are_accepted(study, unit, neighbors, ki
     if kind == "moments":
         keywords |= {"bounds": (-1.0, 1.0), "robust": True}
     else:
-        keywords |= {"loss": "logistic", "row_norm": 1.5, "on_violation": "clip", "l2_strength": 0.1}
+        keywords |= {"loss": "logistic", "rows": dpci.rows.Clipped(1.5), "l2_strength": 0.1}
     weights = rng.choice([0.5, 1.0], n) if unit == "weights" else None
     made = study.Cell(0, "", X, y, counts, weights, n, keywords, np.zeros(3))
     found = study.fit(made, 0)

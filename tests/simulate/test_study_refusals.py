@@ -37,7 +37,7 @@ REFUSED = {
     "configs of text": ({"configs": ["output"]}, r"got configs\[0\]='output'"),
     "configs empty": ({"configs": []}, "configs must hold at least one dictionary, got none"),
     "configs unknown": ({"configs": [{}, {"lambda": 1.0}]}, r"got 'lambda' in configs\[1\]"),
-    "configs shared": ({"configs": [{"row_norm": 2.0}]}, r"common to all, got 'row_norm' in configs\[0\]"),
+    "configs shared": ({"configs": [{"rows": 2.0}]}, r"common to all, got 'rows' in configs\[0\]"),
     "configs moments": ({"configs": [{}, {"moments": "none"}]}, "coverage requires released moments"),
     "configs many": ({"configs": [{}] * 256}, "at most 255 configurations, got 256"),
     "regularisation": ({"l2_strength": 1e-9}, "l2_strength"),

@@ -62,9 +62,7 @@ def test_every_replicate_is_the_minimiser_of_a_sample(multiplicities, storage, k
     )
     assert study.n_distinct == len(multiplicities)
     intercept = keywords.get("intercept", True)
-    solve = partial(
-        dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept=intercept
-    )
+    solve = partial(dpci.lowlevel.minimize_erm, l2_strength=L2_STRENGTH, loss=keywords["loss"], intercept=intercept)
     # Samples of one class alone and of one distinct row are among them.
     possible, probabilities = samples(multiplicities)
     minimisers = np.array(

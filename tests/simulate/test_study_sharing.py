@@ -66,9 +66,7 @@ def test_rows_of_other_bounds_are_refused():
     """The core itself compares what rows were checked against with what the noise was calibrated for."""
     X, y = np.full((50, 2), 0.1), np.resize([1.0, -1.0], 50)
     settings = {"budget": dpci.PureDP(1.0), "l2_strength": 0.1}
-    wide, narrow = (
-        Settings.checked(**settings, row_norm=norm, intercept=False).spec(50, 2) for norm in (1.0, 0.01)
-    )
+    wide, narrow = (Settings.checked(**settings, rows=norm, intercept=False).spec(50, 2) for norm in (1.0, 0.01))
     with pytest.raises(dpci.DpciError, match=r"row_norm=0\.01, .* got row_norm=1,"):
         _core.Study([wide, narrow], _core.Records(X, y), clip=False, n_threads=1)
 
@@ -86,8 +84,7 @@ def test_rows_that_are_clipped_hard_keep_their_part_in_the_moments():
                 y,
                 budget=dpci.PureDP(1e6),
                 l2_strength=10.0,
-                row_norm=3.14e-12,
-                on_violation="clip",
+                rows=dpci.rows.Clipped(3.14e-12),
                 classes=(-1, 1),
                 mechanism=dpci.ObjectivePerturbation(projection="floor"),
                 seed=0,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"
 
 X, Y, _ = make_rows(2000, 3)
 # Chunks of a schema would take its blocks by default, encoded arrays the ball.
-SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3, "row_norm": 1.0}
+SETTINGS = {"budget": dpci.ZCDP(0.5), "l2_strength": 0.05, "seed": 3, "rows": 1.0}
 
 
 def fit(chunks, **keywords):
@@ -85,10 +85,10 @@ def test_parquet_files(tmp_path):
     pq.write_table(pa.table(numbers), tmp_path / "numbers.parquet", row_group_size=90)
     path = tmp_path / "numbers.parquet"
     rows = np.column_stack([X[:, 0], X[:, 1].astype(np.float32), X[:, 2]])
-    expected = in_memory(rows, Y.astype(bool), on_violation="clip")
+    expected = in_memory(rows, Y.astype(bool), rows="clip")
     chunks = dpci.Chunks.from_parquet(path, target="flag", chunk_rows=77)
     assert chunks.names == ("u", "v", "w")
-    assert_same(fit(chunks, on_violation="clip"), expected)
+    assert_same(fit(chunks, rows="clip"), expected)
     copy = shutil.copy(path, tmp_path / "copy.parquet")
     two = dpci.Chunks.from_parquet((each for each in (path, copy)), target="flag", columns=["w", "u"])
     twice = np.vstack([X[:, [2, 0]]] * 2)

@@ -113,7 +113,7 @@ def test_a_bad_row_in_the_last_chunk_costs_nothing(rows, error, message):
     assert refusal.value.__notes__ == ["in chunk 3, whose rows are counted from 0"]
     assert ledger.remaining == dpci.ZCDP(1.0)
     if error is RowNormViolation:
-        assert_same(fit(chunks, on_violation="clip"), in_memory(rows, on_violation="clip"))
+        assert_same(fit(chunks, rows="clip"), in_memory(rows, rows="clip"))
 
 
 def test_a_generator_as_rows_is_told_what_to_do():

@@ -267,7 +267,7 @@ def test_lazy_frames_are_computed(params):
     # Its number of rows would be computed before the budget is spent.
     ledger = dpci.Ledger(dpci.PureDP(9.0), errors="private")
     with pytest.raises(dpci.InvalidInput, match="compute it first"):
-        dpci.fit(lazy, **{**FIT, "seed": None}, ledger=ledger, on_violation="clip")
+        dpci.fit(lazy, **{**FIT, "seed": None}, ledger=ledger, rows="clip")
     assert not ledger.history
     broken = lazy.with_columns(polars.col("missing"))
     with pytest.raises(dpci.InvalidInput, match="a query must give a table, got LazyFrame, which raises"):

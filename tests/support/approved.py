@@ -74,7 +74,7 @@ def made(kind, notion, neighbors):
             "persons": lambda: dpci.fit(X, Y, persons=IDS, **fit, **people),
             "max_rows": lambda: dpci.fit(X, Y, persons=dpci.Persons(IDS, max_rows=3), **fit, **people),
             "weights": lambda: dpci.fit(X, Y, weights=dpci.Weights(WEIGHTS, bound=2.0, total=N), **fit, **number),
-            "clip": lambda: dpci.fit(X, Y, on_violation="clip", **fit, **number),
+            "clip": lambda: dpci.fit(X, Y, rows="clip", **fit, **number),
             "ball": lambda: dpci.fit(X, Y, **assembled(radius=2.0, **fit, **number)),
             "hinge": lambda: dpci.fit(
                 X, Y, **assembled(loss="hinge", mechanism="output", moments="none", **fit, **number)
@@ -82,7 +82,7 @@ def made(kind, notion, neighbors):
             "bare": lambda: dpci.fit(X, Y, **assembled(moments="none", **fit, **number)),
             "schema": lambda: dpci.fit(TABLE, schema=OF_CLASSES, l2_strength=0.2, **common, **number),
             "matrix": lambda: dpci.regression.release(X, REAL, **common, **number),
-            "robust": lambda: dpci.regression.release(X, REAL, robust=True, on_violation="clip", **of_matrix, **number),
+            "robust": lambda: dpci.regression.release(X, REAL, robust=True, rows="clip", **of_matrix, **number),
             "refined": lambda: dpci.regression.release(X, REAL, refine=True, **of_matrix, **number).fit(),
             "regression": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(),
             "ridge": lambda: dpci.regression.release(X, REAL, **of_matrix, **number).fit(l2_strength=0.3),

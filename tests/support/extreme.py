@@ -77,7 +77,7 @@ def random_settings(rng: np.random.Generator, dims: tuple[int, ...]) -> tuple[in
     keywords: dict[str, Any] = {
         "budget": budgets[rng.integers(3)](),
         "l2_strength": _size(rng, -14.0, 4.0),
-        "row_norm": _size(rng, -5.0, 6.0),
+        "rows": _size(rng, -5.0, 6.0),
         "mechanism": "output" if loss == "hinge" else str(rng.choice(["objective", "output"])),
         "loss": {
             "huber": dpci.losses.HuberHinge(_size(rng, -6.0, 2.0)),
@@ -102,7 +102,7 @@ def attempt(seed: int, *, dims: tuple[int, ...] = (1, 2, 3, 8)) -> tuple[str, st
     """Return "refused", "fitted" or "failed", and what it was."""
     rng = np.random.default_rng(seed)
     n, d, keywords = random_settings(rng, dims)
-    kind, X, y = random_data(rng, n, d, keywords["row_norm"])
+    kind, X, y = random_data(rng, n, d, keywords["rows"])
     if keywords["loss"] == "soft_logistic":
         y = (y + 1.0) / 2.0
     facts = f"seed {seed}: n={n}, d={d}, {kind}, {keywords}"
@@ -158,7 +158,7 @@ def attempt_far_out(seed: int) -> tuple[str, str]:
     keywords: dict[str, Any] = {
         "budget": dpci.ZCDP(rho),
         "l2_strength": curvature * row_norm**2 / _size(rng, 8.0, 11.0),
-        "row_norm": row_norm,
+        "rows": row_norm,
         "loss": loss,
         "moments": "none",
         "intercept": False,
@@ -189,7 +189,7 @@ def attempt_several(seed: int) -> tuple[str, str]:
     keywords: dict[str, Any] = {
         "budget": budgets[rng.integers(3)](),
         "l2_strength": 0.5 * row_norm**2 / _size(rng, 2.0, 8.0 if mechanism == "objective" else 12.0),
-        "row_norm": row_norm,
+        "rows": row_norm,
         "mechanism": mechanism,
         "moments": str(rng.choice(["none", "joint"])),
         "intercept": bool(rng.uniform() < 0.3),

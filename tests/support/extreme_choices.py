@@ -42,14 +42,13 @@ def choices(rng):
     keywords = {
         "budget": budget,
         "l2_strength": number(0.1),
-        "row_norm": number(1.0),
+        "rows": dpci.rows.Clipped(number(1.0)),
         "intercept": (number(1.0), False)[int(rng.random() >= 0.7)],
         "loss": str(rng.choice(LOSSES)),
         "mechanism": str(rng.choice(["objective", "output"])),
         "moments": str(rng.choice(["joint", "separate", "none"], p=[0.6, 0.3, 0.1])),
         "projection": str(rng.choice(["auto", "floor", "cautious"])),
         "calibration": str(rng.choice(["tight", "paper"], p=[0.8, 0.2])),
-        "on_violation": "clip",
     }
     if rng.random() < 0.25 or keywords["loss"] == "squared":
         keywords["radius"] = number(3.0)
@@ -69,7 +68,7 @@ def choices(rng):
 
 def data(keywords, copies):
     """Rows within the public bound, and their targets."""
-    X = np.tile(PATTERN * min(keywords["row_norm"], 1e150), (copies, 1))
+    X = np.tile(PATTERN * min(keywords["rows"].within.norm, 1e150), (copies, 1))
     return X, np.tile(CLASSES, copies)
 
 

@@ -41,7 +41,7 @@ def make_calls():
     return {
         "fit": lambda: dpci.fit(X, y, **pure),
         "fit of repeated rows": lambda: dpci.fit(X[some], y[some], **pure),
-        "fit with clipping": lambda: dpci.fit(X, y, row_norm=0.3, on_violation="clip", **pure),
+        "fit with clipping": lambda: dpci.fit(X, y, rows=dpci.rows.Clipped(0.3), **pure),
         "sparse fit": lambda: dpci.fit(sparse, y, **pure),
         "hinge": lambda: dpci.fit(X, y, **assembled(loss="hinge", mechanism="output", moments="none", **pure)),
         "coverage": lambda: dpci.simulate.coverage(X, y, **study),

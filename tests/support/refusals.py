@@ -15,7 +15,7 @@ class Refusal(NamedTuple):
     shows: str
     """Part of the data that the message shows."""
     remains: bool = False
-    """Whether it can still occur with ``on_violation="clip"``, explicit classes and finite, well-formed input."""
+    """Whether it can still occur with ``rows="clip"``, explicit classes and finite, well-formed input."""
 
 
 OF_PYTHON = {
@@ -75,7 +75,7 @@ def markdown() -> str:
     remain = [f"- {refusal.what};" for refusal in all_refusals() if refusal.remains]
     remain[-1] = f"{remain[-1][:-1]}."
     lead = [
-        'With `on_violation="clip"`, explicit `classes` and finite, well-formed input, only these refusals can still',
+        'With `rows="clip"`, explicit `classes` and finite, well-formed input, only these refusals can still',
         "occur:",
         "",
     ]

@@ -54,7 +54,7 @@ OF_THE_MATRIX = (
 
 def moment_matrix(X, y, **given):
     y = None if y is None else 1.0 * np.asarray(y)
-    return dpci.regression.release(X, y, budget=dpci.ApproxDP(4.0, 1e-6), robust=True, on_violation="clip", **given)
+    return dpci.regression.release(X, y, budget=dpci.ApproxDP(4.0, 1e-6), robust=True, rows="clip", **given)
 
 
 def leaves(value, path=""):

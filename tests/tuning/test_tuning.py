@@ -245,7 +245,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"candidates": None}, "list of dictionaries"),
         ({"candidates": GRID[0]}, "list of dictionaries"),
         ({"candidates": [0.1]}, "every candidate must be a dictionary"),
-        ({"candidates": [{"row_norm": 2.0, "l2_strength": 1.0}]}, "differ only in .*, got 'row_norm'"),
+        ({"candidates": [{"rows": 2.0, "l2_strength": 1.0}]}, "differ only in .*, got 'rows'"),
         ({"candidates": [{"radius": 2.0}]}, "must have a number as l2_strength"),
         ({"radius": None}, "every candidate must have a radius"),
         ({"candidates": [*GRID, {"l2_strength": -1.0}]}, "l2_strength must be finite and > 0"),

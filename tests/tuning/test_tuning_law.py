@@ -114,9 +114,7 @@ def worst_change(loss, reach, targets):
 def test_the_sensitivity_of_a_score_is_attained(method, loss, targets):
     n, radii = 50, (0.5, 1.5)
     candidates = [{"l2_strength": 0.5, "radius": radius} for radius in radii]
-    spec = tuning_spec(
-        n, candidates, dpci.PureDP(5.0), method, loss=loss, row_norm=2.0, intercept=0.5
-    )
+    spec = tuning_spec(n, candidates, dpci.PureDP(5.0), method, loss=loss, rows=2.0, intercept=0.5)
     facts = spec.facts()
     n_scored = facts["chunk_sizes"][-1] if method == "chunks" else n
     reach = np.hypot(2.0, 0.5) * max(radii)

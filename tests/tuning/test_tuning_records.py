@@ -42,7 +42,7 @@ def test_a_selected_model_has_no_intervals_and_says_why():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_record_of_a_selected_model_has_what_its_guarantee_rests_on(method):
     mechanism = dpci.ObjectivePerturbation(variant="cms11")
-    keywords = {"radius": None, "validation_radius": 4.0, "on_violation": "clip", "intercept": False}
+    keywords = {"radius": None, "validation_radius": 4.0, "rows": "clip", "intercept": False}
     for seed in (3, None):
         result = tune(
             candidates=[{"l2_strength": 1e-5}],

@@ -136,7 +136,7 @@ def test_no_record_moves_a_score_further_than_is_paid_for_and_one_does_nearly(n_
         "repeat",
         n_classes=n_classes,
         radius=radius,
-        row_norm=row_norm,
+        rows=row_norm,
         **counts,
     )
     paid = spec.facts()["score_sensitivity"]

@@ -15,14 +15,14 @@ from dpci.baselines.choices import (
 )
 from dpci.baselines.result import BaselineFit
 from dpci.budgets import Budget, Calibration, Neighbors, core_budget
-from dpci.data.arrays import OnViolation, Table
+from dpci.data.arrays import Table
 from dpci.data.rows import Rows, Source
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Logistic, Squared
 from dpci.model.tables import check_unit_columns
-from dpci.rows import row_domain
+from dpci.rows import Ball, BallLike, read_ball
 from dpci.unit import Persons, Weights, core_unit, given_unit
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic
@@ -37,9 +37,8 @@ def functional_mechanism(
     calibration: Calibration = "tight",
     l2_strength: float = 0.0,
     target_bound: float = 1.0,
-    row_norm: float = 1.0,
+    rows: BallLike = 1.0,
     intercept: bool | float = True,
-    on_violation: OnViolation = "error",
     classes: Sequence[Any] | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
@@ -58,7 +57,7 @@ def functional_mechanism(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows with Euclidean norm at most ``row_norm``.
+        Rows with Euclidean norm at most ``rows``.
     y : array-like of shape (n_samples,)
         Real numbers within ``target_bound`` of 0 for "squared", two classes for "logistic".
     budget : PureDP, ZCDP or ApproxDP
@@ -73,13 +72,11 @@ def functional_mechanism(
         Public λ ≥ 0 of (λ/2)‖θ‖² in the mean objective, added to the quadratic form.
     target_bound : float
         Public bound on the absolute value of real targets; an object ``Squared(B)`` has its own.
-    row_norm : float
-        Public bound on the norm of a row, without the intercept.
+    rows : float, "clip" or Clipped
+        Public bound on the norm of a row, without the intercept. Rows above it, targets beyond ``target_bound`` and
+        weights above their bound are refused; "clip", and ``dpci.rows.Clipped(norm)``, moves them to the bound.
     intercept : bool or float
         Whether a constant is appended to every row, or its size; the number of parameters d counts it.
-    on_violation : {"error", "clip"}
-        Treatment of rows above ``row_norm``, targets beyond ``target_bound`` and weights above their bound:
-        refuse the data, or move them to the bound.
     classes : (negative, positive), optional
         The public classes of "logistic".
     neighbors, n_public
@@ -116,6 +113,7 @@ def functional_mechanism(
     """
     checked = polynomial_loss(loss, target_bound)
     unit, weighing, beside = given_unit(persons, weights)
+    domain, on_violation = read_ball(rows)
     choices = PrivateChoices(
         loss=checked,
         intercept=check_intercept(intercept),
@@ -124,7 +122,7 @@ def functional_mechanism(
         budget=budget,
         neighbors=neighbors,
         n_public=n_public,
-        rows=row_domain(row_norm, None),
+        rows=domain or Ball(),
         on_violation=on_violation,
         seed=seed,
         unit=unit,

@@ -21,7 +21,7 @@ from dpci.mechanisms import NewtonSteps, ObjectivePerturbation, OutputPerturbati
 from dpci.model.settings import ModelKeywords
 from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
-from dpci.rows import Ball, Blocks, RowDomain
+from dpci.rows import Ball, Blocks, Clipped, RowDomain, RowsLike
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.partial import PartialSchema, schema_from
 from dpci.schema.saved import read_file
@@ -305,8 +305,7 @@ class ModelOptions:
             "mechanism": self.perturbation(),
             "classes": (-1, 1) if two_classes else None,
             "intercept": self.constant(),
-            "rows": rows,
-            **{name: getattr(self, name) for name in _UNPARSED},
+            "rows": self.bounds(rows),
             **others,
         }
         return cast("ModelKeywords", {name: value for name, value in keywords.items() if value is not None})
@@ -323,6 +322,11 @@ class ModelOptions:
     def constant(self) -> bool | float:
         """Return whether there is an intercept, or the size of its constant."""
         return self.intercept and (True if self.intercept_scale is None else self.intercept_scale)
+
+    def bounds(self, rows: RowDomain | None = None) -> RowsLike | None:
+        """Return the domain of the rows, with what is done beyond it."""
+        clips = check_choice("on_violation", self.on_violation or "error", ("error", "clip")) == "clip"
+        return Clipped(rows) if clips else rows
 
     def _budget(self) -> GaussianBudget:
         return parse_budget(self.epsilon, self.delta, self.rho)
@@ -363,7 +367,6 @@ class PlanOptions(ModelOptions):
         return None if self.l2_strength is None else parse_ridge(str(self.l2_strength))
 
 
-_UNPARSED = ("on_violation",)
 _OF_MECHANISM = ("radius", "moments", "projection", "calibration")
 OF_MECHANISM = ("split", *_OF_MECHANISM)
 """Options of commands that are options of a mechanism."""

@@ -65,7 +65,7 @@ def several_keywords(model: ModelOptions, others: Mapping[str, object], **more: 
         **given(
             l2_strength=model.ridge(),
             mechanism=model.perturbation("output" if model.rho is not None else "objective"),
-            on_violation=model.on_violation,
+            rows=model.bounds(),
             **more,
         ),
     }
@@ -80,9 +80,8 @@ def plan_several(
     classes: str | None,
     like: Result[Any] | None,
 ) -> Plan:
-    """Plan a fit of several classes; the rows do not decide what becomes of longer ones."""
+    """Plan a fit of several classes."""
     labels = None if classes is None or schema is not None else labels_of(classes)
-    keywords.pop("on_violation", None)
     return multinomial.plan(
         n_samples=n_samples,
         n_features=n_features,

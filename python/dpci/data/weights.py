@@ -68,7 +68,7 @@ class ClassWeights:
             at = int(np.argmin(legal))
             raise InvalidInput(
                 f"sample_weight must be finite, at least 0 and at most the bound of weights, {self.row_bound:g}, got "
-                f'{of_rows[at]:g} in row {at} (pass on_violation="clip" to lower greater weights to the bound)'
+                f'{of_rows[at]:g} in row {at} (pass rows="clip" to lower greater weights to the bound)'
             )
         return by_class * np.minimum(of_rows, self.row_bound)
 

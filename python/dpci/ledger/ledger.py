@@ -70,7 +70,7 @@ class Ledger(Displayed):
         Report and cost of a failed release. "detailed": error messages may describe the data, so they are for the
         holder of the data; refused data cost nothing. "private", for services: the budget is spent before the data are
         read. Every later failure raises the same :class:`~dpci.errors.ReleaseFailed`, and the budget stays spent.
-        Releases must then be given ``classes`` and ``on_violation="clip"``.
+        Releases must then be given ``classes`` and ``rows="clip"``.
     n_public : int, optional
         The ``n_public`` of all releases. Required for ``errors="private"`` with "add_remove", and must be None
         otherwise. A client who could choose it could learn the number of rows by observing which releases fail.

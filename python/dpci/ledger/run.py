@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 from dpci import _core
 from dpci.base.progress import hidden
 from dpci.base.startup import EndedBySignal
-from dpci.base.validation import broken
 from dpci.base.warn import warn, warn_of_seed
 from dpci.data.labels import warn_of_inferred
 from dpci.data.parts import PartRules
@@ -207,7 +206,10 @@ class Till(Generic[_Spec, _Result]):
         if choices.two_classes and choices.classes is None:
             raise InvalidInput(f"classes=(negative, positive) must be given {rule}, got classes=None")
         if choices.on_violation != "clip":
-            raise broken("on_violation", f"'clip' {rule}", choices.on_violation)
+            raise InvalidInput(
+                f"rows must be clipped {rule}, got rows that are refused beyond their bounds (pass rows='clip', or "
+                "dpci.rows.Clipped with bounds)"
+            )
         if choices.n_public != ledger.n_public:
             raise InvalidInput(
                 f"n_public must equal the ledger's n_public={ledger.n_public} {rule}, got n_public={choices.n_public}"

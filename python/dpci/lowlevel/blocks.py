@@ -24,7 +24,7 @@ from dpci.data.frames import check_same_index
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Source, as_partitions
 from dpci.losses import LossLike, check_loss
-from dpci.rows import RowDomain, core_rows, row_domain
+from dpci.rows import Ball, RowsLike, core_rows, read_rows
 
 __all__ = [
     "Minimum",
@@ -225,9 +225,7 @@ def _rows(X: Any, y: Any, rules: PartRules) -> tuple[Floats | Csr | CodedRows, _
 def checked_rows(
     X: Table,
     *,
-    row_norm: float | None = None,
-    rows: RowDomain | None = None,
-    on_violation: Literal["error", "clip"] = "error",
+    rows: RowsLike | None = None,
     intercept: bool | float = False,
     n_threads: int | None = None,
 ) -> _F64:
@@ -237,13 +235,10 @@ def checked_rows(
     ----------
     X : array-like of shape (n_samples, n_columns)
         Rows; SciPy's sparse matrices and arrays are checked as such.
-    row_norm : float, optional
-        The public bound, above zero. None: 1, unless ``rows`` is given.
-    rows : Ball or Blocks of dpci.rows, optional
-        The public domain of the rows, instead of ``row_norm``.
-    on_violation : {"error", "clip"}
-        Treatment of rows, or blocks of rows, that exceed the bound by more than 1e-9 of it: refuse the data, or
-        scale them to the bound. Smaller excesses are always scaled.
+    rows : float, "clip", or object of dpci.rows, optional
+        Public bounds of the rows: a number for their norm, or :class:`dpci.rows.Blocks`. None: norm 1. Rows, or blocks
+        of rows, that exceed their bound by more than 1e-9 of it are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
+        scales them to the bound. Smaller excesses are always scaled.
     intercept : bool or float
         Whether a constant is appended to every row, or its size. It does not count towards the bound.
 
@@ -256,17 +251,17 @@ def checked_rows(
     InvalidInput
         For entries that are not finite, and for rows longer than 1e150.
     RowNormViolation
-        With "error", for a row beyond the bound.
+        For a row beyond the bound that is not clipped.
     """
-    domain = row_domain(row_norm, rows)
-    clip = check_choice("on_violation", on_violation, ("error", "clip")) == "clip"
+    given, on_violation = read_rows(rows)
+    domain = given or Ball()
     features = as_features(X)
     domain.check_columns(features.shape[1])
     return _core.checked_rows(
         features.values,
         np.ones(features.shape[0]),
         row_norm=core_rows(domain),
-        clip=clip,
+        clip=on_violation == "clip",
         intercept=check_intercept(intercept),
         n_threads=check_threads(n_threads),
     )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.budgets import Budget, GaussianBudget, Neighbors, check_budget
-from dpci.data.arrays import OnViolation, Table
+from dpci.data.arrays import Table
 from dpci.data.frames import named_columns, taken_over
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
 from dpci.data.rows import Rows, Source, names_beside
@@ -25,7 +25,7 @@ from dpci.losses import LossLike, Squared
 from dpci.mechanisms import MechanismLike, NewtonSteps, check_mechanism
 from dpci.model.keywords import default_loss, takes_moments, takes_newton
 from dpci.model.newton import check_newton, newton_release, newton_spec
-from dpci.model.recommend import strength_of, with_default_rows
+from dpci.model.recommend import are_rows_given, strength_of, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import FitKeywords, OtherKeywords, Settings, check_strength, fit_keywords
@@ -33,7 +33,7 @@ from dpci.model.tables import source_of
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
-from dpci.rows import Blocks, RowDomain
+from dpci.rows import Blocks, RowsLike
 from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.parts import SchemaParts
@@ -90,9 +90,7 @@ def fit(
     mechanism: MechanismLike | Literal["newton", "moments"] | None = None,
     classes: Sequence[Any] | None = None,
     intercept: bool | float = True,
-    row_norm: float | None = None,
-    rows: RowDomain | None = None,
-    on_violation: OnViolation = "error",
+    rows: RowsLike | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: PersonsLike | None = None,
@@ -131,10 +129,10 @@ def fit(
         The public classes. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
     intercept : bool or float
         Whether a constant is appended to every row, or its size; its parameter is last.
-    row_norm, rows
-        Public bound on the norm of a row, or a domain of :mod:`dpci.rows`. None: norm 1, or those of the schema.
-    on_violation : {"error", "clip"}
-        Rows, targets and weights beyond their bounds: refuse them, or move them to the bounds.
+    rows : float, "clip", or object of dpci.rows, optional
+        Public bounds of the rows: a number for their norm, or :class:`dpci.rows.Blocks`. None: norm 1, or those of the
+        schema. Rows, targets and weights beyond their bounds are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
+        moves them to the bounds.
     neighbors, n_public
         "replace_one", or "add_remove" with a public stand-in for the number of records.
     persons : array-like, str or Persons, optional
@@ -189,7 +187,7 @@ def fit(
         "weights": weighing,
     }
     settings = Settings.checked(schema=described, **{**fit_keywords(given), **decided})
-    default_rows = rows is None and row_norm is None
+    default_rows = not are_rows_given(rows)
     if default_rows and not steps:
         settings = with_default_rows(settings)
     payment = Payment.of("dpci.fit", ledger, settings, budget=settings.budget)

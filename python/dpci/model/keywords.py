@@ -44,14 +44,11 @@ def check_no_ledger(function: str, keyword: str) -> None:
         raise InvalidInput(f"{function}() takes no ledger, because it makes no private release, got ledger=")
 
 
-# Of the two names for the rows, ``rows`` alone is kept. A schema is for functions that take tables: what others read is
-# encoded. Those that take persons or weights say so.
-KEYWORDS = tuple(
-    name
-    for part in fields(Settings)
-    if part.name not in {"schema", "unit", "weights"}
-    for name in (("row_norm", "rows") if part.name == "rows" else (part.name,))
-)
+# A schema is for functions that take tables: what others read is encoded. Those that take persons or weights say so.
+CHOICES = tuple(part.name for part in fields(Settings) if part.name not in {"schema", "unit", "weights"})
+"""Choices that settings keep."""
+KEYWORDS = tuple(name for name in CHOICES if name != "on_violation")
+"""Keywords that make them: one keyword may make two of them."""
 UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})
 

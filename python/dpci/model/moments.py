@@ -35,8 +35,6 @@ _DEFAULTS: dict[str, Any] = {
     "schema": None,
     "neighbors": "replace_one",
     "n_public": None,
-    "on_violation": "error",
-    "row_norm": None,
     "rows": None,
     "n_threads": None,
     "seed": None,

@@ -404,7 +404,7 @@ def _of_perturbation(
 ) -> Plan:
     """Plan a fit that perturbs one minimisation; see :func:`plan`. ``schema`` is the blank one of ``partial``."""
     settings = Settings.checked(schema=schema, **keywords)
-    if not are_rows_given(keywords):
+    if not are_rows_given(keywords.get("rows")):
         settings = with_default_rows(settings)
 
     def found(settings: Settings) -> Plan:

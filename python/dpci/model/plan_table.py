@@ -12,7 +12,7 @@ from dpci.model.keywords import KEYWORDS, UNIT_KEYWORDS, check_keywords, planned
 from dpci.model.plan import Plan, plan
 from dpci.model.result import PrivateFit
 from dpci.model.tables import n_planned_columns
-from dpci.rows import Ball, Blocks, RowDomain, check_rows, row_domain
+from dpci.rows import Ball, Blocks, RowDomain, RowsLike, read_rows
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Table
@@ -20,9 +20,9 @@ from dpci.shown.text import as_text
 
 __all__ = ["PlanEntry", "PlanTable", "plan_table"]
 
-Domains: TypeAlias = RowDomain | Sequence[RowDomain]
+Domains: TypeAlias = RowsLike | Sequence[float | RowDomain]
 
-_NAMED = ("budget", "mechanism", "row_norm", "rows", "l2_strength")
+_NAMED = ("budget", "mechanism", "rows", "l2_strength")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def plan_table(
     like : PrivateFit, optional
         See :func:`dpci.plan`: an earlier fit of similar data, whose matrices predict the lengths of the intervals.
     **keywords
-        Keywords of :func:`dpci.plan` that all entries have in common; ``row_norm`` may stand in place of ``rows``.
+        Keywords of :func:`dpci.plan` that all entries have in common.
 
     Returns
     -------
@@ -136,15 +136,12 @@ def plan_table(
     >>> len(table.entries)
     8
     """
-    names = {name: value for name, value in keywords.items() if name != "row_norm"}
     allowed = [name for name in (*KEYWORDS, *UNIT_KEYWORDS) if name not in _NAMED]
-    check_keywords("plan_table", names, allowed=allowed, required=())
+    check_keywords("plan_table", keywords, allowed=allowed, required=())
     common: dict[str, Any] = dict(keywords)
     common["persons"] = planned_unit(schema, common.get("persons"))
     n_features = n_planned_columns(n_features, schema)
-    if schema is not None and rows is None and "row_norm" not in common:
-        rows = schema.rows
-    domains = _domains(rows, common.pop("row_norm", None))
+    domains = _domains(schema.rows if schema is not None and rows is None else rows)
     one_budget = [check_budget(budget) for budget in _several("budgets", budgets)]
     kinds = [check_mechanism(mechanism) for mechanism in _several("mechanisms", mechanisms)]
     for domain in domains:
@@ -185,11 +182,10 @@ def _several(name: str, value: Any) -> list[Any]:  # noqa: ANN401  # one object,
     return several
 
 
-def _domains(rows: Domains | None, row_norm: float | None) -> list[RowDomain]:
-    if rows is None or row_norm is not None or isinstance(rows, Ball | Blocks):
-        domain = row_domain(row_norm, rows)
-        return [domain, Ball(domain.norm)] if isinstance(domain, Blocks) else [domain]
-    return [check_rows(domain) for domain in _several("rows", rows)]
+def _domains(rows: Domains | None) -> list[RowDomain]:
+    domains = [read_rows(domain).domain or Ball() for domain in _several("rows", rows)]
+    (domain, *others) = domains
+    return [domain, Ball(domain.norm)] if isinstance(domain, Blocks) and not others else domains
 
 
 def _name(domain: RowDomain, domains: Sequence[RowDomain]) -> str:

@@ -1,9 +1,9 @@
 """Recommendations from public values alone: the regularisation λ, and the domain of rows with less noise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dpci.inference.common_levels import group_name, hidden_in_advance
 from dpci.inference.error_law import NOISE_AWARE, noise_of
 from dpci.inference.intervals import TARGETS, Target
 from dpci.model.settings import FitKeywords, Settings
-from dpci.rows import Ball, RowDomain, core_blocks
+from dpci.rows import Ball, RowDomain, core_blocks, read_rows
 from dpci.schema.table import Schema
 
 # The ridge moves little there, so that counting what one step off it may leave out lengthens intervals by little
@@ -173,9 +173,9 @@ def with_common_rows(settings: Sequence[Settings]) -> list[Settings]:
     return list(settings) if any(isinstance(one.rows, Ball) for one in shaped) else shaped
 
 
-def are_rows_given(keywords: Mapping[str, Any]) -> bool:
-    """Return whether the keywords of a fit name the domain of the rows, so that the schema does not choose it."""
-    return keywords.get("rows") is not None or keywords.get("row_norm") is not None
+def are_rows_given(rows: object) -> bool:
+    """Return whether ``rows`` of a caller names their domain, so that the schema does not choose it."""
+    return read_rows(rows).domain is not None
 
 
 def _log_noise(settings: Settings, n_columns: int) -> float:

@@ -27,7 +27,7 @@ from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declarati
 from dpci.mechanisms import Mechanism, MechanismLike, Moments, NewtonSteps, ObjectivePerturbation, check_mechanism
 from dpci.model.tables import check_counts, check_schema
 from dpci.released.fit_record import FitRecord
-from dpci.rows import Ball, RowDomain, check_rows, core_rows, row_domain
+from dpci.rows import Ball, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
@@ -58,11 +58,9 @@ def check_strength(value: object) -> float | Literal["auto"]:
 _RULES: dict[str, Callable[[Any], Any]] = {
     "budget": check_budget,
     "intercept": check_intercept,
-    "rows": check_rows,
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
-    "on_violation": _one_of("on_violation", "error", "clip"),
     "neighbors": _one_of("neighbors", "replace_one", "add_remove"),
     "n_threads": check_threads,
     "seed": check_seed,
@@ -84,9 +82,7 @@ class CommonKeywords(TypedDict, total=False):
 
     classes: Sequence[Any] | None
     intercept: bool | float
-    row_norm: float | None
-    rows: RowDomain | None
-    on_violation: OnViolation
+    rows: RowsLike | None
     neighbors: Neighbors
     n_public: int | None
 
@@ -201,13 +197,13 @@ class Settings(DerivedFacts):
     def checked(cls, *, schema: Schema | None = None, **keywords: Unpack[FitKeywords]) -> "Settings":
         """Return the settings that a caller's keywords describe; those that a schema decides are taken from it."""
         values: dict[str, Any] = {**keywords}
-        rows, row_norm = values.pop("rows", None), values.pop("row_norm", None)
+        rows, on_violation = read_rows(values.pop("rows", None))
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
-        if schema is not None and rows is None and row_norm is None:
-            rows = check_schema(schema).domain
+        if rows is None:
+            rows = Ball() if schema is None else check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
         kept = None if schema is None else check_schema(schema)
-        return cls(**checked, rows=row_domain(row_norm, rows), unit=unit, weights=weights, schema=kept)
+        return cls(**checked, rows=rows, on_violation=on_violation, unit=unit, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core

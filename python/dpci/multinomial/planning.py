@@ -14,6 +14,7 @@ from dpci.model.settings import fit_keywords
 from dpci.model.tables import n_planned_columns
 from dpci.multinomial.release import check_norm, multinomial_settings, public_classes
 from dpci.multinomial.result import MultinomialFit, fit_of
+from dpci.rows import BallLike
 from dpci.schema.table import Schema
 from dpci.unit import Persons, Weights
 
@@ -27,7 +28,7 @@ def plan(
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
     intercept: bool | float = True,
-    row_norm: float | None = None,
+    rows: BallLike | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: Persons | None = None,
@@ -46,7 +47,7 @@ def plan(
     like : MultinomialFit, optional
         An earlier fit of similar data with the same columns and as many classes. Its matrices then predict the length
         of the intervals. Only its released values are used.
-    budget, classes, l2_strength, mechanism, intercept, row_norm, neighbors
+    budget, classes, l2_strength, mechanism, intercept, rows, neighbors
         See :func:`fit`.
     n_public, schema
         See :func:`fit`.
@@ -81,7 +82,7 @@ def plan(
     n_samples = check_count("n_samples", n_samples)
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
-    check_norm(row_norm, schema)
+    check_norm(rows, schema)
     if neighbors == "add_remove":
         n_public = check_n_planned(n_samples, n_public)
     decided = {"classes": None, "n_public": n_public, "persons": planned_unit(schema, persons)}

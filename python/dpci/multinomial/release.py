@@ -7,7 +7,6 @@ from typing import Any, Literal, cast
 from numpy.typing import ArrayLike
 
 from dpci.budgets import ZCDP, Budget, Neighbors
-from dpci.data.arrays import OnViolation
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.parts import PartRules
 from dpci.data.rows import Rows, Source, is_dask
@@ -24,6 +23,7 @@ from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
+from dpci.rows import BallLike, read_ball
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
@@ -39,8 +39,7 @@ def fit(
     l2_strength: float | Literal["auto"] = "auto",
     mechanism: MechanismLike | None = None,
     intercept: bool | float = True,
-    row_norm: float | None = None,
-    on_violation: OnViolation = "error",
+    rows: BallLike | None = None,
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: PersonsLike | None = None,
@@ -61,7 +60,7 @@ def fit(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        Rows with Euclidean norm at most ``row_norm``. Or rows in parts: :class:`dpci.Chunks`, or a Dask array or frame
+        Rows with Euclidean norm at most ``rows``. Or rows in parts: :class:`dpci.Chunks`, or a Dask array or frame
         (docs/scale.md). With ``schema``: a table with its columns, a file or chunks of tables, as for :func:`dpci.fit`.
     y : array-like of shape (n_samples,)
         The class of each row. None with ``schema``, whose table has the target, and for parts that hold their targets.
@@ -79,10 +78,9 @@ def fit(
         otherwise "objective".
     intercept : bool or float
         Whether a constant is appended to every row, or its size.
-    row_norm : float, optional
+    rows : float, "clip" or Clipped, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
-    on_violation : {"error", "clip"}
-        Treatment of longer rows: refuse the data, or scale the row down to the bound.
+        Longer rows are refused; "clip", and ``dpci.rows.Clipped(norm)``, scales them down to the bound.
     neighbors, n_public
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
@@ -127,7 +125,7 @@ def fit(
         schema = None if X.schema is None else check_schema(X.schema)
     call = dict(locals())
     known = public_classes(classes, schema)
-    check_norm(row_norm, schema)
+    check_norm(rows, schema)
     unit, weighing, beside = given_unit(persons, weights)
     decided = {"classes": None, "persons": unit, "weights": weighing}
     settings = multinomial_settings(len(known), schema=schema, **{**fit_keywords(call), **decided})
@@ -188,10 +186,11 @@ def multinomial_settings(n_classes: int, *, schema: Schema | None = None, **keyw
     return dataclasses.replace(settings, loss=loss, schema=schema, rows=schema.domain)
 
 
-def check_norm(row_norm: float | None, schema: Schema | None) -> None:
-    """Refuse a bound on rows that a schema bounds."""
-    if schema is not None and row_norm is not None:
-        raise InvalidInput(f"row_norm must be None with a schema, whose rows have norm at most 1, got {row_norm!r}")
+def check_norm(rows: object, schema: Schema | None) -> None:
+    """Refuse blocks, and a bound on rows that a schema bounds."""
+    domain = read_ball(rows).domain
+    if schema is not None and domain is not None:
+        raise InvalidInput(f"rows must be None or 'clip' with a schema, whose rows have norm at most 1, got {domain!r}")
 
 
 def public_classes(classes: object, schema: Schema | None) -> tuple[Label, ...]:

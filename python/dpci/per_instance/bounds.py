@@ -65,7 +65,7 @@ class Report(SavedReport):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Records as for the fit: the same columns, the same bounds, the same ``on_violation``. May have no rows.
+            Records as for the fit: the same columns, the same bounds, clipped alike. May have no rows.
         y : array-like of shape (n_rows,)
             Their targets, classes as in the fit.
         persons : array-like of shape (n_rows,), optional
@@ -88,7 +88,7 @@ class Report(SavedReport):
         InvalidInput
             For malformed records, other columns, NaN, or unknown labels.
         RowNormViolation
-            For a record beyond its bounds with ``on_violation="error"``.
+            For a record beyond its bounds that is not clipped.
         """
         n_threads = check_threads(n_threads)
         given = self.encoded(X, y, persons=persons, weights=weights)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real
 from dpci.budgets import ApproxDP, Calibration
-from dpci.data.arrays import OnViolation, Table
+from dpci.data.arrays import Table
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
@@ -26,7 +26,7 @@ from dpci.model.tables import check_unit_columns
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, ReportRecord, check_shares
 from dpci.per_instance.record import Kind as ReportKind
-from dpci.rows import RowDomain
+from dpci.rows import RowsLike
 from dpci.unit import Persons, Weights, given_unit
 
 __all__ = ["report"]
@@ -48,9 +48,7 @@ def report(
     bound: Bound = "interpolated",
     classes: Sequence[Any] | None = None,
     intercept: bool | float = True,
-    row_norm: float | None = None,
-    rows: RowDomain | None = None,
-    on_violation: OnViolation = "error",
+    rows: RowsLike | None = None,
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
@@ -66,7 +64,7 @@ def report(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows with Euclidean norm at most ``row_norm``, as for :func:`dpci.fit`.
+        Rows within ``rows``, as for :func:`dpci.fit`.
     y : array-like of shape (n_samples,)
         Two classes, or real numbers for a loss of real targets.
     budget : ApproxDP
@@ -101,12 +99,9 @@ def report(
         The public classes, as for :func:`dpci.fit`.
     intercept : bool or float
         Whether a constant is appended to every row, or its size.
-    row_norm : float, optional
-        Public bound on the norm of a row, without the intercept; at least 1e-100 and at most 1e100. None: 1.
-    rows : Ball or Blocks of dpci.rows, optional
-        Public domain of the rows, in place of ``row_norm``.
-    on_violation : {"error", "clip"}
-        Treatment of rows beyond their bounds and real targets out of their bounds, here and in later calls.
+    rows : float, "clip", or object of dpci.rows, optional
+        See :func:`dpci.fit`; what is clipped here is clipped in later calls. The norm is at least 1e-100 and at most
+        1e100.
     persons : array-like of shape (n_samples,) or Persons, optional
         The person to whom each row belongs, as for :func:`dpci.fit`. The bounds are then those of persons, each with
         all rows (docs/per_instance.md, "Persons and weights").

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.base.warn import warn
 from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
-from dpci.data.arrays import OnViolation, Table
+from dpci.data.arrays import Table
 from dpci.data.frames import known
 from dpci.data.parts import DescribedParts, Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
@@ -36,7 +36,7 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.rows import RowDomain
+from dpci.rows import RowDomain, RowsLike
 from dpci.schema.table import Schema
 from dpci.unit import PersonsLike, Weights, given_unit
 
@@ -47,12 +47,10 @@ def release(
     *,
     budget: GaussianBudget,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    row_norm: float | None = None,
-    rows: RowDomain | None = None,
+    rows: RowsLike | None = None,
     target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
     robust: bool | Sequence[Regression] | None = None,
     refine: bool | Sequence[Regression] | None = None,
-    on_violation: OnViolation = "error",
     neighbors: Neighbors = "replace_one",
     n_public: int | None = None,
     persons: PersonsLike | None = None,
@@ -70,7 +68,7 @@ def release(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Rows; arrays, frames, sparse matrices (with ``row_norm``), :class:`dpci.Chunks` or Dask collections.
+        Rows; arrays, frames, sparse matrices (without ``bounds``), :class:`dpci.Chunks` or Dask collections.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Real targets; None if X holds them. Several targets, as an array or a frame, need ``bounds``, or blocks as
         ``rows``.
@@ -80,11 +78,10 @@ def release(
     bounds : (lower, upper), optional
         Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
         you know them.
-    row_norm : float, optional
-        Instead of ``bounds``: a public bound on the Euclidean norm of a row. None: 1, if ``bounds`` and ``rows`` are
-        not given.
-    rows : Ball or Blocks of dpci.rows, optional
-        Instead of both: the public domain of the rows. Each block of :class:`dpci.rows.Blocks` is scaled by its bound.
+    rows : float, "clip", or object of dpci.rows, optional
+        Instead of ``bounds``: a public bound on the Euclidean norm of a row, or :class:`dpci.rows.Blocks`, each of
+        which is scaled by its bound. None: norm 1, if ``bounds`` are not given. "clip", which goes with ``bounds`` too,
+        moves numbers beyond their bounds to them; otherwise they are refused. Clipping changes what is estimated.
     target_bound : float, (lower, upper), or list of (lower, upper)
         Public bound on the absolute value of the targets, or their public bounds. A list has the bounds of each of
         several targets. For rows in parts its length is the number of targets.
@@ -99,8 +96,6 @@ def release(
         tail of the residuals reaches, and the rest pays for the mean of the regressors times the residuals, clipped
         there. Intervals of a refined regression are often half as long or less; those of all others are longer
         (docs/linear_regression.md). True: y on all columns.
-    on_violation : {"error", "clip"}
-        Treatment of numbers outside the bounds. Clipping changes what is estimated.
     neighbors, n_public
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
@@ -119,7 +114,7 @@ def release(
     Raises
     ------
     InvalidInput
-        For arguments out of range, malformed data, and numbers outside their bounds with ``on_violation="error"``.
+        For arguments out of range, malformed data, and numbers outside their bounds without ``rows="clip"``.
         Before anything is spent: for a regression of ``robust`` that public numbers show to be within the noise.
     RowNormViolation, BudgetExceeded, LedgerError, ReleaseFailed
         See :func:`dpci.fit`.
@@ -148,11 +143,9 @@ def release(
         Targets.checked(y, target_bound),
         budget=budget,
         bounds=bounds,
-        row_norm=row_norm,
         rows=rows,
         robust=robust,
         refine=refine,
-        on_violation=on_violation,
         neighbors=neighbors,
         n_public=n_public,
         unit=unit,

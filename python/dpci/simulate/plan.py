@@ -15,7 +15,7 @@ from dpci.data.arrays import Table, read_only
 from dpci.data.rows import Source, read
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
-from dpci.model.keywords import MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
+from dpci.model.keywords import CHOICES, MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
 from dpci.model.settings import FitKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
@@ -25,8 +25,10 @@ from dpci.unit import given_unit
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]
 
 # What configurations share: it decides which rows are the same, and so which samples are drawn.
-_SHARED = ("classes", "intercept", "row_norm", "rows", "on_violation")
+_SHARED = ("classes", "intercept", "rows")
 _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
+# Choices that outcomes do not depend on, and those that are told in another way.
+_APART = {"n_threads", "seed", "loss", "classes"}
 _ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS)
 
 
@@ -206,6 +208,6 @@ def _check_targets_agree(settings: Sequence[Settings]) -> None:
 def _description(settings: Settings) -> dict[str, Any]:
     """Return the keywords of a configuration as JSON values, the loss by its declaration."""
     loss = declaration(settings.loss, settings.core_loss)
-    others = {name: repr(getattr(settings, name)) for name in MODEL_KEYWORDS if name not in {"loss", "classes"}}
+    others = {name: repr(getattr(settings, name)) for name in CHOICES if name not in _APART}
     counts = {"persons": settings.unit, "weights": settings.weights}
     return {**others, **{name: repr(value) for name, value in counts.items() if value is not None}, "loss": loss}

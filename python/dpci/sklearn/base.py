@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpci.base.validation import as_name, check_flag, check_positive
+from dpci.base.validation import as_name, check_choice, check_flag, check_positive
 from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
@@ -27,6 +27,7 @@ from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
 from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
+from dpci.rows import Ball, Clipped
 from dpci.sklearn.leaks import warn_of_fitting, warn_of_inspection
 from dpci.sklearn.parameters import CommonParameters
 from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
@@ -207,6 +208,12 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
             del keywords[name]
         fitted = check_flag("fit_intercept", keywords.pop("fit_intercept"))
         scale = check_positive("intercept_scale", keywords.pop("intercept_scale", 1.0))
+        clips = check_choice("on_violation", keywords.pop("on_violation"), ("error", "clip")) == "clip"
+        norm, rows = keywords.pop("row_norm"), keywords.pop("rows", None)
+        if norm is not None and rows is not None:
+            raise InvalidInput(f"row_norm must be None with rows, got row_norm={norm!r} and rows={rows!r}")
+        rows = rows if norm is None else Ball(check_positive("row_norm", norm))
+        keywords["rows"] = Clipped(rows) if clips else rows
         return {**keywords, "intercept": fitted and scale, "budget": self._budget()}
 
     def _budget(self) -> GaussianBudget:

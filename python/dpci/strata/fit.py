@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
 from dpci.budgets import Budget, Neighbors, check_budget
-from dpci.data.arrays import NamedRows, OnViolation
+from dpci.data.arrays import NamedRows
 from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
 from dpci.data.persons import numbered
@@ -30,7 +30,7 @@ from dpci.model.settings import Settings
 from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
-from dpci.rows import RowDomain
+from dpci.rows import RowsLike
 from dpci.schema.cells import column_of, columns_beside
 from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.parts import encode_table
@@ -58,9 +58,7 @@ class StrataKeywords(TypedDict, total=False):
     loss: LossLike
     mechanism: MechanismLike | Literal["newton"]
     intercept: bool | float
-    row_norm: float | None
-    rows: RowDomain | None
-    on_violation: OnViolation
+    rows: RowsLike | None
 
 
 def fit_strata(
@@ -221,7 +219,7 @@ def fit_strata(
 
 def _with_domain(settings: Settings, keywords: Mapping[str, Any]) -> Settings:
     """Return settings with the domain of rows that a fit of a schema takes where none is given."""
-    given = are_rows_given(keywords) or isinstance(settings.mechanism, NewtonSteps)
+    given = are_rows_given(keywords.get("rows")) or isinstance(settings.mechanism, NewtonSteps)
     return settings if given else with_default_rows(settings)
 
 

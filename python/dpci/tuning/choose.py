@@ -86,7 +86,7 @@ def tune(
     budget : PureDP, ZCDP or ApproxDP
         Budget to spend, choice and fit together.
     schema : dpci.schema.Schema, optional
-        Public description of the table, as for :func:`dpci.fit`. Where neither ``rows`` nor ``row_norm`` is given, rows
+        Public description of the table, as for :func:`dpci.fit`. Where ``rows`` gives no bounds, rows
         lie in the blocks of the schema if :func:`dpci.fit` would take them for each candidate.
     candidates : iterable of mappings
         Keywords of :func:`dpci.fit` in which the candidates differ: "l2_strength", "loss" and "mechanism", whose

@@ -22,7 +22,7 @@ from dpci.schema.table import Schema
 from dpci.tuning.candidates import Search, candidate_settings, check_has_strength, check_share
 
 _FREE = ("l2_strength", "mechanism")
-_COMMON = ("intercept", "row_norm", "on_violation", "neighbors", "n_public", "n_threads", "seed")
+_COMMON = ("intercept", "rows", "neighbors", "n_public", "n_threads", "seed")
 _KEYWORDS = {"classes", *_FREE, *_COMMON, *UNIT_KEYWORDS}
 
 
@@ -37,7 +37,7 @@ class Single:
     ) -> list[Settings]:
         """Return the validated keywords of each candidate, all with the same domain of rows."""
         found = candidate_settings(grid, options, budget)
-        return found if are_rows_given(options) else with_common_rows(found)
+        return found if are_rows_given(options.get("rows")) else with_common_rows(found)
 
     def labels(self, y: Any) -> Any:  # noqa: ANN401  # whatever the caller has
         """Return the targets as they are."""
@@ -77,7 +77,7 @@ class Several(Single):
                     f"{name} must not be given {rule}, because dpci.multinomial.fit does not take it, got "
                     f"{name}={value!r}"
                 )
-        check_norm(keywords.get("row_norm"), self.schema)
+        check_norm(keywords.get("rows"), self.schema)
 
     def candidate_settings(
         self, grid: Sequence[dict[str, Any]], options: Mapping[str, Any], budget: Budget

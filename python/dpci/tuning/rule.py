@@ -74,7 +74,7 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
         raise InvalidInput(
             f"radius must be None with method='public_rule', which sets it, got radius={settings.radius:g}"
         )
-    if not are_rows_given(options):
+    if not are_rows_given(options.get("rows")):
         settings = with_default_rows(settings)
 
     def resolve(n_samples: int, n_columns: int) -> tuple[dict[str, Any], Settings, _core.Spec]:

@@ -191,7 +191,7 @@ def coverage(
     if domain is None:
         of_table = keywords.copy()
         of_table.pop("classes", None)  # those of the schema
-        keywords["rows"] = default_rows(description, **of_table)
+        keywords["rows"] = model.bounds(default_rows(description, **of_table))
     shown = wants_progress(progress, quiet=quiet)
     unit.check(description)
     beside: dict[str, Any] = {}

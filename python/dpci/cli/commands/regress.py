@@ -82,7 +82,7 @@ def regress(
             budget=budget,
             l2_strength=ridge,
             intercept=intercept,
-            on_violation="clip",
+            rows="clip",
             neighbors=cast("Neighbors", neighbors or "replace_one"),
             n_public=n_public,
             ledger=paying,

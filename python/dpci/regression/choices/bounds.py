@@ -15,7 +15,7 @@ from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
 from dpci.errors import InvalidInput
 from dpci.regression.choices.targets import Targets
-from dpci.rows import Ball, Blocks, RowDomain, row_domain, same_blocks
+from dpci.rows import Ball, Blocks, RowDomain, same_blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import Persons
@@ -28,7 +28,7 @@ _BLOCK = 1 << 15
 
 SPARSE = (
     "X must be dense with bounds of the columns, by which they are centred and scaled, got a sparse matrix (pass "
-    "row_norm instead, or X.toarray())"
+    "rows instead, or X.toarray())"
 )
 
 
@@ -248,23 +248,21 @@ def plain_bounds(n_columns: int) -> tuple[_F64, _F64]:
 
 def bounds_and_domain(
     bounds: tuple[ArrayLike, ArrayLike] | None,
-    row_norm: float | None,
     rows: RowDomain | None,
     *,
     several: bool = False,
 ) -> tuple[Bounds | None, RowDomain | None]:
-    """Return by what columns are moved and scaled, and the domain of the rows; one of the three says which."""
+    """Return by what columns are moved and scaled, and the domain of the rows; one of the two says which."""
     if bounds is None:
-        domain = row_domain(row_norm, rows)
+        domain = rows or Ball()
         if several and not isinstance(domain, Blocks):
             raise InvalidInput(
                 "several targets require bounds of the columns of X, or rows in blocks, got rows in a ball (pass "
                 "bounds=(lower, upper), or pass further targets as columns of X)"
             )
         return (Bounds.of_blocks(domain, always=several) if isinstance(domain, Blocks) else None), domain
-    for name, value in (("row_norm", row_norm), ("rows", rows)):
-        if value is not None:
-            raise broken(name, "None with bounds of the columns", value)
+    if rows is not None:
+        raise broken("rows", "None, or 'clip', with bounds of the columns", rows)
     return Bounds.checked(bounds), None
 
 

@@ -22,7 +22,7 @@ from dpci.regression.choices.planned import Plan, Regression, check_planned, nam
 from dpci.regression.choices.targets import Targets
 from dpci.regression.record import charge_of
 from dpci.released.choices import NoisyChoices
-from dpci.rows import Ball, Blocks, RowDomain, core_rows, row_domain
+from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import CoreUnit, core_unit
@@ -184,31 +184,30 @@ def matrix_choices(
     targets: Targets,
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None,
-    row_norm: float | None,
-    rows: RowDomain | None,
+    rows: RowsLike | None,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`release` make."""
-    placed, domain = bounds_and_domain(bounds, row_norm, rows, several=targets.further > 0)
-    return MatrixChoices(bounds=placed, domain=domain, targets=targets, **keywords)
+    given, on_violation = read_rows(rows)
+    placed, domain = bounds_and_domain(bounds, given, several=targets.further > 0)
+    return MatrixChoices(bounds=placed, domain=domain, targets=targets, on_violation=on_violation, **keywords)
 
 
 def choices_of_fit(
     *,
-    rows: RowDomain | None,
-    row_norm: float | None,
+    rows: RowsLike | None,
     schema: Schema | None,
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`dpci.fit` make."""
     middle, half, name = 0.0, loss.target_bound, None
+    given, on_violation = read_rows(rows)
     if schema is None:
-        placed, domain = bounds_and_domain(None, row_norm, rows)
+        placed, domain = bounds_and_domain(None, given)
     else:
         if not isinstance(schema.target, NumericTarget):
             raise InvalidInput("the target of the schema must be a number for the squared loss, got classes")
-        given = None if rows is None and row_norm is None else row_domain(row_norm, rows)
         if given not in (None, Ball(schema.row_norm), schema.rows):
             raise InvalidInput(f"rows must be those of the schema, {schema.domain!r}, got {given!r}")
         if loss != Squared():
@@ -217,5 +216,10 @@ def choices_of_fit(
         if schema.target.scale == "unit":
             middle, half = 0.5, 0.5
     return MatrixChoices(
-        bounds=placed, domain=domain, targets=Targets.one(middle, half, name), schema=schema, **keywords
+        bounds=placed,
+        domain=domain,
+        targets=Targets.one(middle, half, name),
+        schema=schema,
+        on_violation=on_violation,
+        **keywords,
     )
