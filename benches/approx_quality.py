@@ -124,8 +124,8 @@ class Way:
     other: tuple[tuple[str, Any], ...] = ()
 
     def keywords(self, rows: Rows) -> dict[str, Any]:
-        n_public = len(load(rows)[1]) if self.neighbors == "add_remove" else None
-        named = {"budget": self.budget, "mechanism": self.mechanism, "neighbors": self.neighbors, "n_public": n_public}
+        relation = dpci.AddRemove(len(load(rows)[1])) if self.neighbors == "add_remove" else self.neighbors
+        named = {"budget": self.budget, "mechanism": self.mechanism, "neighbors": relation}
         return named | dict(self.other)
 
 

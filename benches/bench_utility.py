@@ -51,7 +51,7 @@ def timed(X: np.ndarray, y: np.ndarray, keywords: dict, n_threads: int) -> list[
     fitted = {**keywords, "budget": keywords["at"]}
     del fitted["at"]
     if "neighbors" in fitted:
-        fitted["n_public"] = N
+        fitted["neighbors"] = dpci.AddRemove(N)
     fit = minimum(lambda: dpci.fit(X, y, **common, **fitted))
     measured = minimum(lambda: dpci.utility.curve(X, y, **common, **keywords))
     whole = minimum(lambda: dpci.utility.curve(X, y, **common, **keywords).predict_utility(values))

@@ -50,8 +50,8 @@ def cell(n: int, budget: object, neighbors: str, runs: int, known: tuple[np.ndar
     for seed in range(runs):
         table = data(n, np.random.default_rng(seed))
         matrix = dpci.regression.release(
-            table[:, :4], table[:, 4], budget=budget, bounds=(-1, 1), target_bound=3.0, neighbors=neighbors,
-            n_public=n if neighbors == "add_remove" else None, seed=seed,
+            table[:, :4], table[:, 4], budget=budget, bounds=(-1, 1), target_bound=3.0,
+            neighbors=dpci.AddRemove(n) if neighbors == "add_remove" else neighbors, seed=seed,
         )  # fmt: skip
         found = (
             matrix.means(),

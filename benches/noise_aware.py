@@ -183,10 +183,9 @@ def measure(run: Run, cell: Cell) -> list[object]:
         "mechanism": replace(check_mechanism(cell.mechanism), radius=RADIUS if cell.loss == "squared" else None),
         "loss": LOSSES[cell.loss],
         "intercept": False,
-        "neighbors": cell.neighbors,
-        **({"n_public": n} if cell.neighbors == "add_remove" else {}),
+        "neighbors": dpci.AddRemove(n) if cell.neighbors == "add_remove" else cell.neighbors,
     }
-    sizes = {"n_samples": n, "n_features": d, **{k: v for k, v in keywords.items() if k != "n_public"}}
+    sizes = {"n_samples": n, "n_features": d, **keywords}
     # 0: twice the least λ.
     l2_strength = cell.l2_strength or 2.0 * dpci.plan(**sizes, l2_strength=1.0).least_l2_strength
     sizes["l2_strength"] = l2_strength
@@ -251,7 +250,7 @@ def covered(study: dpci.simulate.CoverageStudy) -> np.ndarray:
 def ideals(X: Any, y: np.ndarray, keywords: dict[str, Any], sizes: dict[str, Any]) -> tuple[float, float]:
     """Mean lengths with the true matrices and the noise of the fit, and of one that spends all on the coefficients."""
     n, d = X.shape
-    loud = {key: value for key, value in keywords.items() if key not in {"neighbors", "n_public"}}
+    loud = {key: value for key, value in keywords.items() if key != "neighbors"}
     mechanism = keywords["mechanism"]
     loud |= {
         "budget": dpci.PureDP(1e9),

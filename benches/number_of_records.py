@@ -128,8 +128,7 @@ def study(population: Population, mechanism: str, budget: dpci.PureDP, number: N
             l2_strength=population.l2_strength,
             mechanism=replace(check_mechanism(mechanism), projection="floor"),
             classes=(-1, 1),
-            neighbors="add_remove",
-            n_public=population.n_public,
+            neighbors=dpci.AddRemove(population.n_public),
             seed=seed,
             n_threads=1,
         )

@@ -34,8 +34,7 @@ def bound(kind: str, n_runs: int, *, ids: str = "person", first_seed: int = 0) -
         l2_strength=RIDGE / N_RECORDS,
         intercept=False,
         mechanism=dpci.ObjectivePerturbation(moments="none"),
-        neighbors="add_remove",
-        n_public=N_RECORDS,
+        neighbors=dpci.AddRemove(N_RECORDS),
         persons=dpci.Persons() if own < N_ROWS else None,
     )
     claim = {"failure_probability": 0.01, "simultaneous": False, "bound": "interpolated"}

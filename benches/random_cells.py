@@ -301,7 +301,7 @@ def is_noted(made: Cell, result: Any) -> bool:
 
 def extra_of(made: Cell, weights: Numbers | None, sizes: Numbers | None) -> dict[str, Any]:
     """Keywords of a fit to records with these weights, or to persons of these sizes."""
-    public = {"n_public": made.n} if made.keywords["neighbors"] == "add_remove" else {}
+    public = {"neighbors": dpci.AddRemove(made.n)} if made.keywords["neighbors"] == "add_remove" else {}
     if sizes is not None:
         ids = np.repeat(np.arange(made.n), sizes.astype(int))
         return {"persons": ids} | public

@@ -53,7 +53,7 @@ def uniform_design(seed: int, *, mu: float, neighbors: str) -> tuple[np.ndarray,
     y = X @ BETA + rng.standard_normal(N)
     matrix = dpci.regression.release(
         X, y, budget=dpci.ZCDP(mu**2 / 2), bounds=(0.0, 10.0), target_bound=30.0, rows="clip",
-        neighbors=neighbors, n_public=N if neighbors == "add_remove" else None, seed=seed, n_threads=1,
+        neighbors=dpci.AddRemove(N) if neighbors == "add_remove" else neighbors, seed=seed, n_threads=1,
     )  # fmt: skip
     return covered(matrix.fit(), BETA)
 

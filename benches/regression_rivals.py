@@ -43,7 +43,7 @@ def moment_matrix(X: np.ndarray, y: np.ndarray, seed: int, *, budget: object, in
 
     matrix = dpci.regression.release(
         X, y, budget=budget, bounds=(0.0, WIDTH), target_bound=Y_BOUND, rows="clip",
-        neighbors="add_remove", n_public=len(y), seed=seed,
+        neighbors=dpci.AddRemove(len(y)), seed=seed,
     )  # fmt: skip
     fit = matrix.fit(intercept=intercept)
     d = X.shape[1]

@@ -12,6 +12,7 @@ from dpci.errors import MissingExtra
 __all__ = [
     "GDP",
     "ZCDP",
+    "AddRemove",
     "ApproxDP",
     "BoundsPlan",
     "Budget",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 from dpci import _core
 from dpci.base.tables import format_bound
@@ -265,6 +265,71 @@ def check_calibration(value: object) -> Calibration:
 
 
 Neighbors: TypeAlias = Literal["replace_one", "add_remove"]
+
+
+@dataclass(frozen=True)
+class AddRemove:
+    """Neighbouring data sets that differ by one record more or less, so that the number of records is private.
+
+    It is ``neighbors`` of functions that read data. Plans and ledgers, which read none, take the word "add_remove".
+
+    Parameters
+    ----------
+    n_public : int
+        Public stand-in for the number of records. It must not be counted in the data.
+
+    Examples
+    --------
+    >>> import dpci
+    >>> dpci.AddRemove(n_public=10_000)
+    AddRemove(n_public=10000)
+    """
+
+    n_public: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_public", check_count("n_public", self.n_public))
+
+
+NeighborsLike: TypeAlias = Neighbors | AddRemove
+"""The relation as a caller gives it. Functions that read data need the public number of records as well."""
+
+
+class Relation(TypedDict):
+    """The two choices that ``neighbors`` of a caller makes."""
+
+    neighbors: Neighbors
+    n_public: int | None
+
+
+def read_neighbors(neighbors: object) -> Relation:
+    """Return the relation and the public number of records, which add/remove needs."""
+    if isinstance(neighbors, AddRemove):
+        return {"neighbors": "add_remove", "n_public": neighbors.n_public}
+    rule = "'replace_one' or dpci.AddRemove(n_public=...)"
+    if isinstance(neighbors, str) and neighbors == "add_remove":
+        raise broken("neighbors", f"{rule}, because the number of records is then private", neighbors)
+    if not isinstance(neighbors, str) or neighbors != "replace_one":
+        raise broken("neighbors", rule, neighbors)
+    return {"neighbors": "replace_one", "n_public": None}
+
+
+def neighbors_of(neighbors: object, n_public: int | None) -> NeighborsLike:
+    """Return the one keyword that two flat parameters or options make."""
+    kinds: tuple[Neighbors, ...] = get_args(Neighbors)
+    kind = check_choice("neighbors", neighbors, kinds)
+    number = check_n_public(kind, n_public)
+    return "replace_one" if number is None else AddRemove(number)
+
+
+def planned_neighbors(neighbors: object, n_samples: int) -> object:
+    """Return the relation of a plan, whose number of samples is the public number of records."""
+    if isinstance(neighbors, AddRemove) and neighbors.n_public != n_samples:
+        raise InvalidInput(
+            f"n_public must equal n_samples={n_samples}, the public number of samples, got "
+            f"n_public={neighbors.n_public}"
+        )
+    return AddRemove(n_samples) if isinstance(neighbors, str) and neighbors == "add_remove" else neighbors
 
 
 def check_n_public(neighbors: Neighbors, n_public: int | None) -> int | None:

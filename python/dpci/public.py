@@ -2,7 +2,7 @@
 
 from dpci import errors, losses, rows
 from dpci.base.naming import name_publicly
-from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, PureDP
+from dpci.budgets import GDP, ZCDP, AddRemove, ApproxDP, Budget, PureDP
 from dpci.errors import (
     BudgetExceeded,
     CommonLevelWarning,
@@ -35,6 +35,7 @@ from dpci.unit import Persons, Weights
 __all__ = [
     "GDP",
     "ZCDP",
+    "AddRemove",
     "ApproxDP",
     "Budget",
     "BudgetExceeded",

@@ -25,7 +25,7 @@ def without_curvature():
         {"mechanism": "objective"},
         {"mechanism": "output"},
         {"mechanism": "output", "calibration": "paper"},
-        {"mechanism": "objective", "calibration": "paper", "neighbors": "add_remove", "n_public": 400},
+        {"mechanism": "objective", "calibration": "paper", "neighbors": dpci.AddRemove(400)},
         {"mechanism": "objective", "split": (0.02, 0.96, 0.02)},
     ],
     ids=str,

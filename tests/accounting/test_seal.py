@@ -315,8 +315,7 @@ def test_more_records_than_the_public_number_stay_within_the_distance():
         "l2_strength": l2_strength,
         "mechanism": dpci.OutputPerturbation(moments="none"),
         "intercept": False,
-        "neighbors": "add_remove",
-        "n_public": n_public,
+        "neighbors": dpci.AddRemove(n_public),
     }
     rows = 16 * n_public
     with pytest.warns(dpci.SeededNoiseWarning):

@@ -23,7 +23,7 @@ BUDGETS = {
     # Where e^epsilon is beyond floats.
     "great": dpci.GDP(1e5),
 }
-RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": "add_remove", "n_public": N}}
+RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": dpci.AddRemove(N)}}
 
 
 def matrix(budget, relation, **keywords):

@@ -174,7 +174,7 @@ def test_what_a_record_says_can_be_found_out_twice_as_well_as_whether_it_is_ther
     there = max(np.max(np.abs(np.log(law[value] / law[0.0]))) for value in (-1.0, 1.0))
     contents = np.max(np.abs(np.log(law[1.0] / law[-1.0])))
     text = dpci.fit(
-        X, Y, classes=(False, True), budget=dpci.PureDP(epsilon), l2_strength=0.2, neighbors="add_remove", n_public=N
+        X, Y, classes=(False, True), budget=dpci.PureDP(epsilon), l2_strength=0.2, neighbors=dpci.AddRemove(N)
     ).officer_report()
     odds, contents_odds = (float(power) for power in re.findall(r"factor of [\d.]+ \(e\^([\d.]+)", text))
     assert there == pytest.approx(odds)

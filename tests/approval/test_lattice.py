@@ -70,7 +70,7 @@ def test_a_number_off_its_lattice_is_found(kind):
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 0.05},
     {"mechanism": dpci.OutputPerturbation(project=True), "radius": 50.0},
     {"mechanism": "output", "radius": 0.05}, {"radius": 0.05},
-    {"radius": 0.2, "neighbors": "add_remove", "n_public": 300},
+    {"radius": 0.2, "neighbors": dpci.AddRemove(300)},
     {"moments": "separate"}, {"calibration": "paper", "moments": "separate"},
     {"mechanism": dpci.ObjectivePerturbation(variant="cms11")},
     {"intercept": True}, {"weights": dpci.Weights(WEIGHTS, bound=2.5), "radius": 0.1},
@@ -110,7 +110,7 @@ def test_levels_and_gradients_have_their_own_lattices():
     y = rows @ [1.0, -1.0] + 1e-3 * rng.normal(size=3000)
     refine = [dpci.regression.Regression(), dpci.regression.Regression(features=["x0"])]
     for budget in (dpci.PureDP(4.0), dpci.ZCDP(2.0)):
-        common = {"budget": budget, "rows": 2.0, "target_bound": 5.0, "neighbors": "add_remove", "n_public": 3000}
+        common = {"budget": budget, "rows": 2.0, "target_bound": 5.0, "neighbors": dpci.AddRemove(3000)}
         result = dpci.regression.release(rows, y, **common, refine=refine)
         assert failures(result) == []
         values = json.loads(result.to_json())

@@ -42,7 +42,7 @@ def test_a_pure_budget_in_plain_words():
 
 
 def test_the_odds_of_an_approximate_budget_hold_but_for_a_rare_case():
-    result = fit(budget=dpci.ApproxDP(1.0, 1e-6), neighbors="add_remove", n_public=4_000, rows="clip")
+    result = fit(budget=dpci.ApproxDP(1.0, 1e-6), neighbors=dpci.AddRemove(4_000), rows="clip")
     text = result.officer_report()
     meaning = meaning_of(result.guarantee)
     delta = float(result.guarantee.delta([1.0])[0])

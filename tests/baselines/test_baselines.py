@@ -123,7 +123,7 @@ def make_any_result(request):
         "squared": {},
         "logistic": {"y": np.where(LABELS > 0, "yes", "no"), "loss": "logistic", "classes": ("no", "yes")},
         "paper": {"calibration": "paper"},
-        "add_remove": {"neighbors": "add_remove", "n_public": 300},
+        "add_remove": {"neighbors": dpci.AddRemove(300)},
         "zcdp": {"budget": dpci.ZCDP(0.1)},
         "approx": {"budget": dpci.ApproxDP(1.0, 1e-6)},
     }[request.param]
@@ -167,7 +167,7 @@ def test_a_release_is_private_and_never_repeats():
 
 
 def test_add_remove_shows_the_public_number_alone():
-    result = functional(neighbors="add_remove", n_public=300)
+    result = functional(neighbors=dpci.AddRemove(300))
     assert result.n_samples == 300
     assert str(N) not in result.to_json().replace(str(result.params.tolist()), "")
 
@@ -232,9 +232,8 @@ def test_non_private_is_the_minimiser():
         ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),
         ({"intercept": -1.0}, "intercept must be finite and > 0"),
         ({"rows": "drop"}, "rows must be a number"),
-        ({"neighbors": "swap"}, "neighbors must be one of"),
-        ({"neighbors": "add_remove"}, "n_public must be given"),
-        ({"n_public": 10}, "n_public must be None"),
+        ({"neighbors": "swap"}, "neighbors must be 'replace_one' or dpci.AddRemove"),
+        ({"neighbors": "add_remove"}, "the number of records is then private"),
         ({"classes": (0, 1)}, "classes must be None for a loss with real targets"),
         ({"seed": -1}, "seed must be None or an integer"),
         ({"n_threads": 0}, "n_threads must be at least 1"),

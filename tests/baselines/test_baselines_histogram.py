@@ -180,7 +180,7 @@ def test_parameters_are_zero_where_no_cell_is_left():
 
 
 def test_results():
-    result = histogram(pd.DataFrame(X, columns=list("abcd")), neighbors="add_remove", n_public=450)
+    result = histogram(pd.DataFrame(X, columns=list("abcd")), neighbors=dpci.AddRemove(450))
     assert result.names == ("a", "b", "c", "d", "intercept")
     assert result.n_samples == 450
     assert result.privacy["constants"]["n_cells"] == 5 * LEVELS
@@ -243,7 +243,7 @@ def test_axes_of_a_schema():
         ({"target_bins": 0}, "target_bins must be at least 1"),
         ({"loss": "hinge"}, "smooth"),
         ({"budget": None}, "budget must be dpci.PureDP"),
-        ({"neighbors": "add_remove"}, "n_public must be given"),
+        ({"neighbors": "add_remove"}, "the number of records is then private"),
         ({"x": np.full((N, 4), np.inf)}, "X must be finite"),
         ({"y": np.full(N, np.nan)}, "y must be a number, got NaN in row 0"),
         ({"budget": dpci.PureDP(1e-320)}, "budget must be such that the noise has a finite scale"),

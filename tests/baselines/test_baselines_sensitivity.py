@@ -17,8 +17,8 @@ def sensitivity(d, loss, *, budget=PURE, neighbors="replace_one", calibration="t
     """Sensitivity to which the mechanism says it was calibrated, in units of R² and RB."""
     rows = np.zeros((4, d))
     y = np.array([-1.0, 1.0, -1.0, 1.0])
-    n_public = 4 if neighbors == "add_remove" else None
-    keywords = {"neighbors": neighbors, "n_public": n_public, "calibration": calibration, "budget": budget}
+    relation = dpci.AddRemove(4) if neighbors == "add_remove" else neighbors
+    keywords = {"neighbors": relation, "calibration": calibration, "budget": budget}
     result = baselines.functional_mechanism(rows, y, loss=loss, intercept=False, seed=1, **keywords)
     return result.privacy["steps"][0]["sensitivity"]
 

@@ -354,7 +354,7 @@ def fit_soft(rows, /, **keywords):
 
 @by_relation
 def test_a_result_keeps_its_guarantee(relation):
-    result = fit_soft(soft_rows(400), neighbors=relation, n_public=300 if relation == "add_remove" else None)
+    result = fit_soft(soft_rows(400), neighbors=dpci.AddRemove(300) if relation == "add_remove" else relation)
     rebuilt = dpci.PrivateFit.from_json(result.to_json())
     assert rebuilt.spent == result.spent == BUDGET
     np.testing.assert_array_equal(rebuilt.guarantee.delta(EPSILONS), result.guarantee.delta(EPSILONS))

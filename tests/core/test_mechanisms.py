@@ -21,7 +21,7 @@ from support.seal import unsealed
 FALSE_POSITIVE_RATE = 1e-6
 DIM, N, N_RUNS = 3, 12, 10_000
 PURE, ZCDP, APPROX = dpci.PureDP(3.0), dpci.ZCDP(0.5), dpci.ApproxDP(2.0, 1e-5)
-RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": "add_remove", "n_public": 20}}
+RELATIONS = {"replace_one": {}, "add_remove": {"neighbors": dpci.AddRemove(20)}}
 OFFERED = [("objective", PURE), ("objective", ZCDP), ("output", PURE), ("output", ZCDP), ("output", APPROX)]
 by_relation = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
 
@@ -60,6 +60,10 @@ def full(triangles):
     lower = np.tril_indices(dim)
     matrices[:, lower[0], lower[1]] = matrices[:, lower[1], lower[0]] = triangles
     return matrices
+
+
+def n_of(relation):
+    return relation["neighbors"].n_public if relation else N
 
 
 def isometric(matrices):
@@ -103,7 +107,7 @@ def accept_directions(vectors, radius):
 def test_output_perturbation_adds_its_noise_to_the_minimiser(rows, budget, moments, relation):
     spec, params, *_ = releases(rows, budget=budget, mechanism="output", moments=moments, **relation)
     step = spec.plan()["steps"][0]
-    n = relation.get("n_public", N)
+    n = n_of(relation)
     exact = lowlevel.minimize_erm(*rows, l2_strength=0.3 * n / N, tolerance=1e-13).params
     check = accept_spherical_laplace if budget is PURE else accept_gaussian
     assert step.noise == ("spherical_laplace" if budget is PURE else "gaussian")
@@ -117,7 +121,7 @@ def test_output_perturbation_adds_its_noise_to_the_minimiser(rows, budget, momen
 )
 def test_objective_perturbation_solves_for_its_noise(rows, budget, loss, moments, relation):
     """The released params are the minimiser of an objective whose linear term is recovered from its gradient."""
-    n = relation.get("n_public", N)
+    n = n_of(relation)
     spec, params, *_ = releases(rows, budget=budget, loss=loss, moments=moments, **relation)
     slopes, _ = derivatives(loss, rows, params)
     noise = -(slopes @ rows[0] + n * 0.3 * params)
@@ -154,7 +158,7 @@ def test_moments_carry_the_claimed_noise(rows, budget, moments, relation, loss):
     The budgets are so great that a wrong centre would show too.
     """
     keywords = {"moments": "separate", "calibration": "paper"} if moments == "paper" else {"moments": moments}
-    n_runs, n = 4000, relation.get("n_public", N)
+    n_runs, n = 4000, n_of(relation)
     fit, params, hessian, cov = releases(
         rows, n_runs=n_runs, budget=budget, loss=loss, mechanism="output", **relation, **keywords
     )
@@ -250,7 +254,7 @@ def moment_scales(loss, spec, radius, split=None):
     """Scales of Hessian and gradient covariance of rows of norm 1, from the formulas of docs/proofs/intervals.md."""
     budget, moments, relation = spec
     pure, paper = budget.notion == "pure", moments == "paper"
-    n, records, root = (relation["n_public"], 1.0, 1.0) if relation else (N, 2.0, np.sqrt(2.0))
+    n, records, root = (n_of(relation), 1.0, 1.0) if relation else (N, 2.0, np.sqrt(2.0))
     shares = (split or default_shares(budget, n, DIM, relation, paper=paper))[1:]
     if moments != "joint":
         factor = records if pure or paper else root
@@ -275,7 +279,7 @@ def moment_scales(loss, spec, radius, split=None):
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(h=0.7), SmoothHinge(s=0.3)], ids=repr)
 @pytest.mark.parametrize(("mechanism", "budget"), OFFERED, ids=repr)
 def test_coefficients_are_calibrated_by_the_formulas(mechanism, budget, calibration, relation, loss):
-    n, l2_strength, row_norm = relation.get("n_public", N), 1.5, 1.5
+    n, l2_strength, row_norm = n_of(relation), 1.5, 1.5
     keywords = {"budget": budget, "mechanism": mechanism, "calibration": calibration, "loss": loss, **relation}
     plan = make_spec(l2_strength=l2_strength, rows=row_norm, intercept=0.5, **keywords).plan()
     paper = calibration == "paper"

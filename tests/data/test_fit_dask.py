@@ -109,7 +109,7 @@ CUSTOM = dpci.losses.Custom(
         (REALS, {"loss": "squared", "radius": 1.0}),
         ((REALS + 1) / 2, {"loss": CUSTOM}),
         (Y, {"rows": dpci.rows.Clipped(0.5), "n_threads": 2}),
-        (Y, {"neighbors": "add_remove", "n_public": 2500}),
+        (Y, {"neighbors": dpci.AddRemove(2500)}),
         (Y.astype(int), {"classes": (0, 1)}),
         (np.where(Y, "yes", "no"), {"classes": ("no", "yes")}),
     ],

@@ -66,7 +66,7 @@ def test_the_minimiser_is_that_of_the_rows_once():
     ("loss", "targets", "keywords"), [("squared", REALS, {"radius": 20.0}), ("huber_hinge", Y, {})]
 )
 def test_other_losses(loss, targets, keywords):
-    keywords = {**keywords, "neighbors": "add_remove", "n_public": 10**10}
+    keywords = {**keywords, "neighbors": dpci.AddRemove(10**10)}
     result = dpci.fit(
         Doubled(targets), **assembled(budget=BUDGETS["zcdp"], l2_strength=0.01, loss=loss, seed=1, **keywords)
     )

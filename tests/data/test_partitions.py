@@ -82,8 +82,8 @@ def test_every_mechanism(notion, mechanism, loss):
     "keywords",
     [
         {"rows": dpci.rows.Clipped(0.5)},
-        {"neighbors": "add_remove", "n_public": 2500},
-        {"neighbors": "add_remove", "n_public": 2500, "budget": BUDGETS["approx"], "intercept": False},
+        {"neighbors": dpci.AddRemove(2500)},
+        {"neighbors": dpci.AddRemove(2500), "budget": BUDGETS["approx"], "intercept": False},
         {"calibration": "paper"},
         {"moments": "none"},
         {"radius": 0.5},

@@ -39,7 +39,7 @@ def assert_equal(ours, theirs):
 
 
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
-@pytest.mark.parametrize("rule", [{}, {"max_rows": 2}, {"neighbors": "add_remove", "n_public": 250}], ids=str)
+@pytest.mark.parametrize("rule", [{}, {"max_rows": 2}, {"neighbors": dpci.AddRemove(250)}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_parts_are_the_whole(mechanism, rule, weighted):
     keywords = {**SETTINGS, "mechanism": mechanism, **rule}
@@ -193,12 +193,12 @@ def test_integers_of_all_widths_are_one_kind():
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_the_records_of_which_there_are_too_many_are_persons(in_parts):
     persons = len(np.unique(IDS))
-    settings = {**SETTINGS, "l2_strength": 3.0, "neighbors": "add_remove"}
+    settings = {**SETTINGS, "l2_strength": 3.0}
 
     def fit(n_public):
         if in_parts:
-            return dpci.fit(dpci.Chunks(chunks()), persons="id", n_public=n_public, **settings)
-        return dpci.fit(X, Y, persons=IDS, n_public=n_public, **settings)
+            return dpci.fit(dpci.Chunks(chunks()), persons="id", neighbors=dpci.AddRemove(n_public), **settings)
+        return dpci.fit(X, Y, persons=IDS, neighbors=dpci.AddRemove(n_public), **settings)
 
     assert fit(-(-persons // 16)).n_samples == -(-persons // 16)
     with pytest.raises(InvalidInput, match=rf"of the number of records, got n_public=10 for {persons} records"):

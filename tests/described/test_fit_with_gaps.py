@@ -194,8 +194,7 @@ def test_persons_missing_values_and_add_remove():
         table,
         schema=dataclasses.replace(PARTIAL, columns=columns, persons="id"),
         persons=dpci.Persons("id", max_rows=2),
-        neighbors="add_remove",
-        n_public=N // 2,
+        neighbors=dpci.AddRemove(N // 2),
     )
     assert found.names == ("age", "income", "ward=B", "age=missing", "income=missing", "intercept")
     assert found.privacy["released_bounds"]["steps"][0]["sensitivity"] == 2.0

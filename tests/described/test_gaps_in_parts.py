@@ -125,7 +125,7 @@ def test_a_fit_with_gaps_is_that_of_the_table_in_memory(l2_strength):
         {"schema": PARTIAL, "budget": RHO},
         {"schema": replace(LISTS, bounds_share=0.2), "budget": BOTH},
         {"schema": PARTIAL, "budget": RHO, "persons": dpci.Persons("id", max_rows=2)},
-        {"schema": PARTIAL, "budget": RHO, "neighbors": "add_remove", "n_public": N - 50},
+        {"schema": PARTIAL, "budget": RHO, "neighbors": dpci.AddRemove(N - 50)},
     ):
         whole = dpci.fit(TABLE, l2_strength=l2_strength, seed=6, **keywords)
         found = dpci.fit(Tables(), l2_strength=l2_strength, seed=6, **keywords)

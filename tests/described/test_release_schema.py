@@ -175,7 +175,7 @@ def test_persons_move_a_bound_by_all_their_rows():
 
 
 def test_add_remove_takes_a_public_number():
-    found = release(neighbors="add_remove", n_public=5000)
+    found = release(neighbors=dpci.AddRemove(5000))
     assert (found.n_samples, found.privacy["relation"]) == (5000, "add_remove")
 
 

@@ -163,7 +163,7 @@ FOUND = {
         n_samples=N, n_features=D, budget=dpci.PureDP(1.0), l2_strength=0.5, neighbors=pd.DataFrame({"a": [1.0]})
     ),
     "a missing n": lambda: dpci.plan(
-        n_samples=N, n_features=D, budget=dpci.PureDP(1.0), l2_strength=0.5, neighbors="add_remove", n_public=pd.NA
+        n_samples=N, n_features=D, budget=dpci.PureDP(1.0), l2_strength=0.5, neighbors=dpci.AddRemove(pd.NA)
     ),
     "a frame for a choice of a curve": lambda: utility.curve(
         X, CLASSES, at=dpci.PureDP(1.0), l2_strength=0.5, neighbors=np.array(["a", "b"])

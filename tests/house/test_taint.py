@@ -43,7 +43,7 @@ FITS = {
 AXES = [Bins(column, 2, -0.5, 0.5) for column in range(D)]
 GRID = [{"l2_strength": 0.5}, {"l2_strength": 1.0}]
 TUNED = {"budget": dpci.PureDP(4.0), "candidates": GRID, "validation_radius": 1.0, "rows": "clip"}
-ADD_REMOVE = {"neighbors": "add_remove", "n_public": N}
+ADD_REMOVE = {"neighbors": dpci.AddRemove(N)}
 
 # Released with noise, and sealed; the others are functions of the norm of the released parameters.
 SEALED = r"\.(params|hessian|gradient_cov|gradient|coefficients)\[\d+\](\[\d+\])?"

@@ -55,7 +55,7 @@ RELEASES = {
     "weighted": (fit, FIT),
     "total": (lambda *rows: fit(*rows, budget=APPROX, total=250.0), FIT),
     "max_rows": (lambda *rows: fit(*rows, budget=dpci.ZCDP(0.5), mechanism="output", max_rows=3), FIT),
-    "add_remove": (lambda *rows: fit(*rows, neighbors="add_remove", n_public=N, weighted=False), FIT),
+    "add_remove": (lambda *rows: fit(*rows, neighbors=dpci.AddRemove(N), weighted=False), FIT),
     "parts": (in_parts, FIT),
     "multinomial": (
         lambda X, y, ids, weights: dpci.multinomial.fit(

@@ -182,7 +182,7 @@ def test_custom_losses_are_the_same_only_by_word():
 def test_targets_of_a_private_number_of_records():
     # Half of the records as n_public: half the ridge, so that two samples of one population have different targets.
     floor = {"projection": "floor"}
-    a, b = fit(sample(5, 20_000), **floor), fit(sample(6, 20_000), neighbors="add_remove", n_public=10_000, **floor)
+    a, b = fit(sample(5, 20_000), **floor), fit(sample(6, 20_000), neighbors=dpci.AddRemove(10_000), **floor)
     found = dpci.compare(a, b)
     assert found.pvalues[0] < 1e-6
     assert found.private_n_samples

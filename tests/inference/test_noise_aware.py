@@ -20,7 +20,7 @@ NOTIONS = {
     "pure, output": {"budget": dpci.PureDP(1.0), "mechanism": "output"},
     "zCDP, separate": {"budget": dpci.ZCDP(0.1), "moments": "separate"},
     "approximate": {"budget": dpci.ApproxDP(1.0, 1e-6)},
-    "add/remove": {"budget": dpci.PureDP(1.0), "neighbors": "add_remove", "n_public": N},
+    "add/remove": {"budget": dpci.PureDP(1.0), "neighbors": dpci.AddRemove(N)},
 }
 
 

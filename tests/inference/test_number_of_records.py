@@ -21,7 +21,7 @@ def test_the_mean_gradient_stays_in_the_covariance_under_add_remove(mechanism, c
     strength, n_public = 0.3, 1200
     keywords = {"budget": LOUD, "l2_strength": strength, "mechanism": mechanism, "calibration": calibration, "seed": 2}
     for relation, n in ((None, len(X)), ("add_remove", n_public)):
-        added = {} if relation is None else {"neighbors": relation, "n_public": n_public}
+        added = {} if relation is None else {"neighbors": dpci.AddRemove(n_public)}
         result = dpci.fit(X, y, **assembled(classes=(0, 1), projection="floor", **keywords, **added))
         hessian, centred = lowlevel.hessian_and_gradient_cov(
             X, 2.0 * y - 1.0, result.params, loss="logistic", l2_strength=strength, intercept=1.0
@@ -54,7 +54,7 @@ def test_a_rare_class_is_covered_with_more_records_than_n_public():
     for seed in range(runs):
         y = np.where(rng.uniform(size=n_records) < share, 1, -1)
         result = dpci.fit(
-            X, y, budget=LOUD, l2_strength=strength, classes=(-1, 1), neighbors="add_remove", n_public=n_public,
+            X, y, budget=LOUD, l2_strength=strength, classes=(-1, 1), neighbors=dpci.AddRemove(n_public),
             seed=seed, n_threads=1,
         )  # fmt: skip
         intervals = result.conf_int(level=level)

@@ -188,8 +188,8 @@ def test_gaussian_noise_is_in_the_metric_of_the_rows():
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_a_study_has_the_intervals_of_a_fit_under_gaussian_noise(relation):
-    public = {"n_public": N} if relation == "add_remove" else {}
-    common = {"budget": dpci.ApproxDP(1.0, 1e-3), "l2_strength": 0.05, "rows": ROWS, "neighbors": relation, **public}
+    public = dpci.AddRemove(N) if relation == "add_remove" else relation
+    common = {"budget": dpci.ApproxDP(1.0, 1e-3), "l2_strength": 0.05, "rows": ROWS, "neighbors": public}
     study = dpci.simulate.coverage(X, Y, classes=(False, True), n_replicates=60, n_variability=0, seed=1, **common)
     fit = dpci.fit(X, Y, seed=1, **common).conf_int()
     np.testing.assert_allclose((study.upper - study.lower).mean(axis=0), fit.upper - fit.lower, rtol=0.2)

@@ -17,7 +17,7 @@ X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(MOST + 1, 3))
 Y = np.arange(MOST + 1) % 2 == 1
 HALF = dpci.PureDP(0.5)
 APPROX = dpci.ApproxDP(0.5, 1e-7)
-ADDED = {"neighbors": "add_remove", "n_public": N_PUBLIC}
+ADDED = {"neighbors": dpci.AddRemove(N_PUBLIC)}
 
 RELEASES = {
     "fit": lambda x, y, **k: dpci.fit(x, y, **assembled(budget=HALF, l2_strength=30.0, moments="none", **ADDED, **k)),

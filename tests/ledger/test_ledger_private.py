@@ -121,8 +121,10 @@ def ledger_of(relation, name="", **keywords):
     return dpci.Ledger(total, relation, errors="private", n_public=n_public, **keywords)
 
 
-def relation_of(relation):
-    return {"neighbors": relation, "n_public": N} if relation == "add_remove" else {}
+def relation_of(relation, name):
+    flat = {"neighbors": relation, "n_public": N}
+    of_name = {"report": {"n_public": N}, "sklearn": flat if relation == "add_remove" else {}}
+    return of_name.get(name, {"neighbors": dpci.AddRemove(N)} if relation == "add_remove" else {})
 
 
 def failure(call):
@@ -145,7 +147,7 @@ def _quiet_projection(recwarn):
 
 @pytest.mark.parametrize(("name", "relation"), CASES)
 def test_failures_are_all_alike(name, relation):
-    keywords = relation_of(relation) if name != "report" else {"n_public": N}
+    keywords = relation_of(relation, name)
     cases = {**BAD, **(BAD_NUMBERS if relation == "add_remove" else {})}
     for legal in LEGAL.get(name, ()):
         cases.pop(legal, None)
@@ -169,7 +171,7 @@ def test_failures_are_all_alike(name, relation):
 
 @pytest.mark.parametrize(("name", "relation"), CASES)
 def test_good_data_are_released_and_paid_once(name, relation):
-    keywords = relation_of(relation) if name != "report" else {"n_public": N}
+    keywords = relation_of(relation, name)
     ledger = ledger_of(relation, name)
     assert WAYS[name](X, Y, ledger=ledger, **keywords) is not None
     assert len(ledger.history) == 1
@@ -186,9 +188,7 @@ def test_the_number_of_rows_cannot_be_found():
         ledger = ledger_of("add_remove")
         seen[n_rows] = [
             failure(
-                lambda n=n, data=data, ledger=ledger: EITHER["fit"](
-                    *data, ledger=ledger, neighbors="add_remove", n_public=n
-                )
+                lambda n=n, data=data, ledger=ledger: EITHER["fit"](*data, ledger=ledger, neighbors=dpci.AddRemove(n))
             )
             for n in (1, 3, 4, N - 1, N + 1, 10 * N)
         ]

@@ -228,7 +228,7 @@ def test_little_noise_or_a_projection_that_does_not_count_it_gives_no_warning(ro
 
 
 def test_add_remove_keeps_the_number_of_rows_to_itself(rows):
-    result = fit(rows, neighbors="add_remove", n_public=2222)
+    result = fit(rows, neighbors=dpci.AddRemove(2222))
     assert result.n_samples == 2222
     # As a number of its own, not as digits of another.
     assert not re.search(rf"(?<![\d.e-]){N}(?![\d.])", result.to_json())
@@ -257,9 +257,9 @@ def test_plan_needs_no_data_and_tells_what_the_fit_spends(rows):
 def test_plan_under_add_remove():
     keywords = {"budget": PURE, "l2_strength": 0.02, "neighbors": "add_remove"}
     left_out = dpci.plan(n_samples=N, n_features=D, **keywords)
-    assert left_out == dpci.plan(n_samples=N, n_features=D, n_public=N, **keywords)
+    assert left_out == dpci.plan(n_samples=N, n_features=D, **{**keywords, "neighbors": dpci.AddRemove(N)})
     with pytest.raises(dpci.InvalidInput, match="n_public must equal n_samples=2000"):
-        dpci.plan(n_samples=N, n_features=D, n_public=N + 1, **keywords)
+        dpci.plan(n_samples=N, n_features=D, **{**keywords, "neighbors": dpci.AddRemove(N + 1)})
 
 
 def test_budgets():

@@ -151,9 +151,9 @@ def test_predictions_and_saved_results(name):
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_every_notion_relation_and_mechanism(budget, neighbors, mechanism):
-    public = {"n_public": N} if neighbors == "add_remove" else {}
+    relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
     for loss, radius, y, _, _ in TWINS.values():
-        found = small(loss, radius, y, budget=budget, neighbors=neighbors, mechanism=mechanism, **public)
+        found = small(loss, radius, y, budget=budget, neighbors=relation, mechanism=mechanism)
         assert np.isfinite(found.params).all()
         assert found.interval_refusal is None or radius is not None
 

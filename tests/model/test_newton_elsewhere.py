@@ -55,7 +55,7 @@ def test_strata_take_newton_steps(n_public):
         inside = TABLE["ward"] == "A"
         table = {name: cells[inside] for name, cells in TABLE.items() if name != "ward"}
         alone = Schema(columns=SCHEMA.columns[:1], target=SCHEMA.target)
-        fit = dpci.fit(table, schema=alone, budget=BUDGET, neighbors="add_remove", n_public=1500, seed=6)
+        fit = dpci.fit(table, schema=alone, budget=BUDGET, neighbors=dpci.AddRemove(1500), seed=6)
         np.testing.assert_array_equal(strata["A"].params, fit.params)
 
 

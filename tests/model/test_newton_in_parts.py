@@ -39,7 +39,7 @@ def test_every_number_of_parts(notion, n_parts):
     "keywords",
     [
         {"rows": dpci.rows.Clipped(0.5)},
-        {"neighbors": "add_remove", "n_public": 2500},
+        {"neighbors": dpci.AddRemove(2500)},
         {"intercept": False},
         {"intercept": 0.5, "n_threads": 1},
         {"rows": dpci.rows.Blocks([1.0] * D)},

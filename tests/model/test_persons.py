@@ -63,15 +63,14 @@ def exact(X, y, ids, strength, max_rows=None):
 def test_without_noise_a_fit_is_the_mean_over_persons_with_cluster_robust_errors(mechanism, budget):
     X, y, ids = panel()
     for max_rows, neighbors in itertools.product([None, 3], ["replace_one", "add_remove"]):
-        public = {"n_public": N} if neighbors == "add_remove" else {}
+        relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
         found = quiet(
             X,
             y,
             budget=budget,
             mechanism=mechanism,
             persons=dpci.Persons(ids, max_rows=max_rows),
-            neighbors=neighbors,
-            **public,
+            neighbors=relation,
         )
         params, hessian, covariance = exact(X, y, ids, 0.05, max_rows)
         if neighbors == "add_remove":  # a second moment, from which no mean is subtracted

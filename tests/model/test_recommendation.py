@@ -128,10 +128,8 @@ def test_a_fit_takes_what_its_plan_recommends(budget, mechanism):
 
 
 def test_a_private_number_of_records_does_not_decide():
-    keywords = {"budget": PURE, "mechanism": "objective", "rows": "clip", "neighbors": "add_remove"}
-    strengths = {
-        dpci.fit(ROWS[:n], TARGETS[:n], **keywords, n_public=1_500, seed=1).l2_strength for n in (1_400, 1_500, 2_000)
-    }
+    keywords = {"budget": PURE, "mechanism": "objective", "rows": "clip", "neighbors": dpci.AddRemove(1_500)}
+    strengths = {dpci.fit(ROWS[:n], TARGETS[:n], **keywords, seed=1).l2_strength for n in (1_400, 1_500, 2_000)}
     assert strengths == {dpci.plan(n_samples=1_500, n_features=3, **keywords).recommended_l2_strength}
 
 

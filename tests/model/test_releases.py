@@ -123,9 +123,7 @@ def test_add_remove_divides_by_the_public_number(rows, mechanism):
     """With next to no noise the released values are the exact ones with ``n_public`` for n."""
     n_public, l2_strength = 30, 0.3
     keywords = {"budget": dpci.PureDP(1e9), "mechanism": mechanism, "l2_strength": l2_strength, "intercept": False}
-    result = dpci.fit(
-        *rows, **assembled(neighbors="add_remove", n_public=n_public, projection="floor", seed=1, **keywords)
-    )
+    result = dpci.fit(*rows, **assembled(neighbors=dpci.AddRemove(n_public), projection="floor", seed=1, **keywords))
     exact = lowlevel.minimize_erm(*rows, l2_strength=l2_strength * n_public / N, tolerance=1e-13).params
     np.testing.assert_allclose(result.params, exact, rtol=0, atol=1e-7)
     hessian, cov = lowlevel.hessian_and_gradient_cov(*rows, exact, l2_strength=1e-30)
@@ -140,7 +138,7 @@ def test_add_remove_does_not_reveal_the_number_of_rows(rows, mechanism, moments)
     """Rows of zeros change no sum, so they change nothing at all but len(X)."""
     X, y = rows
     longer = np.vstack([X, np.zeros((17, DIM))]), np.append(y, np.ones(17))
-    spec = make_spec(29, neighbors="add_remove", n_public=40, mechanism=mechanism, moments=moments)
+    spec = make_spec(29, neighbors=dpci.AddRemove(40), mechanism=mechanism, moments=moments)
     first, second = (_core.fit(spec, _core.Records(*data), clip=False, n_threads=1, seed=1) for data in (rows, longer))
     assert first.keys() == second.keys()
     first["seals"], second["seals"] = (seals_from(fit["seals"]) for fit in (first, second))
@@ -190,7 +188,7 @@ def test_every_combination_fits(rows, loss):
     for choices in itertools.product(*COMBINATIONS.values()):
         keywords = dict(zip(COMBINATIONS, choices, strict=True), loss=loss, l2_strength=0.3, seed=2)
         if keywords["neighbors"] == "add_remove":
-            keywords["n_public"] = 250
+            keywords["neighbors"] = dpci.AddRemove(250)
         # The paper's Gaussian objective perturbation is no guarantee for a replaced record.
         only_removed = (keywords["mechanism"], keywords["neighbors"]) == ("objective", "replace_one")
         only_removed &= keywords["budget"] is APPROX

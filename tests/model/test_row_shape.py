@@ -37,7 +37,7 @@ def noise(rows, **keywords):
         {"radius": 3.0},
         {"radius": 0.2},
         {"neighbors": "add_remove"},
-        {"neighbors": "add_remove", "n_public": 4000, "weights": dpci.Weights(bound=3.0)},
+        {"neighbors": dpci.AddRemove(4000), "weights": dpci.Weights(bound=3.0)},
         {"weights": dpci.Weights(bound=3.0)},
         {"weights": dpci.Weights(bound=3.0, total=1e6)},
         {"persons": dpci.Persons()},

@@ -74,7 +74,7 @@ def test_the_intercept_alone_qualifies(y):
     ("keywords", "message"),
     [
         ({"mechanism": "objective"}, 'strong_convexity requires mechanism="output"'),
-        ({"neighbors": "add_remove", "n_public": N}, 'strong_convexity requires neighbors="replace_one"'),
+        ({"neighbors": dpci.AddRemove(N)}, 'strong_convexity requires neighbors="replace_one"'),
         ({"radius": None}, "predictor_bound=1 requires a radius of at most 1"),
         ({"radius": 1.1}, "predictor_bound=1 requires a radius of at most 1"),
         ({"loss": "logistic"}, "l2_strength must be finite and > 0"),

@@ -53,10 +53,10 @@ def exact(X, y, weights, total, strength=STRENGTH):
 def test_without_noise_a_fit_is_the_weighted_one_with_design_based_errors(mechanism, budget):
     X, y, weights = survey()
     for total, neighbors in itertools.product([None, 900.0], ["replace_one", "add_remove"]):
-        public = {"n_public": N} if neighbors == "add_remove" else {}
+        relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
         found = quiet(
             X, y, budget=budget, mechanism=mechanism, weights=dpci.Weights(weights, bound=BOUND, total=total),
-            neighbors=neighbors, **public,
+            neighbors=relation,
         )  # fmt: skip
         params, hessian, scores = exact(X, y, weights, total or N)
         # Independent records of which n were drawn; under add/remove no mean is subtracted.

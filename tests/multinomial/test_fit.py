@@ -251,7 +251,7 @@ def test_private_errors_say_nothing():
 @pytest.mark.parametrize("budget", [dpci.PureDP(1.0), dpci.ZCDP(0.5), dpci.ApproxDP(1.0, 1e-6)])
 def test_every_budget_and_relation(budget, mechanism):
     asked = {"budget": budget, "classes": LABELS, "l2_strength": 0.1, "mechanism": mechanism, "seed": 3}
-    for relation in ({}, {"neighbors": "add_remove", "n_public": N}):
+    for relation in ({}, {"neighbors": dpci.AddRemove(N)}):
         result = dpci.multinomial.fit(X, Y, **asked, **relation)
         assert result.spent == budget
         assert np.isfinite(result.conf_int().length).all()

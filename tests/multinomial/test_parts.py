@@ -30,7 +30,7 @@ CASES = {
     "first rows": ({"id": IDS}, {"persons": dpci.Persons("id", max_rows=2)}),
     "weights": ({"w": WEIGHTS}, {"weights": dpci.Weights("w", bound=2.0)}),
     "both": ({"id": IDS, "w": WEIGHTS}, {"persons": "id", "weights": dpci.Weights("w", bound=2.0)}),
-    "add_remove": ({"id": IDS}, {"persons": "id", "neighbors": "add_remove", "n_public": 240}),
+    "add_remove": ({"id": IDS}, {"persons": "id", "neighbors": dpci.AddRemove(240)}),
 }
 
 

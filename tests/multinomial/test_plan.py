@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::dpci.errors.SeededNoiseWarning"
 def test_a_plan_is_that_of_the_fit(budget, relation, mechanism):
     asked = {"budget": budget, "classes": [0, 1, 2], "l2_strength": 0.02, "mechanism": mechanism, **relation}
     found = dpci.multinomial.plan(n_samples=N, n_features=2, **asked)
-    public = {"n_public": N} if relation else {}
-    fitted = dpci.multinomial.fit(X, Y, **asked, **public, seed=1)
+    public = {"neighbors": dpci.AddRemove(N)} if relation else {}
+    fitted = dpci.multinomial.fit(X, Y, **{**asked, **public}, seed=1)
     assert found.n_params == len(fitted.params)
     assert [step.to_dict() for step in found.steps] == fitted.privacy["steps"]
     points = [0.1, 1.0]
@@ -74,8 +74,7 @@ def test_an_earlier_fit_predicts_lengths():
         ({"n_samples": 0}, "n_samples"),
         ({"l2_strength": 0.0}, "l2_strength"),
         ({"like": "model.json"}, "MultinomialFit"),
-        ({"n_public": N}, "n_public"),
-        ({"neighbors": "add_remove", "n_public": N + 1}, "n_public"),
+        ({"neighbors": dpci.AddRemove(N + 1)}, "n_public"),
     ],
 )
 def test_what_is_refused(change, match):

@@ -144,7 +144,7 @@ def test_persons_of_one_row_and_weights_of_one_change_nothing():
 def test_a_whole_person_moves_the_minimiser_by_no_more_than_the_sensitivity(weighted, neighbors):
     """One of ten persons of three rows has others, or none: the fits with next to no noise are the minimisers."""
     draw = np.random.default_rng(3)
-    relation = {"neighbors": neighbors} if neighbors == "replace_one" else {"neighbors": neighbors, "n_public": 10}
+    relation = {"neighbors": neighbors if neighbors == "replace_one" else dpci.AddRemove(10)}
     mechanism = dpci.OutputPerturbation(moments="none")
     asked = {**LIMIT, "l2_strength": 5.0, "mechanism": mechanism, "rows": 1.5, "intercept": False, **relation}
     greatest = 0.0

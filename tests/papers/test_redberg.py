@@ -156,8 +156,7 @@ def test_regularisation_goes_from_theorem_5_to_algorithm_2() -> None:
         budget=dpci.ApproxDP(1.0, 1e-6),
         l2_strength=cell["Lambda"] / 4_000,
         mechanism=dpci.ObjectivePerturbation(calibration="paper", moments="none"),
-        neighbors="add_remove",
-        n_public=4_000,
+        neighbors=dpci.AddRemove(4_000),
         intercept=False,
         seed=FEW.seeds()[1],
     )

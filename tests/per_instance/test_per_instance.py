@@ -110,8 +110,7 @@ def test_data_independent_reports_spend_everything_on_the_model(calibration):
     whole = dpci.plan(
         n_samples=N,
         n_features=D,
-        n_public=N,
-        neighbors="add_remove",
+        neighbors=dpci.AddRemove(N),
         budget=ours.BUDGET,
         l2_strength=0.1,
         mechanism=dpci.ObjectivePerturbation(moments="none", calibration=calibration),
@@ -227,7 +226,7 @@ PROBABILITY = "failure_probability must be at least 1e-300 and < 1"
 KEYWORDS = {
     "pure": ({"budget": dpci.PureDP(1.0)}, "budget must be dpci.ApproxDP for a per-instance report"),
     "zcdp": ({"budget": dpci.ZCDP(1.0)}, "budget must be dpci.ApproxDP for a per-instance report"),
-    "no n": ({"n_public": None}, "n_public must be given"),
+    "no n": ({"n_public": None}, "n_public must be an integer"),
     "n": ({"n_public": 0}, "n_public must be at least 1"),
     "kind": ({"kind": "both"}, "kind must be one of 'data_dependent', 'data_independent'"),
     "bound": ({"bound": "best"}, "bound must be one of 'interpolated', 'paper'"),

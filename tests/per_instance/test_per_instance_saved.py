@@ -192,8 +192,7 @@ def test_fits_of_other_mechanisms_make_no_report(noise):
             **assembled(
                 budget=ours.BUDGET,
                 l2_strength=0.1,
-                neighbors="add_remove",
-                n_public=N,
+                neighbors=dpci.AddRemove(N),
                 moments="none",
                 intercept=False,
                 seed=1,

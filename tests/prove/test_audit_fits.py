@@ -10,6 +10,7 @@ import pytest
 
 from dpci.audit.cases import FitCase, ReportCase, TuningCase
 from dpci.audit.catalogue import rows
+from dpci.budgets import AddRemove
 from dpci.losses import HuberHinge, Logistic, SoftLogistic
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
 from support.audit import APPROX, PURE, ZCDP, check, publish
@@ -24,7 +25,7 @@ LINE = {"loss": HuberHinge(h=0.5), "l2_strength": 50.0}
 COEFFICIENTS = {**LINE, "moments": "none"}
 OUTPUT = {"mechanism": "output"}
 PAPER = {"calibration": "paper"}
-LESS = {"n_public": 2}
+LESS = {"neighbors": AddRemove(2)}
 ANTIPODAL = rows([1.0]), rows([-1.0])
 PLANE = rows([1.0, 0.0]), rows([-1.0, 0.0])
 ONE_LESS = rows([1.0], [0.0]), rows([0.0])
@@ -79,8 +80,8 @@ STRONG = [
     fit("objective, two parameters", PURE, PLANE, COEFFICIENTS),
     fit("objective, two parameters", APPROX, PLANE, COEFFICIENTS),
     fit("objective, paper", ZCDP, ANTIPODAL, COEFFICIENTS, PAPER),
-    fit("objective, logistic", APPROX, REMOVED, STEEP, {"loss": Logistic(), "n_public": 30}),
-    fit("objective, soft logistic", APPROX, REMOVED, STEEP, {"loss": SoftLogistic(), "n_public": 30}),
+    fit("objective, logistic", APPROX, REMOVED, STEEP, {"loss": Logistic(), "neighbors": AddRemove(30)}),
+    fit("objective, soft logistic", APPROX, REMOVED, STEEP, {"loss": SoftLogistic(), "neighbors": AddRemove(30)}),
     fit("output, two parameters", PURE, PLANE, COEFFICIENTS, OUTPUT),
     fit("whole fit, one parameter", ZCDP, ANTIPODAL, LINE),
     fit("whole fit", APPROX, ONE_LESS, LINE, LESS),

@@ -42,7 +42,7 @@ BUDGET = dpci.ZCDP(0.5)
 
 
 def choices(budget=BUDGET, **given):
-    common = {"robust": (), "rows": "clip", "neighbors": "replace_one", "n_public": None}
+    common = {"robust": (), "rows": "clip", "neighbors": "replace_one"}
     common |= {"n_threads": None, "seed": None}
     if "schema" in given or "loss" in given:
         del common["robust"]
@@ -192,10 +192,10 @@ def paid(table, epsilon, ledger):
 
 @pytest.mark.parametrize("budget", [dpci.ZCDP(1e-3), dpci.ApproxDP(0.1, 1e-6), dpci.GDP(0.05)], ids=str)
 def test_every_notion_names_its_least_budget(budget):
-    keywords = {"neighbors": "add_remove", "n_public": 50, "robust": True, **KNOWN}
+    keywords = {"neighbors": dpci.AddRemove(50), "robust": True, **KNOWN}
     with pytest.raises(dpci.InvalidInput, match="n_public=50") as caught:
         regression.release(X, Y, budget=budget, **keywords)
-    made = choices(budget=budget, robust=True, bounds=(-1, 1), neighbors="add_remove", n_public=50)
+    made = choices(budget=budget, robust=True, bounds=(-1, 1), neighbors=dpci.AddRemove(50))
     case = Case(made, ("x0", "x1"), 59, budget)
     least = case.least_budget(0.25, 3)
     assert str(least) in str(caught.value)
@@ -203,7 +203,7 @@ def test_every_notion_names_its_least_budget(budget):
     for factor, possible in ((1.0, True), (0.985, False)):
         again = type(budget)(**{**least.parameters(), name: least.parameters()[name] * factor})
         other = Case(
-            choices(budget=again, robust=True, bounds=(-1, 1), neighbors="add_remove", n_public=50),
+            choices(budget=again, robust=True, bounds=(-1, 1), neighbors=dpci.AddRemove(50)),
             ("x0", "x1"),
             59,
             again,
@@ -290,7 +290,7 @@ def test_the_bound_holds_for_persons_weights_and_further_targets(max_rows, total
     rule = {"unit": dpci.Persons(max_rows=max_rows)}
     made = matrix_choices(
         Targets.checked(np.zeros((n, 3)), [(-1, 1), (0, 9), (-4, 4)]), bounds=([0, -2], [5, 3]), rows="clip",
-        robust=True, neighbors="replace_one", n_public=None, n_threads=None, seed=None,
+        robust=True, neighbors="replace_one", n_threads=None, seed=None,
         budget=BUDGET, weights=dpci.Weights(bound=bound, total=total), **rule,
     )  # fmt: skip
     columns, target = made.all_names(None, k + 2)

@@ -32,7 +32,7 @@ def released(x=X, y=Y, **keywords):
     return regression.release(x, y, **{**given, **keywords})
 
 
-@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": N // 2}], ids=["replace", "add"])
+@pytest.mark.parametrize("relation", [{}, {"neighbors": dpci.AddRemove(N // 2)}], ids=["replace", "add"])
 def test_without_noise_they_are_those_of_the_sample(relation):
     matrix = released(**relation)
     z = special.stdtrit(N - 1, 0.975)
@@ -58,7 +58,7 @@ def test_without_noise_they_are_those_of_the_sample(relation):
 @pytest.mark.parametrize(
     ("budget", "relation"),
     [
-        (dpci.GDP(1.0), {"neighbors": "add_remove", "n_public": N}),
+        (dpci.GDP(1.0), {"neighbors": dpci.AddRemove(N)}),
         (dpci.PureDP(10.0), {}),
     ],
     ids=str,
@@ -85,7 +85,7 @@ def test_noise_is_counted(budget, relation):
         assert np.all(np.abs(gap) < 0.35 * moved), name
 
 
-@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": N}], ids=["replace", "add"])
+@pytest.mark.parametrize("relation", [{}, {"neighbors": dpci.AddRemove(N)}], ids=["replace", "add"])
 def test_gradients_in_the_matrix_are_those_of_finite_differences(relation):
     """Effect of noise on a variance and on a correlation: the eigenvalues of their gradients, all but two of them 0."""
     record = released(**relation)._record

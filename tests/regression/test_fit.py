@@ -147,11 +147,11 @@ def test_ridge_has_the_target_of_a_fit_with_the_squared_loss():
 
 def test_add_remove_with_another_public_number():
     # The public number is half the true one: variances follow the true one, which the matrix shows.
-    fit = released(neighbors="add_remove", n_public=N // 2).fit()
+    fit = released(neighbors=dpci.AddRemove(N // 2)).fit()
     same = released().fit()
     np.testing.assert_allclose(fit.params, same.params, rtol=1e-6)
     np.testing.assert_allclose(fit.std_errors, same.std_errors, rtol=1e-3)
-    robust = released(neighbors="add_remove", n_public=N // 2).fit(covariance="robust")
+    robust = released(neighbors=dpci.AddRemove(N // 2)).fit(covariance="robust")
     np.testing.assert_allclose(robust.std_errors, released().fit(covariance="robust").std_errors, rtol=1e-3)
 
 
@@ -243,9 +243,9 @@ def test_a_private_ridge_is_the_least_that_the_noise_needs(exact):
 @pytest.mark.parametrize("budget", [dpci.PureDP(1e-3), dpci.ZCDP(1e-9), dpci.GDP(1e-6)], ids=str)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_a_private_ridge_always_has_a_solution(budget, neighbors):
-    n_public = None if neighbors == "replace_one" else N
+    relation = "replace_one" if neighbors == "replace_one" else dpci.AddRemove(N)
     for seed in range(10):
-        matrix = released(budget, neighbors=neighbors, n_public=n_public, robust=False, seed=seed)
+        matrix = released(budget, neighbors=relation, robust=False, seed=seed)
         for features in (None, ["x0"], []):
             fit = matrix.fit(features=features, l2_strength="private")
             assert np.isfinite(fit.params).all()

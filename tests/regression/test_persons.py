@@ -62,7 +62,7 @@ def shares(max_rows=None, weights=None):
 def test_an_enormous_budget_gives_the_clusters_of_statsmodels(budget, rule, weighed, neighbors):
     sm = pytest.importorskip("statsmodels.api")
     extra = {"weights": dpci.Weights(WEIGHTS, bound=3.0, total=500.0)} if weighed else {}
-    public = {"neighbors": neighbors, "n_public": None if neighbors == "replace_one" else P + 50}
+    public = {"neighbors": dpci.AddRemove(P + 50) if neighbors == "add_remove" else neighbors}
     planned = [Regression(), Regression(features=["x2", "x0"]), Regression(target="x1", features=["x2"])]
     matrix = released(budget, robust=planned, **rule, **extra, **public)
     assert matrix.n_samples == (P if neighbors == "replace_one" else P + 50)
@@ -152,7 +152,7 @@ def test_no_two_persons_exceed_the_sensitivities_and_some_nearly_attain_them(max
     weigh = {"weights": dpci.Weights(WEIGHTS, bound=3.0, total=6.0 * P)}
     worst, drawn = {}, None
     for neighbors in ("replace_one", "add_remove"):
-        public = {"neighbors": neighbors, "n_public": P if neighbors == "add_remove" else None}
+        public = {"neighbors": dpci.AddRemove(P) if neighbors == "add_remove" else neighbors}
         common = {"bounds": (-1, 1), "target_bound": bound, "seed": 1, **given, **public}
         plain = regression.release(x, y, **common)._record
         weighted = regression.release(x, y, **common, **weigh)._record

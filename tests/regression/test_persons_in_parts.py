@@ -27,7 +27,7 @@ SETTINGS = {"budget": dpci.ZCDP(1e24), "seed": 1, **BOUNDS}
 RULES = {
     "mean": {},
     "two rows": {"max_rows": 2},
-    "add or remove": {"neighbors": "add_remove", "n_public": 210},
+    "add or remove": {"neighbors": dpci.AddRemove(210)},
     "weights": {},
 }
 

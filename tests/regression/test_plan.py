@@ -81,8 +81,8 @@ def test_the_noise_of_every_entry_is_that_of_releases():
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_cost_and_noise_are_those_of_the_release(budget, neighbors):
-    keywords = {"loss": "squared", "rows": ROWS, "neighbors": neighbors, "budget": budget}
-    keywords |= {"n_public": N} if neighbors == "add_remove" else {}
+    relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
+    keywords = {"loss": "squared", "rows": ROWS, "neighbors": relation, "budget": budget}
     plan = dpci.plan(n_samples=N, n_features=K, **keywords)
     x, y, _ = drawn(plan, np.random.default_rng(2))
     fit = dpci.fit(x, y, seed=1, **{**keywords, "rows": dpci.rows.Clipped(ROWS)})
@@ -125,7 +125,7 @@ def test_an_earlier_release_stands_for_the_assumptions():
         assert "earlier release" in found.summary()
         more = dpci.plan(**{**PLAN, "n_samples": 4 * N}, budget=dpci.ZCDP(1e9), like=like)
         np.testing.assert_allclose(more.std_errors, fits[0].std_errors / 2, rtol=1e-3)
-    half = {"neighbors": "add_remove", "n_public": N // 2}
+    half = {"neighbors": dpci.AddRemove(N // 2)}
     other = dpci.fit(x, y, loss="squared", rows=ROWS, budget=budget, seed=5, **half)
     again = dpci.plan(**PLAN, budget=dpci.ZCDP(0.5), like=other)
     np.testing.assert_allclose(again.std_errors, found.std_errors, rtol=1e-4)
@@ -218,7 +218,6 @@ def test_uniform_columns_have_the_moments_of_their_domain(rows):
         loss=dpci.losses.Squared(),
         budget=dpci.ZCDP(0.5),
         neighbors="replace_one",
-        n_public=None,
         n_threads=None,
         seed=None,
     )

@@ -99,9 +99,9 @@ def test_persons_weights_and_chunks_have_the_same_gradient():
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_no_pair_of_records_exceeds_the_sensitivity_and_some_nearly_attain_it(budget, neighbors):
     n = 400
-    public = {"n_public": n} if neighbors == "add_remove" else {}
+    relation = dpci.AddRemove(n) if neighbors == "add_remove" else neighbors
     plan = regression.Regression()
-    record = released(budget, x=X[:n], y=Y[:n], neighbors=neighbors, refine=[plan], **public)._record
+    record = released(budget, x=X[:n], y=Y[:n], neighbors=relation, refine=[plan])._record
     (one,), step = record.refined, record.steps[2]
     lower, upper = (np.array(part, dtype=float) for part in COMMON["bounds"])
     corners = np.array(list(itertools.product([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [-BOUND, -1.0, 0.0, 2.0, BOUND])))
@@ -160,8 +160,8 @@ def test_the_levels_are_those_of_the_residuals_and_determine_the_cap(budget):
 @pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5)], ids=str)
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_no_pair_of_records_exceeds_the_sensitivity_of_the_levels(budget, neighbors):
-    public = {"n_public": N} if neighbors == "add_remove" else {}
-    step = released(budget, neighbors=neighbors, **public)._record.steps[1]
+    relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
+    step = released(budget, neighbors=relation)._record.steps[1]
     sizes = np.concatenate([2.0 ** (-0.5 * np.arange(_core.LEVELS)), RNG.uniform(size=200), [0.0]])
     terms = levels_by_hand(sizes, 1.0)
     np.testing.assert_allclose(terms.sum(axis=1), 1.0, rtol=1e-12)

@@ -149,8 +149,7 @@ BAD = {
     "a word for robust": ({"robust": "yes"}, "robust"),
     "a word for what to do": ({"rows": "drop"}, "rows"),
     "another relation": ({"neighbors": "swap"}, "neighbors"),
-    "a public n": ({"n_public": 5}, "n_public"),
-    "no public n": ({"neighbors": "add_remove"}, "n_public"),
+    "no public n": ({"neighbors": "add_remove"}, "AddRemove"),
     "threads": ({"n_threads": 0}, "n_threads"),
     "a seed": ({"seed": -1}, "seed"),
 }
@@ -179,7 +178,7 @@ def test_bad_tables_are_refused():
     with pytest.raises(dpci.RowNormViolation):
         seeded(bounds=None, rows=1.0)
     with pytest.raises(dpci.InvalidInput, match="sixteenth"), pytest.warns(dpci.MomentNoiseWarning):
-        seeded(neighbors="add_remove", n_public=2)
+        seeded(neighbors=dpci.AddRemove(2))
 
 
 def test_reserved_names_are_refused():

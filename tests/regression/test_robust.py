@@ -83,7 +83,7 @@ def test_the_tenth_is_divided():
 @pytest.mark.parametrize("notion", ["pure", "zcdp"])
 def test_no_pair_of_records_exceeds_the_sensitivity(notion, neighbors):
     budget = dpci.PureDP(1e13) if notion == "pure" else dpci.ZCDP(1e24)
-    record = released(budget=budget, neighbors=neighbors, n_public=N if neighbors == "add_remove" else None)._record
+    record = released(budget=budget, neighbors=dpci.AddRemove(N) if neighbors == "add_remove" else neighbors)._record
     rng = np.random.default_rng(0)
     norm = "nuc" if notion == "pure" else "fro"
     for step, residual in zip(record.steps[1:], record.residuals, strict=True):

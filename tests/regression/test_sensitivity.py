@@ -79,9 +79,9 @@ def test_residual_moments_obey_their_cap(neighbors):
     n = 2000
     X = rng.uniform(-1, 1, (n, 2))
     y = np.clip(X @ [0.5, -0.3] + rng.normal(size=n) * 0.1, -1, 1)
-    public = {"n_public": n} if neighbors == "add_remove" else {}
+    relation = dpci.AddRemove(n) if neighbors == "add_remove" else neighbors
     matrix = dpci.regression.release(
-        X, y, budget=dpci.ZCDP(1e9), bounds=(-1, 1), robust=True, neighbors=neighbors, seed=1, **public
+        X, y, budget=dpci.ZCDP(1e9), bounds=(-1, 1), robust=True, neighbors=relation, seed=1
     )
     record = matrix._record
     step = record.steps[1]
@@ -94,7 +94,7 @@ def test_residual_moments_obey_their_cap(neighbors):
     # One residual beyond the cap counts as the cap.
     y[0] = -1.0 if residuals[0] > 0 else 1.0
     far = dpci.regression.release(
-        X, y, budget=dpci.ZCDP(1e9), bounds=(-1, 1), robust=True, neighbors=neighbors, seed=1, **public
+        X, y, budget=dpci.ZCDP(1e9), bounds=(-1, 1), robust=True, neighbors=relation, seed=1
     )._record
     residuals = y - design @ far.residuals[0].point
     cap = np.sqrt(far.steps[1].sensitivity / factor * n / (2 + far.constant**2))

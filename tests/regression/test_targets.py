@@ -36,7 +36,7 @@ def released(x=X, y=Y, budget=None, **keywords):
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("form", ["array", "frames", "chunks", "blocks"])
 def test_an_enormous_budget_gives_least_squares_of_each_target(form, neighbors):
-    public = {"n_public": N} if neighbors == "add_remove" else {}
+    relation = dpci.AddRemove(N) if neighbors == "add_remove" else neighbors
     names, data, keywords = ("y0", "y1", "y2"), (X, Y), {}
     if form == "frames":
         pd = pytest.importorskip("pandas")
@@ -46,7 +46,7 @@ def test_an_enormous_budget_gives_least_squares_of_each_target(form, neighbors):
         data = dpci.Chunks([(X[:300], Y[:300]), (X[300:], Y[300:])]), None
     elif form == "blocks":
         keywords = {"bounds": None, "rows": dpci.rows.Blocks([10.0, 10.0])}
-    matrix = released(*data, ENORMOUS, robust=True, neighbors=neighbors, **public, **keywords)
+    matrix = released(*data, ENORMOUS, robust=True, neighbors=relation, **keywords)
     assert matrix.targets == names
     assert matrix.columns == (("age", "sex") if form == "frames" else ("x0", "x1"))
     design = sm.add_constant(X, prepend=False)

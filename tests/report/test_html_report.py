@@ -269,7 +269,7 @@ def test_a_seeded_fit_says_so_first():
     [
         ({"moments": "none"}, ["No intervals: the whole budget was spent on the coefficients"]),
         (
-            {"budget": dpci.ZCDP(0.5), "neighbors": "add_remove", "n_public": 2000},
+            {"budget": dpci.ZCDP(0.5), "neighbors": dpci.AddRemove(2000)},
             ["whether a record is in the data", "rho=0.5"],
         ),
         (

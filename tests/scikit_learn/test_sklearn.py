@@ -154,7 +154,11 @@ def test_attributes_are_those_of_the_fit(estimator):
 
 
 # The parameters that scikit-learn's users look for, by the keyword of a fit that they make.
-FLAT = {"intercept": {"fit_intercept", "intercept_scale"}, "rows": {"rows", "row_norm", "on_violation"}}
+FLAT = {
+    "intercept": {"fit_intercept", "intercept_scale"},
+    "rows": {"rows", "row_norm", "on_violation"},
+    "neighbors": {"neighbors", "n_public"},
+}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

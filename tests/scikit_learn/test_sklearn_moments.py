@@ -42,6 +42,7 @@ def test_the_result_is_that_of_a_release():
     model, caught = warnings_of(lambda: PrivateLinearRegression(epsilon=None, rho=0.5, **given).fit(X, T))
     assert [warning.category for warning in caught] == [dpci.SeededNoiseWarning]
     assert caught[0].filename == __file__
+    given["neighbors"] = dpci.AddRemove(given.pop("n_public"))
     with pytest.warns(dpci.SeededNoiseWarning):
         direct = regression.release(X, T, budget=dpci.ZCDP(0.5), rows="clip", **given)
     assert model.result_.to_json() == direct.fit(covariance="robust").to_json()

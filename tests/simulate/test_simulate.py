@@ -37,7 +37,7 @@ def rows():
         {},
         {"budget": dpci.ZCDP(0.5), "mechanism": "output", "loss": "huber_hinge", "intercept": False},
         {"calibration": "paper"},
-        {"budget": dpci.ApproxDP(1.0, 1e-5), "neighbors": "add_remove", "n_public": N},
+        {"budget": dpci.ApproxDP(1.0, 1e-5), "neighbors": dpci.AddRemove(N)},
     ],
     ids=["default", "output", "paper", "Gaussian objective"],
 )
@@ -169,9 +169,9 @@ def test_real_targets(rows):
 
 
 def test_public_n_is_the_number_of_rows(rows):
-    assert coverage(*rows, neighbors="add_remove", n_public=N).n_samples == N
+    assert coverage(*rows, neighbors=dpci.AddRemove(N)).n_samples == N
     with pytest.raises(InvalidInput, match=r"n_public must be the number of rows in a study, 600, got n_public=500"):
-        simulate.coverage(*rows, neighbors="add_remove", n_public=500, **SMALL)
+        simulate.coverage(*rows, neighbors=dpci.AddRemove(500), **SMALL)
 
 
 def test_sparse_rows(rows):

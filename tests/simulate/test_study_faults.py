@@ -66,6 +66,8 @@ def saved(written, tmp_path):
     return path
 
 
+# The keyword that makes a choice, where their names differ.
+KEYWORD_OF = {"on_violation": "rows", "n_public": "neighbors"}
 ANOTHER = {
     "budget": dpci.PureDP(2.5),
     "l2_strength": 0.25,
@@ -80,18 +82,14 @@ ANOTHER = {
     "intercept": 0.5,
     "rows": 2.0,
     "on_violation": "clip",
-    "neighbors": "add_remove",
-    "n_public": N,
+    "neighbors": dpci.AddRemove(N),
+    "n_public": dpci.AddRemove(N),
 }
 
 
 @pytest.mark.parametrize("name", sorted({*CHOICES} - {"n_threads", "seed"}))
 def test_every_choice_belongs_to_the_study(rows, saved, written, name):
-    keywords = {**STUDY, "rows" if name == "on_violation" else name: ANOTHER[name]}
-    if name == "neighbors":
-        keywords["n_public"] = N
-    if name == "n_public":  # it goes with add_remove alone
-        keywords["neighbors"] = "add_remove"
+    keywords = {**STUDY, KEYWORD_OF.get(name, name): ANOTHER[name]}
     there = "hash of X and y: " if name == "classes" else rf"configs\[0\]\.{name}[.:]"
     with pytest.raises(InvalidInput, match=f"must belong to the same study.*which differs in .*{there}"):
         simulate.coverage(*rows, checkpoint=saved, **keywords)

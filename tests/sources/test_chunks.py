@@ -132,8 +132,7 @@ def test_a_ledger_pays_once():
             cut(X, Y, 3),
             ledger=dpci.Ledger(dpci.ZCDP(1.0), neighbors="add_remove"),
             seed=None,
-            neighbors="add_remove",
-            n_public=100,
+            neighbors=dpci.AddRemove(100),
         )
 
 

@@ -48,9 +48,7 @@ OTHERS, TARGETS = ours.make_rows(4, DIM, seed=8)
 def runs(request):
     case = dict(request.param)
     shares = case.pop("shares")
-    settings = Settings.checked(
-        **assembled(intercept=False, moments="none", neighbors="add_remove", n_public=N, **case)
-    )
+    settings = Settings.checked(**assembled(intercept=False, moments="none", neighbors=dpci.AddRemove(N), **case))
     spec = _core.ReportSpec(
         settings.spec(N, DIM), shares=shares, failure_probability=PHI, simultaneous=False, bound="interpolated"
     )

@@ -59,8 +59,8 @@ def test_a_stratum_has_the_model_of_its_rows():
             chosen = {**more, "persons": more["persons"][table["state"] == state]} if "persons" in more else more
             with pytest.warns(dpci.errors.SeededNoiseWarning):
                 fit = dpci.fit(
-                    alone, schema=SCHEMA, budget=dpci.PureDP(1e5), l2_strength=0.05, neighbors="add_remove",
-                    n_public=300, seed=9, **chosen,
+                    alone, schema=SCHEMA, budget=dpci.PureDP(1e5), l2_strength=0.05, neighbors=dpci.AddRemove(300),
+                    seed=9, **chosen,
                 )  # fmt: skip
             assert found[state].params == pytest.approx(fit.params, abs=5e-3)
             assert found[state].n_samples == 300

@@ -60,8 +60,8 @@ def made(kind, notion, neighbors):
     total = dpci.ApproxDP(50.0, 0.5) if notion == "approx" else type(budget)(50.0)
     ledger = dpci.Ledger(total, neighbors)
     common = {"budget": budget, "ledger": ledger}
-    number = {"neighbors": neighbors, "n_public": N} if add else {}
-    people = number | ({"n_public": N // 2} if add else {})
+    number = {"neighbors": dpci.AddRemove(N)} if add else {}
+    people = number | ({"neighbors": dpci.AddRemove(N // 2)} if add else {})
     fit = {"classes": (False, True), "l2_strength": 0.2, **common}
     of_matrix = {"bounds": (-0.5, 0.5), **common}
     strata = {"by": "state", "strata": ("A", "B"), "schema": OF_CLASSES, "l2_strength": 0.5, "neighbors": neighbors}

@@ -92,7 +92,7 @@ def random_settings(rng: np.random.Generator, dims: tuple[int, ...]) -> tuple[in
     if loss == "squared" or rng.uniform() < 0.3:
         keywords["radius"] = _size(rng, -3.0, 4.0)
     if keywords["neighbors"] == "add_remove":
-        keywords["n_public"] = max(1, int(n * rng.uniform(0.1, 2.0)))
+        keywords["neighbors"] = dpci.AddRemove(max(1, int(n * rng.uniform(0.1, 2.0))))
     if loss not in {"squared", "soft_logistic"}:
         keywords["classes"] = (-1, 1)
     return n, d, keywords

@@ -53,11 +53,9 @@ def choices(rng):
     if rng.random() < 0.25 or keywords["loss"] == "squared":
         keywords["radius"] = number(3.0)
     if rng.random() < 0.3:
-        keywords["neighbors"] = "add_remove"
         n_public = 8 * copies * 2.0 ** rng.uniform(-3.5, 10.0)
-        keywords["n_public"] = max(
-            copies, int(n_public if rng.random() < 1.0 - share else 2.0 ** rng.uniform(0.0, 62.0))
-        )
+        n_public = max(copies, int(n_public if rng.random() < 1.0 - share else 2.0 ** rng.uniform(0.0, 62.0)))
+        keywords["neighbors"] = dpci.AddRemove(n_public)
     if keywords["moments"] != "none" and rng.random() < 0.3:
         small = [min(number(0.05), 0.4) for _ in range(2)]
         keywords["split"] = (1.0 - small[0] - small[1], *small)
@@ -82,7 +80,7 @@ def attempt(seed):
         warnings.simplefilter("ignore", dpci.DpciWarning)
         try:
             keywords, copies = choices(rng)
-            n_samples = keywords.get("n_public", 8 * copies)
+            n_samples = keywords["neighbors"].n_public if "neighbors" in keywords else 8 * copies
             plan = dpci.plan(**assembled(n_samples=n_samples, n_features=2, **keywords))
         except (dpci.InvalidInput, dpci.RegularizationTooSmall):
             return False

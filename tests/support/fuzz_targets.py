@@ -107,8 +107,8 @@ def _scenario(loss, budget, y=CLASSES, rows=X, **keywords):
 SCENARIOS = (
     _scenario("logistic", PureDP(2.0)),
     _scenario("logistic", dpci.ZCDP(1.0), mechanism="output", moments="separate"),
-    _scenario("logistic", ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N),
-    _scenario("logistic", ApproxDP(1.0, 1e-5), calibration="paper", neighbors="add_remove", n_public=N, seed=3),
+    _scenario("logistic", ApproxDP(1.0, 1e-5), neighbors=dpci.AddRemove(N)),
+    _scenario("logistic", ApproxDP(1.0, 1e-5), calibration="paper", neighbors=dpci.AddRemove(N), seed=3),
     _scenario("logistic", PureDP(2.0), calibration="paper", seed=4),
     _scenario("logistic", PureDP(2.0), moments="none", radius=2.0, seed=5, mechanism="output"),
     _scenario("logistic", PureDP(2.0), mechanism=dpci.ObjectivePerturbation(variant="cms11"), moments="none"),
@@ -163,6 +163,7 @@ OWN = {
             columns=(schema.UnboundedColumn(name="a", lower=0.0, upper=5.0),), target=SMALL_SCHEMA.target
         ),
     },
+    "bound": {"n_samples": N, "of": "training"},
     "fit_strata": {"by": "b", "n_public": 100_000, "strata": None},
     "fit_many": {"groups": {"a": (X, CLASSES), "b": (X, CLASSES)}, "classes": (0, 1)},
     "model_inversion": {"X": np.column_stack([np.sign(X[:, 0]) / 2, X[:, 1]]), "y": REALS, "column": 0},
@@ -219,7 +220,7 @@ TYPICAL = {
     ),
     "bounds": ([1.0, 0.5], (-1.0, 1.0), None),
     "groups": ((), [(range(1, 3), 1.0)]),
-    "neighbors": ("replace_one", "add_remove"),
+    "neighbors": ("replace_one", "add_remove", dpci.AddRemove(100)),
     "n_threads": (1, 2),
     "seed": (0, 1),
     "metric": ("loss", "smoothed_accuracy", utility.SmoothedAccuracy(width=0.3)),
@@ -346,7 +347,7 @@ def samples():
         fits = {
             "pure": dpci.fit(X, CLASSES, budget=PureDP(2.0), **settings),
             "other": dpci.fit(X, CLASSES, budget=PureDP(1.0), l2_strength=0.5, seed=2),
-            "approx": dpci.fit(X, CLASSES, budget=ApproxDP(1.0, 1e-5), neighbors="add_remove", n_public=N, **settings),
+            "approx": dpci.fit(X, CLASSES, budget=ApproxDP(1.0, 1e-5), neighbors=dpci.AddRemove(N), **settings),
             "ball": dpci.fit(X, REALS, **assembled(budget=dpci.ZCDP(1.0), loss="squared", radius=1.0, **settings)),
             "no moments": dpci.fit(X, CLASSES, **assembled(budget=PureDP(2.0), moments="none", **settings)),
         }

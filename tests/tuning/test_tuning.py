@@ -136,7 +136,7 @@ def test_the_oracle_checks_what_a_tuning_checks():
     with pytest.raises(InvalidInput, match=r"got \[-2, 2\] for the squared loss and \[-1, 1\] for validation"):
         search(candidates=squared, validation_loss="squared")
     with pytest.raises(InvalidInput, match='neighbors="replace_one"'):
-        search(neighbors="add_remove", n_public=100)
+        search(neighbors=dpci.AddRemove(100))
     parts = (lambda u, y: u**2 + 1 + 0 * y, lambda u, y: 2 * u + 0 * y, lambda u, y: 2 + 0 * u * y)
     bounded = dpci.losses.Custom(*parts, slope_bound=2.0, curvature_bound=2.0, predictor_bound=1.0)
     with pytest.raises(InvalidInput, match="at most predictor_bound=1 of the validation loss, got inf"):
@@ -192,7 +192,7 @@ def test_the_public_rule_spends_nothing_on_the_choice():
     alone = dpci.fit(X, Y, budget=dpci.PureDP(2.0), seed=1, **rule)
     np.testing.assert_array_equal(result.result.params, alone.params)
     # The rule needs no partition and no score, so it takes the other relation.
-    counted = {"neighbors": "add_remove", "n_public": 1000}
+    counted = {"neighbors": dpci.AddRemove(1000)}
     again = tuning.tune(X, Y == 1, budget=dpci.PureDP(2.0), method="public_rule", **counted)
     assert again.params["l2_strength"] == math.sqrt(4 / 2000)
 
@@ -251,7 +251,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"candidates": [*GRID, {"l2_strength": -1.0}]}, "l2_strength must be finite and > 0"),
         ({"candidates": [*GRID, {"l2_strength": 1.0, "loss": "huber_hinge"}]}, "validation_loss must be given"),
         ({"validation_loss": "squared"}, "got two classes for the logistic loss and"),
-        ({"neighbors": "add_remove", "n_public": 2000}, 'requires neighbors="replace_one"'),
+        ({"neighbors": dpci.AddRemove(2000)}, 'requires neighbors="replace_one"'),
         ({"radius": None, "validation_radius": 0.0}, "validation_radius must be finite and > 0"),
         ({"shape": -0.5}, "shape must be >= 0 and <= 10"),
         ({"expected_runs": 1.0}, "expected_runs must be > 1"),

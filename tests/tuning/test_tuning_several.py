@@ -221,13 +221,13 @@ def test_a_tuning_of_persons_pays_once_and_survives_files():
         ({"candidates": [{"l2_strength": 1.0, "loss": "logistic"}]}, "must differ only in l2_strength, mechanism"),
         ({"candidates": [{"mechanism": "output"}]}, "every candidate must have a number as l2_strength"),
         ({"validation_radius": None}, "validation_radius must be given"),
-        ({"neighbors": "add_remove", "n_public": N}, "private tuning requires neighbors"),
+        ({"neighbors": dpci.AddRemove(N)}, "private tuning requires neighbors"),
         ({"classes": ("a", "b", "b")}, "classes"),
         ({"loss": "logistic"}, "loss must not be given with three or more classes"),
     ],
 )
 def test_refused(change, message):
-    ledger = dpci.Ledger(dpci.PureDP(5.0), neighbors=change.get("neighbors", "replace_one"))
+    ledger = dpci.Ledger(dpci.PureDP(5.0), neighbors="add_remove" if "neighbors" in change else "replace_one")
     with pytest.raises(dpci.InvalidInput, match=message):
         tuning.tune(X, Y, **assembled(**{"budget": dpci.PureDP(4.0), "ledger": ledger, **ASKED, **change}))
     assert ledger.history == ()

@@ -184,8 +184,8 @@ def test_the_text_says_what_it_is():
         ({"rate": 0.1}, "rate must be a sequence of 2"),
         ({"rate": (0.1, 0.01), "of": "training"}, "rate must be None unless of='population'"),
         ({"l2_strength": -1.0}, "l2_strength"),
-        ({"neighbors": "add_remove", "n_public": 1_000}, "n_public must equal n_samples=2000, .* got n_public=1000"),
-        ({"n_public": 2_000}, "n_public must be None with neighbors='replace_one'"),
+        ({"neighbors": dpci.AddRemove(1_000)}, "n_public must equal n_samples=2000, .* got n_public=1000"),
+        ({"neighbors": "swap"}, "neighbors must be 'replace_one' or"),
     ],
 )
 def test_refused(change, message):

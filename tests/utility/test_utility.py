@@ -282,8 +282,8 @@ def test_storage_and_threads_change_nothing_that_matters(name):
 
 def test_public_n_other_than_the_rows():
     # The noise and the sum of the losses are divided by n_public, the metric by the rows that there are.
-    keywords = {"at": APPROX, "neighbors": "add_remove"}
-    found = curve(**keywords, n_public=1500)
+    keywords = {"at": APPROX, "neighbors": dpci.AddRemove(1500)}
+    found = curve(**keywords)
     X = np.column_stack([ROWS[0], np.ones(len(ROWS[1]))])
     margin = (2 * ROWS[1] - 1) * (X @ found.params[0])
     assert found.utility == pytest.approx(np.logaddexp(0, -margin).mean(), rel=1e-12)

@@ -40,7 +40,7 @@ def refused(match, error=InvalidInput, rows=ROWS, **keywords):
         ({"moments": "none", "split": (0.8, 0.1, 0.1)}, "split must be None"),
         ({"mechanism": "gradient"}, "mechanism must be"),
         ({"loss": dpci.losses.SoftLogistic(), "metric": "smoothed_accuracy"}, "requires a loss of two classes"),
-        ({"n_public": 10}, "n_public must be None"),
+        ({"neighbors": "swap"}, "neighbors must be"),
     ],
 )  # fmt: skip
 def test_arguments_are_refused(keywords, match):

@@ -56,8 +56,7 @@ def fit_keywords(data: DataSet, epsilon: float, ridge: float, calibration: Calib
         "l2_strength": ridge / n_samples,
         "mechanism": dpci.ObjectivePerturbation(moments="none", calibration=calibration),
         "intercept": False,
-        "neighbors": "add_remove",
-        "n_public": n_samples,
+        "neighbors": dpci.AddRemove(n_samples),
     }
 
 

@@ -84,7 +84,7 @@ class FitCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings.checked(budget=self.budget, intercept=False, neighbors=self.neighbors, **self.keywords)
+        return Settings.checked(budget=self.budget, intercept=False, **self.keywords)
 
     @cached_property
     def spec(self) -> _core.Spec:
@@ -110,9 +110,7 @@ class ReportCase(WorstCase):
     @cached_property
     def settings(self) -> Settings:
         """All keywords of the fit."""
-        return Settings.checked(
-            budget=self.budget, intercept=False, neighbors=self.neighbors, **self.keywords
-        ).without_moments()
+        return Settings.checked(budget=self.budget, intercept=False, **self.keywords).without_moments()
 
     @cached_property
     def spec(self) -> _core.ReportSpec:
@@ -238,9 +236,7 @@ class TuningCase(WorstCase):
 
     def outputs(self, data: Rows, *, n_runs: int, seed: int, n_threads: int | None = None) -> _F64:
         """Parameters of the winner."""
-        settings = Settings.checked(
-            budget=self.budget, intercept=False, neighbors=self.neighbors, **self.keywords
-        ).without_moments()
+        settings = Settings.checked(budget=self.budget, intercept=False, **self.keywords).without_moments()
         spec = _core.TuningSpec(
             [settings.spec(*self.first[0].shape)],
             loss=settings.core_loss,

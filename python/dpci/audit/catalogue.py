@@ -19,7 +19,7 @@ from dpci.audit.cases import (
 )
 from dpci.audit.scores import Rows
 from dpci.base.validation import check_choice
-from dpci.budgets import ZCDP, Budget, Neighbors
+from dpci.budgets import ZCDP, AddRemove, Budget, Neighbors
 from dpci.errors import InvalidInput
 from dpci.losses import HuberHinge, Logistic
 from dpci.mechanisms import ObjectivePerturbation, OutputPerturbation
@@ -76,7 +76,7 @@ def _fit(
     pair: tuple[Rows, Rows], keywords: Mapping[str, Any], less: tuple[Rows, Rows] | None = None, **more: object
 ) -> _Maker:
     def make(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
-        data, public = (pair, {}) if neighbors == _REPLACE or less is None else (less, {"n_public": 2})
+        data, public = (pair, {}) if neighbors == _REPLACE or less is None else (less, {"neighbors": AddRemove(2)})
         values = {**keywords, **more, **public}
         values["l2_strength"] = _regularisation(values["l2_strength"], budget)
         return FitCase(name=name, budget=budget, neighbors=neighbors, first=data[0], second=data[1], keywords=values)
@@ -101,7 +101,7 @@ def _steep(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
 
 def _report(shares: tuple[float, float, float] | None, loss: object, l2_strength: float) -> _Maker:
     def make(name: str, budget: Budget, neighbors: Neighbors) -> WorstCase:
-        keywords = {"loss": loss, "l2_strength": _regularisation(l2_strength, budget), "n_public": 2}
+        keywords = {"loss": loss, "l2_strength": _regularisation(l2_strength, budget), "neighbors": AddRemove(2)}
         first, second = _ONE_LESS
         return ReportCase(
             name=name, budget=budget, neighbors=neighbors, first=first, second=second, keywords=keywords, shares=shares

@@ -14,7 +14,7 @@ from dpci.baselines.choices import (
     public_classes,
 )
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Calibration, Neighbors, core_budget
+from dpci.budgets import Budget, Calibration, NeighborsLike, core_budget, read_neighbors
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows, Source
 from dpci.ledger.ledger import Ledger
@@ -40,8 +40,7 @@ def functional_mechanism(
     rows: BallLike = 1.0,
     intercept: bool | float = True,
     classes: Sequence[Any] | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
@@ -79,7 +78,7 @@ def functional_mechanism(
         Whether a constant is appended to every row, or its size; the number of parameters d counts it.
     classes : (negative, positive), optional
         The public classes of "logistic".
-    neighbors, n_public
+    neighbors : "replace_one" or AddRemove
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,) or Persons, optional
         The person of each row, as for :func:`dpci.fit`. The noise is that of rows, because the terms of a record lie
@@ -120,8 +119,7 @@ def functional_mechanism(
         classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
-        neighbors=neighbors,
-        n_public=n_public,
+        **read_neighbors(neighbors),
         rows=domain or Ball(),
         on_violation=on_violation,
         seed=seed,

@@ -10,7 +10,7 @@ from dpci.base.validation import check_intercept, check_positive
 from dpci.baselines.axes import Axis, bin_centers, check_axes, check_bins
 from dpci.baselines.choices import PrivateChoices, public_classes, unbounded_loss
 from dpci.baselines.result import BaselineFit
-from dpci.budgets import Budget, Neighbors, core_budget
+from dpci.budgets import Budget, NeighborsLike, core_budget, read_neighbors
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
@@ -33,8 +33,7 @@ def projected_histogram(
     loss: LossLike = "squared",
     intercept: bool | float = True,
     classes: Sequence[Any] | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: ArrayLike | Persons | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
@@ -70,7 +69,7 @@ def projected_histogram(
         Whether a constant is appended to every row, or its size.
     classes : (negative, positive), optional
         The public classes.
-    neighbors, n_public
+    neighbors : "replace_one" or AddRemove
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,) or Persons, optional
         The person of each row, as for :func:`dpci.fit`. Each row counts in its cell by its share of a person.
@@ -117,8 +116,7 @@ def projected_histogram(
         classes=public_classes(classes),
         n_threads=n_threads,
         budget=budget,
-        neighbors=neighbors,
-        n_public=n_public,
+        **read_neighbors(neighbors),
         on_violation="clip",  # every record has a nearest cell
         seed=seed,
         unit=unit,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from dpci.base.validation import check_choice
-from dpci.budgets import GaussianBudget
+from dpci.budgets import GaussianBudget, NeighborsLike, neighbors_of
 from dpci.cli.parsing import LOSSES, numbers, parse_budget, parse_gaussian_budget, parse_loss, parse_ridge
 from dpci.datasets.loaders import load_schema, schema_names
 from dpci.described.record import SchemaRecord
@@ -405,6 +405,11 @@ def with_options(*, without: Sequence[str] = ()) -> Callable[[Callable[..., None
         return collected
 
     return of
+
+
+def relation(neighbors: str | None, n_public: int | None) -> NeighborsLike:
+    """Return the relation of two options."""
+    return neighbors_of(neighbors or "replace_one", n_public)
 
 
 def view(**values: Any) -> View:  # noqa: ANN401  # which checks them

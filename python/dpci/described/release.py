@@ -2,13 +2,13 @@
 
 import dataclasses
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpci.base.validation import broken
-from dpci.budgets import Budget, check_budget
+from dpci.budgets import Budget, NeighborsLike, check_budget, read_neighbors
 from dpci.data.frames import named_columns
 from dpci.data.parts import Partitions, PartRules
 from dpci.data.persons import check_columns_of_unit
@@ -35,8 +35,7 @@ def release_schema(
     schema: PartialSchema | None = None,
     budget: Budget,
     persons: ArrayLike | Persons | str | None = None,
-    neighbors: Literal["replace_one", "add_remove"] = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     ledger: Ledger | None = None,
     n_threads: int | None = None,
     seed: int | None = None,
@@ -62,10 +61,8 @@ def release_schema(
         though bounds need none.
     persons : array-like of shape (n_samples,), Persons or str, optional
         The person of each row, or the column of ids, with ``max_rows`` by :class:`dpci.Persons`.
-    neighbors : {"replace_one", "add_remove"}
+    neighbors : "replace_one" or AddRemove
         See :func:`dpci.fit`.
-    n_public : int, optional
-        Public stand-in for the number of records, required by (and only for) "add_remove".
     ledger : Ledger, optional
         The ledger that pays, before the choice is drawn.
     n_threads : int, optional
@@ -114,7 +111,7 @@ def release_schema(
         schema = described if isinstance(described, PartialSchema) else None
     unit, _, beside = given_unit(persons, None)
     check_budget(budget)
-    choices = NoModel(budget=budget, neighbors=neighbors, n_public=n_public, unit=unit, n_threads=n_threads, seed=seed)
+    choices = NoModel(budget=budget, **read_neighbors(neighbors), unit=unit, n_threads=n_threads, seed=seed)
     payment = Payment.of("dpci.release_schema", ledger, choices, budget=budget)
     if not isinstance(schema, PartialSchema):
         raise broken("schema", "a dpci.schema.PartialSchema, which has columns without bounds", schema)
@@ -136,7 +133,7 @@ def release_schema(
         return Source(X, np.zeros(len(X)), columns_beside(cells, source.beside))
 
     def resolve(n_records: int, _: int) -> BoundsStage:
-        return stage_alone(schema, payment.budget, choices.public_n(n_records), unit=unit, neighbors=neighbors)
+        return stage_alone(schema, payment.budget, choices.public_n(n_records), unit=unit, neighbors=choices.neighbors)
 
     def release(rows: Rows, stage: BoundsStage, paid: Paid) -> Outcome[ReleasedSchema]:
         threads, seed = choices.n_threads, choices.seed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from numpy.typing import ArrayLike
 
 from dpci import _core
-from dpci.budgets import Budget, GaussianBudget, Neighbors, check_budget
+from dpci.budgets import Budget, GaussianBudget, NeighborsLike, check_budget
 from dpci.data.arrays import Table
 from dpci.data.frames import named_columns, taken_over
 from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
@@ -91,8 +91,7 @@ def fit(
     classes: Sequence[Any] | None = None,
     intercept: bool | float = True,
     rows: RowsLike | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
@@ -133,8 +132,9 @@ def fit(
         Public bounds of the rows: a number for their norm, or :class:`dpci.rows.Blocks`. None: norm 1, or those of the
         schema. Rows, targets and weights beyond their bounds are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
         moves them to the bounds.
-    neighbors, n_public
-        "replace_one", or "add_remove" with a public stand-in for the number of records.
+    neighbors : "replace_one" or AddRemove
+        Data sets that are to be hard to tell apart: they differ in one record, or ``dpci.AddRemove(n_public=...)``: by
+        one record, so that their number is private and has a public stand-in.
     persons : array-like, str or Persons, optional
         Ids of the persons to whom rows belong, or their column: the unit of privacy is then the person.
     weights : Weights, optional

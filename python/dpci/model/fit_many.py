@@ -91,8 +91,8 @@ def fit_many(
         is that of :func:`dpci.fit`.
     **keywords
         Keywords of :func:`dpci.fit` that say what is fitted. ``classes`` must be given unless every ``y`` has a boolean
-        data type. ``n_public`` holds for every group. Without ``l2_strength`` Newton steps are taken where
-        :func:`dpci.fit` takes them.
+        data type. The ``n_public`` of ``neighbors`` holds for every group. Without ``l2_strength`` Newton steps are
+        taken where :func:`dpci.fit` takes them.
 
     Returns
     -------

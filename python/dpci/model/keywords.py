@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import Any
 
 from dpci import _core
-from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
@@ -15,21 +14,6 @@ from dpci.model.tables import check_schema
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.unit import Persons
-
-
-def asks_add_remove(keywords: Mapping[str, object]) -> bool:
-    """Whether keywords that nobody has looked at yet ask for add/remove; an array compares to no truth value."""
-    neighbors = keywords.get("neighbors")
-    return isinstance(neighbors, str) and neighbors == "add_remove"
-
-
-def check_n_planned(n_samples: int, n_public: object) -> int:
-    """Return the public number of records of a plan, which may be given twice but not in two sizes."""
-    if n_public is not None and check_count("n_public", n_public) != n_samples:
-        raise InvalidInput(
-            f"n_public must equal n_samples={n_samples}, the public number of samples, got n_public={n_public!r}"
-        )
-    return n_samples
 
 
 def planned_unit(schema: Schema | None, persons: Persons | None) -> Persons | None:
@@ -47,7 +31,7 @@ def check_no_ledger(function: str, keyword: str) -> None:
 # A schema is for functions that take tables: what others read is encoded. Those that take persons or weights say so.
 CHOICES = tuple(part.name for part in fields(Settings) if part.name not in {"schema", "unit", "weights"})
 """Choices that settings keep."""
-KEYWORDS = tuple(name for name in CHOICES if name != "on_violation")
+KEYWORDS = tuple(name for name in CHOICES if name not in {"on_violation", "n_public"})
 """Keywords that make them: one keyword may make two of them."""
 UNIT_KEYWORDS = ("persons", "weights")
 MODEL_KEYWORDS = tuple(name for name in KEYWORDS if name not in {"n_threads", "seed"})

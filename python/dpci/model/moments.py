@@ -34,7 +34,6 @@ _DEFAULTS: dict[str, Any] = {
     "intercept": True,
     "schema": None,
     "neighbors": "replace_one",
-    "n_public": None,
     "rows": None,
     "n_threads": None,
     "seed": None,

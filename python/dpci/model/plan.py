@@ -9,7 +9,7 @@ from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
-from dpci.budgets import Budget, GaussianBudget, core_budget
+from dpci.budgets import Budget, GaussianBudget, core_budget, planned_neighbors
 from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
@@ -19,9 +19,7 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
     KEYWORDS,
     UNIT_KEYWORDS,
-    asks_add_remove,
     check_keywords,
-    check_n_planned,
     default_loss,
     planned_unit,
     takes_moments,
@@ -311,7 +309,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     Parameters
     ----------
     n_samples : int
-        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which may be left out.
+        Public number of samples, which ``neighbors="add_remove"`` takes for ``n_public``.
     n_features : int, optional
         Columns, without the intercept; None: those of the schema.
     schema : dpci.schema.Schema, optional
@@ -360,8 +358,8 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     described = schema.blank if isinstance(schema, PartialSchema) else schema
     n_features = n_planned_columns(n_features, described)
     check_choice("target", target, TARGETS)
-    if asks_add_remove(keywords):
-        keywords["n_public"] = check_n_planned(n_samples, keywords.get("n_public"))
+    if "neighbors" in keywords:
+        keywords["neighbors"] = planned_neighbors(keywords["neighbors"], n_samples)  # type: ignore[typeddict-item]
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
     loss = default_loss(keywords.get("loss"), described)

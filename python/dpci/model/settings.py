@@ -10,7 +10,6 @@ from dpci import _core
 from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
-    check_choice,
     check_intercept,
     check_not_negative,
     check_positive,
@@ -18,7 +17,7 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Neighbors, check_budget, check_n_public, core_budget
+from dpci.budgets import Budget, Neighbors, NeighborsLike, check_budget, check_n_public, core_budget, read_neighbors
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
@@ -41,10 +40,6 @@ def _optional(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else rule(value)
 
 
-def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
-    return lambda value: check_choice(name, value, choices)
-
-
 def check_strength(value: object) -> float | Literal["auto"]:
     """Return λ, or that public values choose it."""
     if isinstance(value, str) and value == AUTO:
@@ -61,7 +56,6 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
-    "neighbors": _one_of("neighbors", "replace_one", "add_remove"),
     "n_threads": check_threads,
     "seed": check_seed,
     "classes": _optional(check_classes),
@@ -83,8 +77,7 @@ class CommonKeywords(TypedDict, total=False):
     classes: Sequence[Any] | None
     intercept: bool | float
     rows: RowsLike | None
-    neighbors: Neighbors
-    n_public: int | None
+    neighbors: NeighborsLike
 
 
 class OtherKeywords(CommonKeywords, total=False):
@@ -198,12 +191,13 @@ class Settings(DerivedFacts):
         """Return the settings that a caller's keywords describe; those that a schema decides are taken from it."""
         values: dict[str, Any] = {**keywords}
         rows, on_violation = read_rows(values.pop("rows", None))
+        relation = read_neighbors(values.pop("neighbors", "replace_one"))
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
         if rows is None:
             rows = Ball() if schema is None else check_schema(schema).domain
         checked = {name: _RULES[name](value) if name in _RULES else value for name, value in values.items()}
         kept = None if schema is None else check_schema(schema)
-        return cls(**checked, rows=rows, on_violation=on_violation, unit=unit, weights=weights, schema=kept)
+        return cls(**checked, **relation, rows=rows, on_violation=on_violation, unit=unit, weights=weights, schema=kept)
 
     def __post_init__(self) -> None:
         # Without regularisation only by Newton steps, or for a loss that declares strong convexity, which the core

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from dpci.base.validation import check_count
-from dpci.budgets import Budget, Neighbors
+from dpci.budgets import Budget, NeighborsLike, planned_neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import MechanismLike
-from dpci.model.keywords import check_n_planned, planned_unit
+from dpci.model.keywords import planned_unit
 from dpci.model.plan import Plan, planned
 from dpci.model.settings import fit_keywords
 from dpci.model.tables import n_planned_columns
@@ -29,8 +29,7 @@ def plan(
     mechanism: MechanismLike | None = None,
     intercept: bool | float = True,
     rows: BallLike | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: Persons | None = None,
     weights: Weights | None = None,
     schema: Schema | None = None,
@@ -41,7 +40,7 @@ def plan(
     Parameters
     ----------
     n_samples : int
-        Public number of samples; under ``neighbors="add_remove"`` the same as ``n_public``, which you may then omit.
+        Public number of samples, which ``neighbors="add_remove"`` takes for ``n_public``.
     n_features : int, optional
         Number of columns, without the intercept; None: those of the schema.
     like : MultinomialFit, optional
@@ -49,7 +48,7 @@ def plan(
         of the intervals. Only its released values are used.
     budget, classes, l2_strength, mechanism, intercept, rows, neighbors
         See :func:`fit`.
-    n_public, schema
+    schema
         See :func:`fit`.
     persons : Persons, optional
         See :func:`fit`, without ids. With it, or a schema that names a column of persons, the samples are persons.
@@ -83,9 +82,8 @@ def plan(
     n_columns = n_planned_columns(n_features, schema)
     known = public_classes(classes, schema)
     check_norm(rows, schema)
-    if neighbors == "add_remove":
-        n_public = check_n_planned(n_samples, n_public)
-    decided = {"classes": None, "n_public": n_public, "persons": planned_unit(schema, persons)}
+    relation = planned_neighbors(neighbors, n_samples)
+    decided = {"classes": None, "neighbors": relation, "persons": planned_unit(schema, persons)}
     settings = multinomial_settings(len(known), schema=schema, **{**fit_keywords(call), **decided})
     if like is not None and not isinstance(like, MultinomialFit):
         raise InvalidInput(f"like must be a MultinomialFit, got {type(like).__name__}")

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
-from dpci.budgets import ZCDP, Budget, Neighbors
+from dpci.budgets import ZCDP, Budget, NeighborsLike
 from dpci.data.labels import Label, SeveralClasses, check_several_classes
 from dpci.data.parts import PartRules
 from dpci.data.rows import Rows, Source, is_dask
@@ -40,8 +40,7 @@ def fit(
     mechanism: MechanismLike | None = None,
     intercept: bool | float = True,
     rows: BallLike | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     schema: Schema | None = None,
@@ -81,7 +80,7 @@ def fit(
     rows : float, "clip" or Clipped, optional
         Public bound on the Euclidean norm of a row, without the constant. None: 1, which every row of a schema has.
         Longer rows are refused; "clip", and ``dpci.rows.Clipped(norm)``, scales them down to the bound.
-    neighbors, n_public
+    neighbors : "replace_one" or AddRemove
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs, and how much the rows of a person count. The unit

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.validation import broken, check_choice, check_flag, check_real
-from dpci.budgets import ApproxDP, Calibration
+from dpci.budgets import AddRemove, ApproxDP, Calibration
 from dpci.data.arrays import Table
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
@@ -151,7 +151,7 @@ def report(
     mechanism = ObjectivePerturbation(moments="none", calibration=calibration)
     decided: FitKeywords = {
         "mechanism": mechanism,
-        "neighbors": "add_remove",
+        "neighbors": AddRemove(n_public),
         "persons": unit,
         "weights": weighing,
     }

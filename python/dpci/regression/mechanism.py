@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.base.warn import warn
-from dpci.budgets import GDP, GaussianBudget, Neighbors, PureDP
+from dpci.budgets import GDP, GaussianBudget, NeighborsLike, PureDP
 from dpci.data.arrays import Table
 from dpci.data.frames import known
 from dpci.data.parts import DescribedParts, Partitions, PartRules
@@ -51,8 +51,7 @@ def release(
     target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
     robust: bool | Sequence[Regression] | None = None,
     refine: bool | Sequence[Regression] | None = None,
-    neighbors: Neighbors = "replace_one",
-    n_public: int | None = None,
+    neighbors: NeighborsLike = "replace_one",
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
@@ -96,7 +95,7 @@ def release(
         tail of the residuals reaches, and the rest pays for the mean of the regressors times the residuals, clipped
         there. Intervals of a refined regression are often half as long or less; those of all others are longer
         (docs/linear_regression.md). True: y on all columns.
-    neighbors, n_public
+    neighbors : "replace_one" or AddRemove
         See :func:`dpci.fit`.
     persons : array-like of shape (n_samples,), str or Persons, optional
         See :func:`dpci.fit`: the person to whom each row belongs. The matrix is then the mean over persons of the
@@ -147,7 +146,6 @@ def release(
         robust=robust,
         refine=refine,
         neighbors=neighbors,
-        n_public=n_public,
         unit=unit,
         weights=weighing,
         n_threads=n_threads,

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpci.base.validation import as_name, check_choice, check_flag, check_positive
-from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP
+from dpci.budgets import ZCDP, ApproxDP, GaussianBudget, PureDP, neighbors_of
 from dpci.data.arrays import NamedRows, Table, as_features
 from dpci.data.frames import decoded, is_frame, is_lazy, known, named_columns, taken_over
 from dpci.data.rows import Source
@@ -214,6 +214,7 @@ class PrivateEstimator(CommonParameters, Releasing, ABC):
             raise InvalidInput(f"row_norm must be None with rows, got row_norm={norm!r} and rows={rows!r}")
         rows = rows if norm is None else Ball(check_positive("row_norm", norm))
         keywords["rows"] = Clipped(rows) if clips else rows
+        keywords["neighbors"] = neighbors_of(keywords["neighbors"], keywords.pop("n_public"))
         return {**keywords, "intercept": fitted and scale, "budget": self._budget()}
 
     def _budget(self) -> GaussianBudget:

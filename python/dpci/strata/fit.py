@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import as_name, broken, check_choice, check_count, check_different, check_fraction
-from dpci.budgets import Budget, Neighbors, check_budget
+from dpci.budgets import AddRemove, Budget, Neighbors, check_budget
 from dpci.data.arrays import NamedRows
 from dpci.data.frames import named_columns
 from dpci.data.labels import CodedLabels
@@ -178,8 +178,7 @@ def fit_strata(
     unit, weighing, beside = given_unit(persons, weights)
     common = Settings.checked(
         budget=of_fit,
-        neighbors="add_remove",
-        n_public=1,
+        neighbors=AddRemove(1),
         persons=unit,
         weights=weighing,
         n_threads=n_threads,

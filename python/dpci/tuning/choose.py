@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.accounting.costs import Step
 from dpci.base.validation import check_positive, check_real
-from dpci.budgets import Budget, check_budget, core_budget, split_budget
+from dpci.budgets import Budget, check_budget, core_budget, read_neighbors, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
@@ -119,7 +119,7 @@ def tune(
         The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
     **keywords
         Keywords of :func:`dpci.fit` for all candidates, or of :func:`dpci.multinomial.fit` if ``classes`` or the
-        schema's target has three or more classes. ``neighbors="add_remove"`` is refused, except by "public_rule".
+        schema's target has three or more classes. ``dpci.AddRemove`` is refused, except by "public_rule".
 
     Returns
     -------
@@ -200,7 +200,7 @@ def release_tuned(
         "dpci.tuning.tune",
         ledger,
         budget=budget,
-        neighbors=keywords.get("neighbors", "replace_one"),
+        neighbors=read_neighbors(keywords.get("neighbors", "replace_one"))["neighbors"],
         seed=keywords.get("seed"),
         persons=keywords.get("persons") is not None,
     )

@@ -22,7 +22,7 @@ from dpci.schema.table import Schema
 from dpci.tuning.candidates import Search, candidate_settings, check_has_strength, check_share
 
 _FREE = ("l2_strength", "mechanism")
-_COMMON = ("intercept", "rows", "neighbors", "n_public", "n_threads", "seed")
+_COMMON = ("intercept", "rows", "neighbors", "n_threads", "seed")
 _KEYWORDS = {"classes", *_FREE, *_COMMON, *UNIT_KEYWORDS}
 
 

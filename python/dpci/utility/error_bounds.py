@@ -9,14 +9,13 @@ import numpy as np
 from scipy.special import chdtri, gammainccinv
 
 from dpci.base.validation import check_choice, check_count, check_fraction, check_not_negative, check_reals
+from dpci.budgets import planned_neighbors
 from dpci.errors import InvalidInput
 from dpci.mechanisms import OutputPerturbation, without_moments
 from dpci.model.keywords import (
     MODEL_KEYWORDS,
     UNIT_KEYWORDS,
-    asks_add_remove,
     check_keywords,
-    check_n_planned,
 )
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.shown.displayed import Displayed
@@ -187,8 +186,7 @@ def _settings(keywords: BoundKeywords, n_samples: int) -> Settings:
     check_keywords("bound", keywords, allowed=(*MODEL_KEYWORDS, *UNIT_KEYWORDS))
     mechanism = without_moments(keywords.get("mechanism", OutputPerturbation.name))
     complete: dict[str, Any] = {**keywords, "mechanism": mechanism}
-    if asks_add_remove(complete):
-        complete["n_public"] = check_n_planned(n_samples, complete.get("n_public"))
+    complete["neighbors"] = planned_neighbors(keywords.get("neighbors", "replace_one"), n_samples)
     settings = Settings.checked(**complete)
     if settings.mechanism.name != "output":
         raise InvalidInput("bounds require output perturbation, got mechanism='objective'")

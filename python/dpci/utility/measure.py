@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.base.validation import broken, check_count, check_seed, check_threads
 from dpci.base.warn import warn
-from dpci.budgets import ZCDP, ApproxDP, Budget, PureDP
+from dpci.budgets import ZCDP, AddRemove, ApproxDP, Budget, PureDP, planned_neighbors
 from dpci.data.arrays import Table, as_vector
 from dpci.data.rows import Source, check_in_memory, read
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.mechanisms import ObjectivePerturbation, without_moments
-from dpci.model.keywords import MODEL_KEYWORDS, asks_add_remove, check_keywords
+from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
@@ -126,7 +126,7 @@ def curve(
 
     def path_of(n_samples: int, n_columns: int) -> BudgetPath:
         # Nothing here is private, so the number of records may stand for the public one.
-        counted = asks_add_remove(keywords) and keywords.get("n_public") is None
+        counted = isinstance(keywords.get("neighbors"), str) and settings.n_public is not None
         chosen = dataclasses.replace(settings, n_public=n_samples) if counted else settings
         found = BudgetPath(settings=chosen, n_samples=n_samples, n_columns=n_columns)
         if found.spec(found.at).noise_law.startswith("shaped"):
@@ -174,8 +174,9 @@ def _settings(at: object, keywords: ModelKeywords, unit: Persons | None, weights
         raise broken("at", "dpci.PureDP, dpci.ZCDP or dpci.ApproxDP", at)
     mechanism = without_moments(keywords.get("mechanism", ObjectivePerturbation.name))
     complete: dict[str, Any] = {**keywords, "mechanism": mechanism, "persons": unit, "weights": weights, "budget": at}
-    if asks_add_remove(complete) and complete.get("n_public") is None:
-        complete["n_public"] = 1  # stands for the number of records, which is not known yet
+    # 1 stands for the number of records, which is not known yet.
+    given = keywords.get("neighbors", "replace_one")
+    complete["neighbors"] = planned_neighbors(given, given.n_public if isinstance(given, AddRemove) else 1)
     settings = Settings.checked(**complete)
     core = settings.core_loss
     if core.kinked or core.predictor_bound is not None or math.isinf(core.slope_bound):

@@ -109,10 +109,10 @@ def fit(
     description: Schema | PartialSchema
     if several:
         description = several_schema(schema, target, formula, classes)
-        keywords = several_keywords(model, {}, neighbors=neighbors, n_public=n_public)
+        keywords = several_keywords(model, {}, neighbors=options.relation(neighbors, n_public))
     else:
         description, domain = in_any_rows(find_any_schema(schema, target, formula), model.rows)
-        keywords = {**model.keywords(domain, neighbors=neighbors, n_public=n_public)}
+        keywords = {**model.keywords(domain, neighbors=options.relation(neighbors, n_public))}
         keywords.pop("classes", None)
     description = options.with_share(description, bounds_share)
     known = known_of(description)

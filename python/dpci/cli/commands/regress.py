@@ -1,9 +1,7 @@
 """The command ``regress``: linear regression of a table from one released moment matrix."""
 
 import warnings
-from typing import cast
 
-from dpci.budgets import Neighbors
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.delivery import Delivery, deliver
@@ -83,8 +81,7 @@ def regress(
             l2_strength=ridge,
             intercept=intercept,
             rows="clip",
-            neighbors=cast("Neighbors", neighbors or "replace_one"),
-            n_public=n_public,
+            neighbors=options.relation(neighbors, n_public),
             ledger=paying,
             n_threads=delivery.threads,
             **beside,

@@ -1,8 +1,5 @@
 """The command ``schema``: releases the bounds that a schema lacks, from a table."""
 
-from typing import cast
-
-from dpci.budgets import Neighbors
 from dpci.cli import options
 from dpci.cli.app import Command, app
 from dpci.cli.commands.fit import read_in_passes
@@ -82,8 +79,7 @@ def schema(
         schema=description,
         budget=budget,
         persons=beside["persons"],
-        neighbors=cast("Neighbors", neighbors or "replace_one"),
-        n_public=n_public,
+        neighbors=options.relation(neighbors, n_public),
         ledger=paying,
         n_threads=threads,
     )

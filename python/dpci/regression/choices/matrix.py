@@ -14,6 +14,7 @@ from dpci.budgets import (
     GaussianBudget,
     check_gaussian_budget,
     core_budget,
+    read_neighbors,
 )
 from dpci.errors import InvalidInput
 from dpci.losses import Squared
@@ -185,17 +186,26 @@ def matrix_choices(
     *,
     bounds: tuple[ArrayLike, ArrayLike] | None,
     rows: RowsLike | None,
+    neighbors: object,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`release` make."""
     given, on_violation = read_rows(rows)
     placed, domain = bounds_and_domain(bounds, given, several=targets.further > 0)
-    return MatrixChoices(bounds=placed, domain=domain, targets=targets, on_violation=on_violation, **keywords)
+    return MatrixChoices(
+        bounds=placed,
+        domain=domain,
+        targets=targets,
+        on_violation=on_violation,
+        **read_neighbors(neighbors),
+        **keywords,
+    )
 
 
 def choices_of_fit(
     *,
     rows: RowsLike | None,
+    neighbors: object,
     schema: Schema | None,
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
@@ -221,5 +231,6 @@ def choices_of_fit(
         targets=Targets.one(middle, half, name),
         schema=schema,
         on_violation=on_violation,
+        **read_neighbors(neighbors),
         **keywords,
     )
