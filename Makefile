@@ -38,7 +38,7 @@ build: $(BIN)/maturin ## Build the package and install it into .venv with its to
 	MATURIN_PEP517_ARGS='--features testing' $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[$(EXTRAS)]'
 
 demo: EXTRAS = cli,plot
-demo: build ## Fit the packaged census sample, print the summary, write the forest plot.
+demo: build ## Publish odds ratios of the packaged census sample, with a forest plot.
 	$(BIN)/dpci demo
 
 # Made once; the package and its compiled core are those of the checkout.

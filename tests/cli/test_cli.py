@@ -310,9 +310,10 @@ def test_folders_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--output", str(tmp_path / "demo")]) == 0
     text = capsys.readouterr().out
-    assert "lives with a spouse" in text
-    assert "sex=Male" in text
-    assert (tmp_path / "demo" / "adult_intervals.png").read_bytes().startswith(PNG)
+    assert "ordinary ones, without a ridge" in text
+    assert "against Female" in text
+    assert "Odds ratios\n95% intervals" in text
+    assert (tmp_path / "demo" / "forest_plot.png").read_bytes().startswith(PNG)
 
 
 def test_a_plot_leaves_no_figure_open(tmp_path: Path) -> None:
@@ -326,7 +327,7 @@ assert _pylab_helpers.Gcf.get_all_fig_managers() == []
     command = [sys.executable, "-c", script, str(tmp_path / "demo")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert (tmp_path / "demo" / "adult_intervals.png").read_bytes().startswith(PNG)
+    assert (tmp_path / "demo" / "forest_plot.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize(("option", "budget"), [("--rho", dpci.ZCDP(rho=0.5)), ("--epsilon", dpci.PureDP(epsilon=0.5))])
