@@ -1267,8 +1267,12 @@ def release_tuning(
     clip: bool,
     n_threads: int | None,
     seed: int | None,
+    progress: Callable[[int], object] | None,
 ) -> tuple[int, _F64, bool]:
-    """Index of the chosen candidate, parameters of its model, and whether the noise protects the data."""
+    """Index of the chosen candidate, parameters of its model, and whether the noise protects the data.
+
+    ``progress`` is called with 1 after each model that is compared.
+    """
 
 def candidate_losses(
     candidates: Sequence[Spec],

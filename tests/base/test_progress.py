@@ -31,6 +31,15 @@ def watched(monkeypatch):
     return shown
 
 
+TUNING = {
+    "budget": dpci.PureDP(4.0),
+    "candidates": [{"l2_strength": 0.1}, {"l2_strength": 0.3}, {"l2_strength": 1.0}],
+    "validation_radius": 2.0,
+    "classes": (False, True),
+    "rows": "clip",
+}
+
+
 def study(**keywords):
     with pytest.warns(dpci.PrivacyLeakWarning):
         dpci.simulate.coverage(
@@ -64,6 +73,36 @@ def test_studies_and_passes_are_shown_on_a_terminal(monkeypatch):
     assert terminal.getvalue().strip("\0") == ""
 
 
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+@pytest.mark.parametrize("method", ["repeat", "chunks"])
+def test_a_tuning_counts_models_and_is_the_same_without_a_bar(monkeypatch, method):
+    plain = dpci.tuning.tune(X, Y, method=method, seed=1, **TUNING)
+    terminal = watched(monkeypatch)
+    found = dpci.tuning.tune(X, Y, method=method, seed=1, **TUNING)
+    assert found.to_json() == plain.to_json()
+    assert "models" in terminal.getvalue()
+    # The number of runs of "repeat" is drawn, and not released.
+    assert ("/3" in terminal.getvalue()) is (method == "chunks")
+    terminal.truncate(0)
+    dpci.tuning.tune(X, Y, method=method, seed=1, progress=False, **TUNING)
+    assert terminal.getvalue().strip("\0") == ""
+
+
+@pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
+def test_what_a_bar_raises_ends_the_tuning(monkeypatch):
+    watched(monkeypatch)
+
+    class Broken(Exception):
+        pass
+
+    def update(*_):
+        raise Broken
+
+    monkeypatch.setattr("tqdm.auto.tqdm.update", update)
+    with pytest.raises(Broken):
+        dpci.tuning.tune(X, Y, seed=1, **TUNING)
+
+
 def test_what_is_over_at_once_has_no_bar(monkeypatch):
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
@@ -77,6 +116,9 @@ def test_private_errors_hide_how_many_passes_there_are(monkeypatch, errors):
     ledger = dpci.Ledger(dpci.ZCDP(1.0), errors=errors)
     dpci.fit(dpci.Chunks(CHUNKS, progress=True), ledger=ledger, **FIT)
     assert ("chunks" in terminal.getvalue()) is (errors == "detailed")
+    ledger = dpci.Ledger(dpci.PureDP(4.0), errors=errors)
+    dpci.tuning.tune(X, Y, ledger=ledger, progress=True, **TUNING)
+    assert ("models" in terminal.getvalue()) is (errors == "detailed")
     assert not progress._HIDDEN.get()
     broken = [(X * np.nan, Y)]
     with pytest.raises(dpci.ReleaseFailed if errors == "private" else dpci.InvalidInput):

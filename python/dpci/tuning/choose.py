@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from dpci import _core
 from dpci.accounting.costs import Step
-from dpci.base.validation import check_positive, check_real
+from dpci.base.progress import is_watched, progress_bar
+from dpci.base.validation import check_flag, check_positive, check_real
 from dpci.budgets import Budget, check_budget, core_budget, read_neighbors, split_budget
 from dpci.data.arrays import NamedRows, Table
 from dpci.data.rows import Rows, Source
@@ -68,6 +69,7 @@ def tune(
     persons: PersonsLike | None = None,
     weights: Weights | None = None,
     ledger: Ledger | None = None,
+    progress: bool | None = None,
     **keywords: Unpack[TuneKeywords],
 ) -> TuneResult:
     """Choose one of several public candidates with differential privacy, and fit it.
@@ -117,6 +119,10 @@ def tune(
         See :func:`dpci.fit`; the validation loss is weighted.
     ledger : Ledger, optional
         The ledger that pays. The whole budget is recorded before noise is drawn, as for :func:`dpci.fit`.
+    progress : bool, optional
+        Whether to show a bar while models are compared, which needs tqdm. None: on a terminal and in a notebook, where
+        it is installed. The bar is for the holder of the data, and does not stay: the number of runs of "repeat" is not
+        released.
     **keywords
         Keywords of :func:`dpci.fit` for all candidates, or of :func:`dpci.multinomial.fit` if ``classes`` or the
         schema's target has three or more classes. ``dpci.AddRemove`` is refused, except by "public_rule".
@@ -178,6 +184,7 @@ def tune(
         ledger=ledger,
         keywords={**keywords, "persons": unit, "weights": weighing},
         schema=schema,
+        progress=None if progress is None else check_flag("progress", progress),
     )
 
 
@@ -189,6 +196,7 @@ def release_tuned(
     ledger: Ledger | None,
     keywords: dict[str, Any],
     schema: Schema | None = None,
+    progress: bool | None = None,
 ) -> TuneResult:
     """Choose and fit, see :func:`tune`."""
     budget = check_budget(budget)
@@ -235,9 +243,12 @@ def release_tuned(
     def release(read: Rows, spec: _core.TuningSpec, paid: Paid) -> Outcome[TuneResult]:
         rows = models_of.named(read)
         clip, n_threads = first.clip, first.n_threads
-        index, params, private = _core.release_tuning(
-            spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed
-        )
+        total = len(grid) if method == "chunks" else None
+        with progress_bar(total, "models", wanted=progress) as advance:
+            told = advance if progress or (progress is None and is_watched()) else None
+            index, params, private = _core.release_tuning(
+                spec, rows.records, clip=clip, n_threads=n_threads, seed=first.seed, progress=told
+            )
         selection = Selection.from_facts(
             spec.facts(),
             method=method,

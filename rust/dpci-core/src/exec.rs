@@ -78,6 +78,7 @@ pub struct Executor<'c> {
     pool: Option<ThreadPool>,
     cancel: &'c AtomicBool,
     look: Option<Look<'c>>,
+    tell: Option<&'c (dyn Fn() + Sync)>,
 }
 
 /// Check that the thread of the work makes now and then itself, because no other thread watches for it.
@@ -140,6 +141,7 @@ impl<'c> Executor<'c> {
             pool,
             cancel,
             look: None,
+            tell: None,
         })
     }
 
@@ -150,6 +152,7 @@ impl<'c> Executor<'c> {
             pool: None,
             cancel,
             look: None,
+            tell: None,
         }
     }
 
@@ -164,6 +167,22 @@ impl<'c> Executor<'c> {
                 call: look,
             }),
             ..self
+        }
+    }
+
+    /// The same, which calls `tell` after each step of work that takes several.
+    #[must_use]
+    pub fn telling(self, tell: &'c (dyn Fn() + Sync)) -> Self {
+        Self {
+            tell: Some(tell),
+            ..self
+        }
+    }
+
+    /// Says that a step is done, to whoever shows progress. Nothing may depend on it.
+    pub fn step_done(&self) {
+        if let Some(tell) = self.tell {
+            tell();
         }
     }
 

@@ -92,8 +92,36 @@ releases! {
     fit_newton: NewtonSpec,
     release_report: ReportSpec,
     release_functional_mechanism: FunctionalSpec,
-    release_moment_matrix: MomentMatrixSpec,
-    release_tuning: TuningSpec
+    release_moment_matrix: MomentMatrixSpec
+}
+
+/// `progress` is called, on the calling thread, with 1 after each model that is compared. It gets nothing of the data.
+#[pyfunction]
+#[pyo3(signature = (spec, records, *, clip, n_threads, seed, progress))]
+pub(crate) fn release_tuning(
+    py: Python<'_>,
+    spec: &Bound<'_, TuningSpec>,
+    records: &Bound<'_, Records>,
+    clip: bool,
+    n_threads: Option<usize>,
+    seed: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<<TuningSpec as Kind>::Values> {
+    let Some(progress) = progress else {
+        return release(py, spec.get(), records, clip, n_threads, seed);
+    };
+    let (spec, arrays) = (spec.get(), records.get().arrays(py)?);
+    let data = arrays.data()?;
+    task::run_asking(
+        py,
+        |cancel, ask| {
+            // An exception of the caller's sets the flag of cancellation, which the next step sees.
+            let tell = || drop(ask(()));
+            let exec = Executor::new(n_threads, data.elements(), cancel)?.telling(&tell);
+            spec.release(spec.design(&data, clip, &exec)?, seed, &exec)
+        },
+        |py, ()| progress.call1(py, (1,)).map(drop),
+    )
 }
 
 /// Every record has a nearest cell: nothing is clipped.

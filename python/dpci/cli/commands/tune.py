@@ -92,7 +92,8 @@ def tune(
         keywords.pop("classes", None)
     unit.check(description)
     rows = TableRows(files=tables, schema=description, form=form.read())
-    X, y, beside = unit.read(rows, math.inf, progress=delivery.shows_progress(is_private=False))
+    shown = delivery.shows_progress(is_private=False)
+    X, y, beside = unit.read(rows, math.inf, progress=shown)
     result = choose.tune(
         X,
         y,
@@ -103,6 +104,7 @@ def tune(
         validation_radius=validation_radius,
         ledger=paying,
         n_threads=delivery.threads,
+        progress=shown,
         **beside,
         **keywords,
     )

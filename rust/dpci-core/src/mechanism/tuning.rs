@@ -78,6 +78,7 @@ fn release_from_chunks(
             exec,
             generator,
         )?);
+        exec.step_done();
     }
     let losses: Result<Vec<f64>> = models
         .iter()
@@ -122,6 +123,7 @@ fn release_from_runs(
         if best.as_ref().is_none_or(|(least, _)| noisy < *least) {
             best = Some((noisy, Selected { index, params }));
         }
+        exec.step_done();
     }
     best.map(|(_, selected)| selected).ok_or(Error::Unsupported(
         "candidates must hold at least one candidate, got none".into(),
