@@ -1,4 +1,4 @@
-"""Lengths and coverage of default intervals for the cases of docs/choose.md. Not private.
+"""Lengths and coverage of default intervals for the cases of docs/ridge_lengths.md. Not private.
 
 Each table serves as the population of a bootstrap study, so its minimiser is known. All fits have the defaults: an
 intercept, the default shares, moments and projection. Prints Markdown. Needs the full Adult data (DPCI_DATA).
