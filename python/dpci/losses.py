@@ -119,7 +119,7 @@ class Squared(_BuiltIn):
 class Hinge(_BuiltIn):
     """Hinge loss max(0, 1 - z) of the margin z; slope at most 1, with a kink at margin 1.
 
-    Output perturbation only, and without intervals, because it has no Hessian: pass ``moments="none"``.
+    Noise is added to the minimiser, and there are no intervals, because the kink has no second derivative.
     """
 
     name: ClassVar[str] = "hinge"
@@ -342,6 +342,8 @@ LOCATIONS = (Squared.name, Huber.name, Quantile.name)
 
 SEVERAL = "multinomial"
 """The loss of :func:`dpci.multinomial.fit`, with one linear predictor for each class but the reference."""
+WITHOUT_INTERVALS = "the hinge has no second derivative (huber_hinge and smooth_hinge have one)"
+"""Reason why a fit of the hinge loss adds noise to the parameters and has no intervals."""
 
 
 def response(name: str, predictor: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -288,7 +288,7 @@ def test_regression_is_tuned_over_radius_and_strength():
         ({"method": "chunks", "candidates": GRID * 1000}, "n_samples must be at least 3001"),
         # Could be chosen, but not fitted afterwards with intervals: refused before anything is spent.
         (
-            {"candidates": [{"l2_strength": 1.0, "loss": "hinge"}], "mechanism": "output"},
+            {"candidates": [{"l2_strength": 1.0, "loss": "hinge"}], "mechanism": "output", "moments": "joint"},
             "a loss with a Hessian",
         ),
     ],

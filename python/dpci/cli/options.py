@@ -18,7 +18,7 @@ from dpci.errors import InvalidInput
 from dpci.inference.intervals import Target as Estimand
 from dpci.losses import BUILT_IN, SEVERAL
 from dpci.mechanisms import NewtonSteps, ObjectivePerturbation, OutputPerturbation, check_mechanism
-from dpci.model.settings import ModelKeywords
+from dpci.model.settings import ModelKeywords, default_mechanism
 from dpci.regression.choices.model import Ridge
 from dpci.report.summary import View
 from dpci.rows import Ball, Blocks, Clipped, RowDomain, RowsLike
@@ -302,7 +302,7 @@ class ModelOptions:
             "budget": self._budget(),
             "l2_strength": self.ridge(),
             "loss": loss,
-            "mechanism": self.perturbation(),
+            "mechanism": self.perturbation("objective" if loss is None else default_mechanism(loss).name),
             "classes": (-1, 1) if two_classes else None,
             "intercept": self.constant(),
             "rows": self.bounds(rows),

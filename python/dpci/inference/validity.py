@@ -24,7 +24,7 @@ from dpci.inference.error_law import (
     strong_convexity,
     width_of_curvature,
 )
-from dpci.losses import LOG_ODDS
+from dpci.losses import LOG_ODDS, WITHOUT_INTERVALS, Hinge
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 
@@ -66,6 +66,8 @@ def refusal(record: FitRecord) -> str | None:
     size of the intervals. The noise in the released matrices is part of both (docs/proofs/domains.md, "Intervals").
     """
     if record.hessian is None or record.gradient_cov is None:
+        if record.loss["name"] == Hinge.name:
+            return f"intervals require a loss with a Hessian, and {WITHOUT_INTERVALS}"
         return "intervals require released moments, got a fit with moments='none'"
     if record.newton is not None:
         return _unfinished(record, record.newton)

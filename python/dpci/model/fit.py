@@ -22,13 +22,13 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike, Squared
-from dpci.mechanisms import MechanismLike, NewtonSteps, check_mechanism
+from dpci.mechanisms import MechanismLike, NewtonSteps
 from dpci.model.keywords import default_loss, takes_moments, takes_newton
 from dpci.model.newton import check_newton, newton_release, newton_spec
 from dpci.model.recommend import are_rows_given, strength_of, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
-from dpci.model.settings import FitKeywords, OtherKeywords, Settings, check_strength, fit_keywords
+from dpci.model.settings import OtherKeywords, Settings, check_strength, fit_keywords
 from dpci.model.tables import source_of
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.model import record_of
@@ -123,7 +123,7 @@ def fit(
     mechanism : {"newton", "moments", "objective", "output"} or object, optional
         Newton steps with noisy gradients, one noisy moment matrix, or perturbation of one minimisation, whose options
         :class:`dpci.ObjectivePerturbation` and :class:`dpci.OutputPerturbation` have. None: "moments" for the squared
-        loss; "newton" without ``l2_strength`` where the loss allows it; otherwise "objective".
+        loss; "newton" without ``l2_strength`` where the loss allows it; "output" for the hinge; otherwise "objective".
     classes : (negative, positive), optional
         The public classes. None: (False, True) for booleans; others are inferred from ``y`` with a warning.
     intercept : bool or float
@@ -178,11 +178,11 @@ def fit(
     if steps:
         check_newton(given)
     unit, weighing, beside = given_unit(persons, weights)
-    decided: FitKeywords = {
+    decided: dict[str, Any] = {
         "budget": check_budget(budget),
         "l2_strength": 0.0 if steps else check_strength(l2_strength),
         "loss": loss,
-        "mechanism": NewtonSteps() if steps else check_mechanism("objective" if mechanism is None else mechanism),
+        "mechanism": NewtonSteps() if steps else mechanism,
         "persons": unit,
         "weights": weighing,
     }

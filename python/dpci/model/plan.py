@@ -14,7 +14,7 @@ from dpci.described.plan import BoundsPlan
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.intervals import TARGETS, Target
-from dpci.losses import LossLike, Squared, describe
+from dpci.losses import WITHOUT_INTERVALS, LossLike, Squared, describe
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (
     KEYWORDS,
@@ -100,7 +100,7 @@ class Plan(Displayed):
     n_params : int
         Parameters, the intercept included.
     recommended_l2_strength : float or None
-        λ that public values recommend (docs/choose.md): for predictions, or with ``target="unregularised"`` for
+        λ that public values recommend (docs/ridge_lengths.md): for predictions, or with ``target="unregularised"`` for
         intervals without the ridge. None if there is no recommendation.
     target : str
         Use of the recommendation: "regularised" or "unregularised".
@@ -118,6 +118,8 @@ class Plan(Displayed):
         Public bound and total of weights, as text by ``str``.
     bounds : BoundsPlan or None
         The release of the bounds that the schema lacks; None without gaps.
+    without_intervals : str or None
+        Why the loss has no intervals, and noise is added to its parameters; None where it can have some.
     """
 
     steps: tuple[Step, ...]
@@ -143,6 +145,7 @@ class Plan(Displayed):
     persons: Persons | None = None
     weights: Weights | None = None
     bounds: BoundsPlan | None = None
+    without_intervals: str | None = None
 
     def summary(self) -> str:
         """Table of the steps, and the numbers that decide whether the fit is worth its budget (docs/glossary.md)."""
@@ -218,7 +221,7 @@ class Plan(Displayed):
 
     def _interval_facts(self) -> list[tuple[str, str]]:
         if len(self.steps) == 1:
-            return [("intervals", "none, because no moments are released")]
+            return [("intervals", f"none, because {self.without_intervals or 'no moments are released'}")]
         ends = dict.fromkeys(f"{length:.4g}" for length in self.privacy_length)
         facts = [
             ("noise ratio", f"{self.noise_ratio:.4g}: noise in the Hessian / strong convexity of the objective"),
@@ -442,6 +445,7 @@ def planned(
         rows=settings.rows,
         persons=settings.unit,
         weights=settings.weights,
+        without_intervals=WITHOUT_INTERVALS if settings.core_loss.kinked else None,
         recommended_l2_strength=recommended,
         target=target,
         noise_std_devs=tuple(std_devs.tolist()),

@@ -23,7 +23,15 @@ from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, Logistic, Loss, LossLike, check_loss, declaration
-from dpci.mechanisms import Mechanism, MechanismLike, Moments, NewtonSteps, ObjectivePerturbation, check_mechanism
+from dpci.mechanisms import (
+    Mechanism,
+    MechanismLike,
+    Moments,
+    NewtonSteps,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    check_mechanism,
+)
 from dpci.model.tables import check_counts, check_schema
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, RowDomain, RowsLike, core_rows, read_rows
@@ -69,6 +77,11 @@ _WITHOUT_MOMENTS: dict[str, Any] = {
     "projection": "none",
     "noise_spectral_radius": 0.0,
 }
+
+
+def default_mechanism(loss: Loss) -> Mechanism:
+    """Return the mechanism of a fit that names none: of the objective, but for the hinge, whose kink it cannot take."""
+    return OutputPerturbation() if loss.to_core().kinked else ObjectivePerturbation()
 
 
 class CommonKeywords(TypedDict, total=False):
@@ -190,6 +203,8 @@ class Settings(DerivedFacts):
     def checked(cls, *, schema: Schema | None = None, **keywords: Unpack[FitKeywords]) -> "Settings":
         """Return the settings that a caller's keywords describe; those that a schema decides are taken from it."""
         values: dict[str, Any] = {**keywords}
+        if values.get("mechanism") is None:
+            values["mechanism"] = default_mechanism(check_loss(values.get("loss", Logistic.name)))
         rows, on_violation = read_rows(values.pop("rows", None))
         relation = read_neighbors(values.pop("neighbors", "replace_one"))
         unit, weights = check_unit(values.pop("persons", None)), check_weights(values.pop("weights", None))
@@ -219,7 +234,7 @@ class Settings(DerivedFacts):
     @property
     def moments(self) -> Moments:
         """How the matrices behind the intervals are released."""
-        return self.mechanism.moments or "joint"
+        return self.mechanism.moments or ("none" if self.core_loss.kinked else "joint")
 
     def without_moments(self) -> "Settings":
         """Return the settings of a fit that releases parameters alone."""

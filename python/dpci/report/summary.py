@@ -37,6 +37,7 @@ from dpci.inference.intervals import (
 )
 from dpci.inference.targets.units import full_range_map, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
+from dpci.losses import WITHOUT_INTERVALS, Hinge
 from dpci.released.fit_record import FitRecord
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 
@@ -400,6 +401,8 @@ def refusal_notes(numbers: Numbers | None) -> list[str]:
 
 def interval_note(record: FitRecord) -> str | None:
     """Return the reason why there are no intervals, or None if there are intervals."""
+    if record.loss["name"] == Hinge.name:
+        return f"No intervals: noise was added to the parameters, and {WITHOUT_INTERVALS}."
     if record.hessian is None:
         whole = len(record.steps) == 1
         spent = (
