@@ -17,7 +17,7 @@ from dpci.data.persons import check_columns_of_unit
 from dpci.data.weights import weights_of_cells
 from dpci.errors import InvalidInput
 from dpci.schema.partial import PartialSchema
-from dpci.schema.table import Schema, encoded_rows, numeric_names
+from dpci.schema.table import Schema, category_names, encoded_rows, numeric_names
 from dpci.sources.chunks import Chunks, given_cells
 from dpci.sources.files import Columns, read_batches, uncut
 from dpci.sources.formats import PLAIN, Format
@@ -74,8 +74,10 @@ class TableRows:
         Chunks are cut between persons whose rows follow each other.
         """
         names = unit.columns
+        target = self.schema.target.column
+        alone = [name for name in category_names(self.schema) if name not in (target, unit.persons, *names)]
         for table, (X, y) in self._chunks(
-            self._encoded, (self.schema.target.column, *names), exact=names, together=unit.persons
+            self._encoded, (target, *names), exact=names, together=unit.persons, categories=alone
         ):
             yield X, y, {name: list(given_cells(table[name])) for name in names}
 
@@ -94,13 +96,20 @@ class TableRows:
         *,
         exact: Sequence[str] = (),
         together: str | None = None,
+        categories: Sequence[str] = (),
     ) -> Iterator[tuple[Columns, _Rows]]:
         columns = tuple(dict.fromkeys([*(column.name for column in self.schema.columns), *more]))
         numbers = {*numeric_names(self.schema), *([self.weights] if self.weights else [])}
         for file in self.files:
             start = 0
             batches = read_batches(
-                file, form=self.form, n_rows=self.chunk_rows, columns=columns, exact=exact, numbers=numbers
+                file,
+                form=self.form,
+                n_rows=self.chunk_rows,
+                columns=columns,
+                exact=exact,
+                numbers=numbers,
+                categories=categories,
             )
             for table in batches if together is None else uncut(batches, together):
                 try:

@@ -1,11 +1,13 @@
 """The cells of a column as texts or numbers, each read by itself, whatever the others hold."""
 
 import difflib
+import importlib.util
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +72,8 @@ def as_cells(values: object) -> NDArray[Any]:
     return cells
 
 
-class Dictionary(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Dictionary:
     """A column of few distinct cells, as tables of categories have them."""
 
     cells: NDArray[Any]
@@ -83,13 +86,32 @@ class Dictionary(NamedTuple):
         """Number of dimensions."""
         return self.places.ndim
 
+    @property
+    def decoded(self) -> NDArray[Any]:
+        """The cell of each row."""
+        cells: NDArray[Any] = self.cells[self.places]
+        return cells
+
     def __len__(self) -> int:
         return len(self.places)
 
+    def __getitem__(self, rows: slice) -> "Dictionary":
+        """Return some of the rows."""
+        return Dictionary(self.cells, self.places[rows])
+
 
 def dictionary_of(values: Any) -> Dictionary | None:  # noqa: ANN401  # a column of any library
-    """Return a column of categories of pandas, or a dictionary of pyarrow, as it is stored; None for others."""
+    """Return a column of categories of pandas or Polars, or a dictionary of pyarrow, as it is stored; None for others.
+
+    Polars' categories come by way of pyarrow, without which they are decoded as texts.
+    """
+    if isinstance(values, Dictionary):
+        return values
     library = type(values).__module__.partition(".")[0]
+    if library == "polars" and str(getattr(values, "dtype", "")).startswith(("Categorical", "Enum")):
+        if importlib.util.find_spec("pyarrow") is None:
+            return None
+        values, library = values.to_arrow(), "pyarrow"
     if library == "pandas" and str(getattr(values, "dtype", "")) == "category" and hasattr(values, "cat"):
         distinct = as_cells(values.cat.categories).astype(object)
         return Dictionary(np.append(distinct, np.array([math.nan], dtype=object)), values.cat.codes.to_numpy())
@@ -99,7 +121,8 @@ def dictionary_of(values: Any) -> Dictionary | None:  # noqa: ANN401  # a column
     if not chunks:
         return None
     distinct = as_cells(chunks[0].dictionary).astype(object)
-    places = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+    # Places without a sign have no -1.
+    places = [chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
     return Dictionary(np.append(distinct, np.array([None], dtype=object)), np.concatenate(places))
 
 

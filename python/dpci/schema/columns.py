@@ -356,7 +356,7 @@ class CategoricalColumn:
         if isinstance(values, Dictionary):
             found: NDArray[np.int64] = replace(self, unknown="zeros").codes(values.cells)[values.places]
             if self.refuses and not (found >= 0).all():
-                self.codes(values.cells[values.places])
+                self.codes(values.decoded)
             return found
         codes = codes_of(values, {category: code for code, category in enumerate(self.categories)})
         if self.missing is not None:

@@ -428,6 +428,11 @@ def numeric_names(schema: Schema) -> tuple[str, ...]:
     )
 
 
+def category_names(schema: Schema) -> list[str]:
+    """Return the columns of categories, as the table calls them."""
+    return [column.name for column in schema.columns if isinstance(column, CategoricalColumn)]
+
+
 def without_column(schema: Schema, name: str) -> Schema:
     """Return a schema without a column, and without the terms of it."""
     columns = tuple(column for column in schema.columns if column.name != name)

@@ -22,7 +22,7 @@ from dpci.errors import DpciError, InvalidInput
 from dpci.schema.cells import is_missing
 from dpci.schema.columns import ClassTarget
 from dpci.schema.partial import PartialSchema, known_of
-from dpci.schema.table import Schema, encoded_rows, numeric_names
+from dpci.schema.table import Schema, category_names, encoded_rows, numeric_names
 from dpci.sources.ahead import outcomes
 from dpci.sources.files import (
     Chunk,
@@ -353,6 +353,8 @@ class Chunks:
                 *numeric_names(known_of(schema)),
                 *(name for name in beside if name not in (together, schema.persons)),
             },
+            # A schema with gaps reads the cells themselves.
+            categories=_alone(schema, beside, together) if isinstance(schema, Schema) else (),
         )
         names = schema.names if isinstance(schema, Schema) else None
         chunks = cls(source, names=names, schema=schema)
@@ -456,6 +458,11 @@ def _check_beside(names: Sequence[str]) -> tuple[str, ...]:
 def given_cells(cells: Sequence[Any]) -> Sequence[Any]:
     """Return cells with None for those that hold nothing, as files of text and schemas write missing values."""
     return [None if is_missing(cell) else cell for cell in cells] if isinstance(cells, list) else cells
+
+
+def _alone(schema: Schema, beside: Sequence[str], together: str | None) -> list[str]:
+    """Return the columns of categories that are nothing else."""
+    return [name for name in category_names(schema) if name not in (schema.target.column, together, *beside)]
 
 
 def _numeric_rows(batch: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:

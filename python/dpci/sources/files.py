@@ -21,11 +21,11 @@ from dpci.base.optional import optional
 from dpci.base.validation import composed, hint
 from dpci.data.frames import text_of
 from dpci.errors import DpciError, InvalidInput
-from dpci.schema.cells import absent, as_cells, separated
+from dpci.schema.cells import Dictionary, absent, as_cells, dictionary_of, separated
 from dpci.sources.formats import NO_QUOTE, PLAIN, Format
 from dpci.sources.workbooks import WORKBOOKS, read_sheet
 
-Columns: TypeAlias = dict[str, Sequence[Any]]
+Columns: TypeAlias = dict[str, Any]
 
 ENDINGS: Final = (".csv", ".csv.gz", ".parquet", *WORKBOOKS)
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
@@ -41,6 +41,7 @@ def read_batches(
     columns: Sequence[str] | None = None,
     exact: Collection[str] = (),
     numbers: Collection[str] | None = None,
+    categories: Collection[str] = (),
 ) -> Iterator[Columns]:
     """Yield columns of a file of one of the `ENDINGS`, or of `STDIN`, at most ``n_rows`` rows at a time.
 
@@ -50,14 +51,15 @@ def read_batches(
     Memory does not grow with the file, but that of a sheet. A file without rows is one batch without rows; ``n_rows``
     of None is one batch.
     Columns of Parquet files are arrays, but those in ``exact`` are lists of Python's numbers, truth values and texts,
-    in which a missing value is None: an array has no missing integers.
+    in which a missing value is None: an array has no missing integers. ``categories`` are columns of texts of which a
+    Parquet file may yield each distinct one once, as it stores them.
     """
     name = path.name.lower()
     if path != STDIN and not name.endswith(ENDINGS):
         raise InvalidInput(f"a table must be a file of the kind {', '.join(ENDINGS)}, got {str(path)!r}")
     with _readable(path):
         if name.endswith(".parquet"):
-            yield from _parquet_batches(path, n_rows, columns, exact)
+            yield from _parquet_batches(path, n_rows, columns, exact, categories)
             return
         if name.endswith(WORKBOOKS):
             yield from _sheet_batches(path, form, n_rows, columns)
@@ -110,6 +112,8 @@ def joined(tables: Sequence[Columns]) -> Columns:
 
 
 def _together(parts: list[Any]) -> Any:  # noqa: ANN401  # lists or arrays of cells
+    # Batches of a file have dictionaries of their own.
+    parts = [part.decoded if isinstance(part, Dictionary) else part for part in parts]
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     return [cell for part in parts for cell in (part.tolist() if isinstance(part, np.ndarray) else part)]
@@ -283,9 +287,13 @@ def _sheet_batches(path: Path, form: Format, n_rows: int | None, columns: Sequen
 
 
 def _parquet_batches(
-    path: Path, n_rows: int | None, columns: Sequence[str] | None, exact: Collection[str]
+    path: Path,
+    n_rows: int | None,
+    columns: Sequence[str] | None,
+    exact: Collection[str],
+    categories: Collection[str],
 ) -> Iterator[Columns]:
-    with _parquet_file(path) as file:
+    with _parquet_file(path, frozenset(categories) - frozenset(exact)) as file:
         written = {composed(name): name for name in file.schema_arrow.names}
         _check_present(path, list(written), columns)
         for name in exact:
@@ -297,11 +305,23 @@ def _parquet_batches(
             tables = file.iter_batches(batch_size=n_rows, columns=wanted)
         for table in tables:
             cells = {composed(name): table.column(name) for name in table.schema.names}
-            yield {name: _exact_values(each) if name in exact else _as_array(each) for name, each in cells.items()}
+            yield {
+                name: _exact_values(each)
+                if name in exact
+                else (dictionary_of(each) if name in categories else None) or _as_array(each)
+                for name, each in cells.items()
+            }
 
 
 def _as_array(column: Any) -> Any:  # noqa: ANN401  # of pyarrow, to NumPy
     return as_cells(column)
+
+
+def _texts(schema: Any, names: Collection[str]) -> list[str]:  # noqa: ANN401  # of pyarrow
+    """Return which of the columns are texts."""
+    import pyarrow.types as kinds  # noqa: PLC0415  # optional
+
+    return [part.name for part in schema if composed(part.name) in names and kinds.is_string(part.type)]
 
 
 def _exact_values(column: Any) -> list[Any]:  # noqa: ANN401  # of pyarrow
@@ -329,12 +349,14 @@ def _check_exact(name: str, kind: Any) -> None:  # noqa: ANN401  # of pyarrow
 
 
 @contextmanager
-def _parquet_file(path: Path) -> Iterator[Any]:
+def _parquet_file(path: Path, categories: Collection[str] = ()) -> Iterator[Any]:
+    """Open a file; texts of ``categories`` are read as dictionaries."""
     with optional("pyarrow", extra="parquet", what="a Parquet file"):
         import pyarrow as pa  # noqa: PLC0415  # optional
         import pyarrow.parquet as pq  # noqa: PLC0415  # optional
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        texts = _texts(pq.read_schema(path), categories) if categories else None
+        with pq.ParquetFile(path, pre_buffer=False, read_dictionary=texts) as file:
             names = file.schema_arrow.names
             if len(set(map(composed, names))) != len(names):
                 msg = f"{path} must have distinct column names, got {names}"
@@ -391,12 +413,13 @@ def chunks_of_files(
     form: Format = PLAIN,
     together: str | None = None,
     numbers: Collection[str] | None = None,
+    categories: Collection[str] = (),
 ) -> Iterator[Chunk]:
     """Read files one after the other; errors say where. Chunks are cut where the column ``together`` changes."""
     check_files(paths)
     for path in paths:
         start = 0
-        batches = read_batches(path, n_rows=n_rows, form=form, columns=columns, numbers=numbers)
+        batches = read_batches(path, n_rows=n_rows, form=form, columns=columns, numbers=numbers, categories=categories)
         for batch in batches if together is None else uncut(batches, together):
             try:
                 chunk = encode(batch)
