@@ -133,8 +133,8 @@ def fit(
         schema. Rows, targets and weights beyond their bounds are refused; "clip", and ``dpci.rows.Clipped(bounds)``,
         moves them to the bounds.
     neighbors : "replace_one" or AddRemove
-        Data sets that are to be hard to tell apart: they differ in one record, or ``dpci.AddRemove(n_public=...)``: by
-        one record, so that their number is private and has a public stand-in.
+        Tables that are hard to tell apart: with one record replaced, or under ``dpci.AddRemove(n_public=...)`` with one
+        more or less. The number of records is then private, and has a public stand-in.
     persons : array-like, str or Persons, optional
         Ids of the persons to whom rows belong, or their column: the unit of privacy is then the person.
     weights : Weights, optional
