@@ -287,6 +287,7 @@ BAD = {
     "a contrast": (lambda m: m.fit().conf_int(contrast="z"), "contrast"),
     "dependent rows": (lambda m: m.fit().wald_test([[1, 0, 0, 0], [2, 0, 0, 0]]), "independent"),
     "values": (lambda m: m.fit().wald_test("x0", [1, 2]), "value"),
+    "far values": (lambda m: m.fit().wald_test(["x0", "x1"], 1e200), "within the range of its statistic"),
     "columns": (lambda m: m.fit().predict(X[:, :2]), "3 columns"),
 }
 

@@ -1,5 +1,6 @@
 """Estimates of linear functions of regression coefficients with the law of their errors: intervals and tests."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,14 +158,18 @@ class LinearEstimates:
         least = float(by_rows.min())
         sidak = least if m == 1 or least == 1.0 else -np.expm1(m * np.log1p(-least))
         if m == 1:
-            statistic, joint = float(gap[0] ** 2 / parts.variance[0]), least
+            with np.errstate(over="ignore"):
+                statistic, joint = float(gap[0] ** 2 / parts.variance[0]), least
         else:
             cov = self.cov()
             size = np.sqrt(np.diag(cov))
             if not np.linalg.eigvalsh(cov / np.outer(size, size))[0] > _DEPENDENT:
                 raise InvalidInput("the rows of hypothesis must be linearly independent, got dependent ones")
-            statistic = float(gap @ np.linalg.solve(cov, gap)) / m
+            with np.errstate(over="ignore"):
+                statistic = float(gap @ np.linalg.solve(cov, gap)) / m
             joint = float(special.fdtrc(m, min(df, 1e10), statistic))
+        if not math.isfinite(statistic):
+            raise InvalidInput(f"values of a hypothesis must be within the range of its statistic, got value={value!r}")
         std_errors = np.sqrt(parts.variance)
         return LinearTest(
             statistic, m, method, joint, float(sidak), labels, estimate, values, std_errors, private, df_residual=df
