@@ -73,6 +73,31 @@ def test_least_squares(budget):
     close(result.std_errors, np.sqrt(np.diag(cov)), 1e-4)
 
 
+@each_budget
+@pytest.mark.parametrize("row_norm", [1.0, 1e5])
+def test_ordinary_coefficients(budget, row_norm):
+    """However far the public bound is from the rows."""
+    ledger = dpci.Ledger(budget)
+    result = dpci.fit(X, Y, budget=budget, row_norm=row_norm, classes=(False, True), ledger=ledger)
+    assert len(ledger.history) == 1
+    fitted = sm.Logit(Y, WITH).fit(disp=0)
+    # The pull of the few longest gradients is limited.
+    assert (np.abs(np.asarray(result.params) - fitted.params) < 0.05 * fitted.bse).all()
+    np.testing.assert_allclose(result.std_errors, fitted.bse, rtol=0.05)
+
+
+@each_budget
+def test_a_rare_class_has_ordinary_coefficients(budget):
+    """The ridge of pure DP is around the best constant, which is far out."""
+    n = 40_000
+    rng = np.random.default_rng(11)
+    rows = rng.uniform(-0.5, 0.5, (n, 3))
+    rare = rng.random(n) < 1.0 / (1.0 + np.exp(7.0 - rows[:, 0]))
+    result = dpci.fit(rows, rare, budget=budget, classes=(False, True))
+    fitted = sm.Logit(rare, sm.add_constant(rows, prepend=False)).fit(disp=0)
+    assert (np.abs(np.asarray(result.params) - fitted.params) < 0.3 * fitted.bse).all()
+
+
 SCHEMA = dpci.schema.Schema(
     columns=(dpci.schema.NumericColumn(name="age", lower=18, upper=90),),
     target=dpci.schema.ClassTarget(column="ill", negative=("no",), positive=("yes",)),
@@ -129,13 +154,43 @@ def test_data_without_any_variance_have_all_answers(budget, mechanism):
     inspect(*(dpci.fit(rows, np.ones(40), **choices, seed=seed) for seed in (1, 2)))
 
 
-def test_the_largest_budget_is_named():
-    with pytest.raises(
-        dpci.InvalidInput, match=r"epsilon must be at least 1e-60 and at most 1e15, got epsilon=1e\+?16"
-    ):
-        dpci.plan(n_samples=N, n_features=3, budget=dpci.PureDP(1e16), l2_strength=0.01)
+@pytest.mark.parametrize("size", [1e18, 1e100, 1e300])
+@pytest.mark.parametrize("notion", [dpci.PureDP, dpci.ZCDP, lambda size: dpci.ApproxDP(size, 1e-6)])
+def test_the_largest_budget_of_a_fit_is_named_before_it_is_spent(notion, size):
+    budget = notion(size)
+    rows = {"X": X, "y": Y, "classes": (False, True), "budget": budget}
+    counted = {"by": "state", "strata": ("A", "B"), "schema": SCHEMA, "n_public": "private", "budget": budget}
+    calls = [
+        lambda: dpci.fit(**rows),
+        lambda: dpci.fit(**rows, l2_strength=0.01),
+        lambda: dpci.fit(**rows, l2_strength=0.01, mechanism="output"),
+        lambda: dpci.fit_many({"a": (X, Y)}, classes=(False, True), budget=budget),
+        lambda: dpci.fit_strata(TABLE, **counted),
+        lambda: dpci.fit_strata(TABLE, **counted, l2_strength=0.05),
+        lambda: dpci.multinomial.fit(X, Y, classes=[0, 1, 2], budget=budget, l2_strength=0.01),
+        lambda: dpci.tuning.tune(
+            **rows, candidates=[{"l2_strength": 0.01}, {"l2_strength": 1.0}], validation_radius=3.0
+        ),
+        lambda: dpci.plan(n_samples=N, n_features=3, budget=budget),
+    ]
+    if isinstance(budget, dpci.ApproxDP):
+        calls.append(lambda: dpci.per_instance.report(**rows, l2_strength=0.05, n_public=N))
+    for call in calls:
+        with pytest.raises(dpci.InvalidInput, match=r"(epsilon|rho) must be at least 1e-60 and at most 1e15"):
+            call()
+
+
+def test_what_an_enormous_budget_rules_out_is_named():
     with pytest.raises(dpci.InvalidInput, match="mu must be at least 1e-30 and at most 1e8"):
         dpci.regression.release(X, REAL, budget=dpci.GDP(1e9))
     hinge = {"loss": "hinge", "mechanism": "output", "moments": "none", "l2_strength": 0.01}
     with pytest.raises(dpci.RegularizationTooSmall, match=r"decrease row_norm or the budget"):
         dpci.plan(**assembled(n_samples=N, n_features=3, budget=dpci.PureDP(1e15), **hinge))
+
+
+@pytest.mark.parametrize("n_features", [1, 300])
+@pytest.mark.parametrize("n_samples", [300, 1_000_000, 1_000_000_000])
+@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": 1_000_000}])
+def test_newton_steps_have_a_certificate_at_any_number_of_records(n_features, n_samples, relation):
+    public = relation | ({"n_public": n_samples} if relation else {})
+    dpci.plan(n_samples=n_samples, n_features=n_features, budget=dpci.PureDP(1e15), mechanism="newton", **public)

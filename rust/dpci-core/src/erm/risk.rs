@@ -14,11 +14,14 @@ const GREATEST_BOUND: f64 = 1e150;
 /// Covers the roundings of the few operations of a bound.
 const ROOM: f64 = 1.0 + 1e-9;
 
-/// An objective, and the greatest length of its rows.
+/// An objective, and how long its rows are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Risk<'a> {
     pub(super) objective: &'a Objective<'a>,
+    /// Bound R on the rows x of weight w: `w‖x‖ ≤ R` and `w‖x‖² ≤ R²`.
     row_norm: f64,
+    /// Bound on the rows, whatever their weights.
+    longest: f64,
     /// Bound on l'' wherever a solver looks.
     curvature: f64,
 }
@@ -28,17 +31,20 @@ impl<'a> Risk<'a> {
     pub(super) fn new(objective: &'a Objective<'a>, radius: Option<f64>) -> Result<Self> {
         let records = objective.records;
         let public = row_norm_bound(records.bounds().rows.norm(), records.intercept());
-        let row_norm = if public <= GREATEST_BOUND {
+        let longest = if public <= GREATEST_BOUND {
             public
         } else {
             longest_row(objective)?
         };
         Ok(Self {
             objective,
-            row_norm,
+            row_norm: records
+                .weighed_to()
+                .map_or(longest, |norm| norm.min(longest)),
+            longest,
             curvature: objective
                 .loss
-                .curvature_within(row_norm * radius.unwrap_or(f64::INFINITY) * ROOM),
+                .curvature_within(longest * radius.unwrap_or(f64::INFINITY) * ROOM),
         })
     }
 
@@ -56,6 +62,7 @@ impl<'a> Risk<'a> {
             n_rows: objective.records.n_rows(),
             mass: self.mass(),
             row_norm: self.row_norm,
+            longest: self.longest,
             l2_strength: objective.l2_strength,
             linear: objective.linear_term.map_or(0.0, vector::norm_bound),
         }
@@ -68,7 +75,7 @@ impl<'a> Risk<'a> {
 
     /// Certificate from which whole steps of Newton's method converge quadratically, 0 where none is known: half of `1/(cR)`.
     pub(super) fn newton_reach(&self) -> f64 {
-        0.5 / (self.objective.loss.self_concordance() * self.row_norm * ROOM)
+        0.5 / (self.objective.loss.self_concordance() * self.longest * ROOM)
     }
 
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.

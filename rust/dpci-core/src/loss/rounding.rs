@@ -64,8 +64,10 @@ pub(crate) struct Extent<'a> {
     pub(crate) n_rows: usize,
     /// `N/n`.
     pub(crate) mass: f64,
-    /// Bound on the rows.
+    /// Bound R on the rows x, whose weights w are at most 1: `w‖x‖ ≤ R` and `w‖x‖² ≤ R²`.
     pub(crate) row_norm: f64,
+    /// Bound on the rows, whatever their weights.
+    pub(crate) longest: f64,
     /// λ.
     pub(crate) l2_strength: f64,
     /// Norm of the linear term.
@@ -76,16 +78,17 @@ impl Extent<'_> {
     /// Bound on the distance of a gradient computed in doubled precision at a point of this norm to the exact one.
     pub(crate) fn doubled_rounding(&self, params_norm: f64) -> f64 {
         let loss = self.loss;
-        let reach = self.row_norm * params_norm;
         // At most a product and a sum of each entry, with 10·2⁻¹⁰⁶ for the two.
-        let predictor = (self.n_params as f64 + 4.0) * DOUBLED_EPSILON * reach;
+        let roundings = (self.n_params as f64 + 4.0) * DOUBLED_EPSILON;
+        let predictor = roundings * (self.row_norm * params_norm);
+        let reach = self.longest * params_norm;
         let bound = loss.slope_bound();
         let slope = if bound.is_finite() {
             bound
         } else {
             loss.sup_slope(reach)
         };
-        let curvature = loss.curvature_within(reach + predictor);
+        let curvature = loss.curvature_within(reach + roundings * reach);
         let slope_error = 8.0 * DOUBLED_EPSILON * slope + curvature * predictor;
         let sums = (self.n_rows as f64 + 32.0) * DOUBLED_EPSILON;
         let data = self.mass * self.row_norm * (slope_error + sums * (slope + slope_error));
@@ -97,10 +100,11 @@ impl Extent<'_> {
     /// step can add; the sizes are bounds that hold for all rows.
     pub(crate) fn rounding(&self, params_norm: f64) -> f64 {
         let (loss, dim) = (self.loss, self.n_params as f64);
-        let reach = self.row_norm * params_norm;
         // A product and a sum of each entry, the scale, the intercept; underflow.
-        let predictor = (dim + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
-        let reach = reach + predictor;
+        let predictor = |reach: f64| (dim + 5.0) * UNIT * reach * ROOM + f64::MIN_POSITIVE;
+        let reach = self.longest * params_norm;
+        let reach = reach + predictor(reach);
+        let predictor = predictor(self.row_norm * params_norm);
         let slope_error = loss.slope_error(reach) + loss.curvature_within(reach) * predictor;
         let slope = loss.sup_slope(reach) + slope_error;
         let sums = sum_rounding(GRADIENT_ROUNDINGS, self.n_rows);
@@ -154,6 +158,7 @@ mod tests {
             n_rows: 1_000_000,
             mass: 1.0,
             row_norm: 2.0,
+            longest: 2.0,
             l2_strength: 0.01,
             linear: 0.5,
         }

@@ -45,7 +45,7 @@ pub fn release_coefficients<G: Gate>(
 /// The promise of [`release_coefficients`] holds: a centre that is no function of the data adds a known constant to the linear term.
 ///
 /// # Errors
-/// Errors of [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre so far out that its rounding is not sealed.
+/// Errors of [`release_coefficients`]; [`crate::Error::OutOfRange`] for a centre beyond [`greatest_centre`].
 pub(super) fn release_around<G: Gate>(
     spec: &Spec,
     centre: &[f64],
@@ -70,6 +70,11 @@ pub(super) fn release_around<G: Gate>(
     }
     let linear = (linear.as_deref(), rounding);
     release_minimiser(spec, records, exec, gate, &noise, linear)
+}
+
+/// Greatest norm of a centre: its rounding leaves half of the tolerance to the solver.
+pub(super) fn greatest_centre(spec: &Spec) -> f64 {
+    0.249 * spec.tolerance() / f64::EPSILON
 }
 
 /// Releases the minimiser with this linear term, which is within this distance times λ of the ideal one.

@@ -1,6 +1,6 @@
 //! A fit by Newton steps with noisy gradients, on rows that released second moments make round (docs/proofs/newton.md).
 
-use super::coefficients::release_around;
+use super::coefficients::{greatest_centre, release_around};
 use super::gate::Gate;
 use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
@@ -303,7 +303,11 @@ impl<G: Gate> Stages<'_, G> {
             round.limit(at.gradient, at.hessian);
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
             let change = product(&rounder.inverse_hessian()?, gradient.values());
-            let change = shortened(change, |change| vector::norm(&product(&further, change)));
+            let change = shortened(
+                change,
+                |change| vector::norm(&product(&further, change)),
+                LONGEST_STEP,
+            );
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
             bounds.push(at);
         }
@@ -330,6 +334,7 @@ impl<G: Gate> Stages<'_, G> {
             _ => vec![0.0; self.spec.n_params()],
         };
         let spec = self.spec.perturbed(rounding.radius())?;
+        let centre = shortened(centre, vector::norm_bound, greatest_centre(&spec));
         let params = release_around(&spec, &centre, round, self.exec, self.gate)?;
         self.steps.push(spec.coefficients().clone());
         self.seals.push(*spec.seal());
@@ -365,7 +370,7 @@ impl<G: Gate> Stages<'_, G> {
         let loss = &self.spec.choices().loss;
         let step = |curvature: f64, gradient: &[f64]| {
             let change = gradient.iter().map(|g| g / curvature).collect();
-            shortened(change, vector::norm)
+            shortened(change, vector::norm, LONGEST_STEP)
         };
         let at_0 = self
             .spec
@@ -584,15 +589,15 @@ impl Rounder<'_> {
     }
 }
 
-/// A step whose length is not above the longest one.
-fn shortened(mut step: Vec<f64>, length: impl Fn(&[f64]) -> f64) -> Vec<f64> {
-    let length = length(&step);
-    if length > LONGEST_STEP {
-        for v in &mut step {
-            *v *= LONGEST_STEP / length;
+/// A vector whose length is not above the longest one.
+fn shortened(mut vector: Vec<f64>, length: impl Fn(&[f64]) -> f64, longest: f64) -> Vec<f64> {
+    let length = length(&vector);
+    if length > longest {
+        for v in &mut vector {
+            *v *= longest / length;
         }
     }
-    step
+    vector
 }
 
 /// The matrix with its eigenvalues raised to the least that noise lets be seen.

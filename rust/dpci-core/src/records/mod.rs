@@ -348,6 +348,11 @@ pub trait Records: Debug + Sync {
     /// The public bounds that every row is checked against.
     fn bounds(&self) -> &RowBounds;
 
+    /// R such that rows x far out weigh less: their weights w have `w‖x‖ ≤ R` and `w‖x‖² ≤ R²`. `None` where none does.
+    fn weighed_to(&self) -> Option<f64> {
+        None
+    }
+
     /// The constant appended to each row.
     fn intercept(&self) -> Option<f64>;
 

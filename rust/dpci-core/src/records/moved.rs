@@ -58,7 +58,10 @@ impl<'r> Moved<'r> {
     #[must_use]
     pub fn within(self, radius: f64, longest: f64) -> Round<'r> {
         match self {
-            Self::Here(moved) => Round::Here(Box::new(moved.within(radius, longest))),
+            Self::Here(moved) => Round::Here {
+                design: Box::new(moved.within(radius, longest)),
+                radius,
+            },
             Self::InParts { records, map } => Round::InParts {
                 records,
                 rounding: Rounding {
@@ -110,7 +113,12 @@ impl Rounding {
 #[derive(Debug)]
 pub enum Round<'r> {
     /// Rows in memory.
-    Here(Box<Design<'static>>),
+    Here {
+        /// The rows.
+        design: Box<Design<'static>>,
+        /// To which the weights hold them.
+        radius: f64,
+    },
     /// Rows that each pass moves where they lie.
     InParts {
         /// Rows before they are moved.
@@ -129,7 +137,10 @@ impl Round<'_> {
     /// Errors of [`Design::moved_further`].
     pub fn moved_further(self, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
         Ok(match self {
-            Self::Here(design) => Self::Here(Box::new(design.moved_further(map, exec)?)),
+            Self::Here { design, radius } => Self::Here {
+                design: Box::new(design.moved_further(map, exec)?),
+                radius: radius * vector::norm(map),
+            },
             Self::InParts {
                 records,
                 mut rounding,
@@ -150,7 +161,7 @@ impl Round<'_> {
     /// Holds gradients and Hessians of the rows to these norms from now on; see [`Design::limit`].
     pub fn limit(&mut self, gradient: f64, hessian: f64) {
         match self {
-            Self::Here(design) => design.limit(gradient, hessian),
+            Self::Here { design, .. } => design.limit(gradient, hessian),
             Self::InParts { rounding, .. } => rounding.limits = [gradient, hessian],
         }
     }
@@ -180,7 +191,7 @@ impl Round<'_> {
     /// The records that count, of either kind.
     fn records(&self) -> &dyn Records {
         match self {
-            Self::Here(design) => &**design,
+            Self::Here { design, .. } => &**design,
             Self::InParts { records, .. } => *records,
         }
     }
@@ -201,9 +212,19 @@ impl Records for Round<'_> {
 
     fn bounds(&self) -> &RowBounds {
         match self {
-            Self::Here(design) => design.bounds(),
+            Self::Here { design, .. } => design.bounds(),
             Self::InParts { bounds, .. } => bounds,
         }
+    }
+
+    fn weighed_to(&self) -> Option<f64> {
+        Some(match self {
+            Self::Here { radius, .. } => *radius,
+            Self::InParts { rounding, .. } => {
+                let maps = rounding.further.chunks(rounding.map.len().max(1));
+                rounding.radius * maps.map(vector::norm).product::<f64>()
+            }
+        })
     }
 
     fn intercept(&self) -> Option<f64> {
@@ -230,7 +251,7 @@ impl Records for Round<'_> {
         exec: &Executor<'_>,
     ) -> Result<Sums> {
         match self {
-            Self::Here(design) => design.sums(request, loss, weights, exec),
+            Self::Here { design, .. } => design.sums(request, loss, weights, exec),
             Self::InParts {
                 records, rounding, ..
             } => {

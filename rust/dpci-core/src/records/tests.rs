@@ -232,6 +232,8 @@ fn moved_rows_in_parts_are_those_in_memory() {
             assert_eq!((round.n_records(), round.intercept()), (600, None));
             let longest = rounding.longest * vector::norm(&rounding.further);
             assert!((round.bounds().rows.norm() - longest).abs() < 1e-9);
+            let weighed = rounding.radius * vector::norm(&rounding.further);
+            assert_eq!(round.weighed_to(), Some(weighed));
             let Request::Moved { of, .. } = &curvatures else {
                 panic!()
             };

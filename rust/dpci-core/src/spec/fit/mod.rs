@@ -14,16 +14,16 @@ mod solvable;
 pub use calibrate::step_cost;
 pub use choices::{Choices, Moments, NoiseKind, Projection, Variant};
 pub use distances::check_excess;
-pub(crate) use distances::greatest_rows;
 #[cfg(test)]
 pub(super) use distances::noise_rounding;
-pub(super) use distances::{greatest_mass, share_seal, sum_rounding, unit_mean_rounding};
+pub(crate) use distances::{greatest_mass, greatest_rows};
+pub(super) use distances::{share_seal, sum_rounding, unit_mean_rounding};
 pub(crate) use domain::{ROUNDING_ROOM, least_row_norm};
 pub(super) use moments::matrix_seal;
 pub use moments::{MatrixNoise, MomentNoise};
 pub use plan::Plan;
 pub use scales::check_bounds;
-pub(super) use scales::check_size;
+pub(super) use scales::{check_budget, check_size};
 
 use calibrate::{CoefficientNoise, coefficient_noise, costs};
 use choices::{apply_paper, check_combination, check_scalars};

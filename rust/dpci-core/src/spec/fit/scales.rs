@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::distances::greatest_minimiser;
 use super::{Choices, Spec};
+use crate::error::check;
 use crate::privacy::{Budget, Perturbation};
 use crate::{Error, Result};
 
@@ -29,20 +30,27 @@ pub(super) fn check_sizes(c: &Choices, budget: Budget) -> Result<()> {
     let strength = (c.loss.curvature_floor() == 0.0).then_some(("l2_strength", c.l2_strength));
     let scale = c.intercept.map(|s| ("intercept", s));
     let radius = c.radius.map(|w| ("radius", w));
-    let (name, spent) = match budget {
-        Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
-        Budget::Zcdp { rho } => ("rho", rho),
-    };
-    if !BUDGETS.contains(&spent) {
-        return Err(Error::OutOfRange {
-            name,
-            rule: "at least 1e-60 and at most 1e15",
-            value: spent,
-        });
-    }
+    check_budget(budget)?;
     let optional = [strength, scale, radius].into_iter().flatten();
     let mut sizes = [("row_norm", c.rows.norm())].into_iter().chain(optional);
     sizes.try_for_each(|(name, value)| check_size(name, value))
+}
+
+/// Refuses a budget out of all proportion.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub(in crate::spec) fn check_budget(budget: Budget) -> Result<()> {
+    let (name, value) = match budget {
+        Budget::Pure { epsilon } | Budget::Approx { epsilon, .. } => ("epsilon", epsilon),
+        Budget::Zcdp { rho } => ("rho", rho),
+    };
+    check(
+        BUDGETS.contains(&value),
+        name,
+        "at least 1e-60 and at most 1e15",
+        value,
+    )
 }
 
 /// Refuses public bounds of columns, or of targets, by which numbers could not be moved and scaled: their middle and half their width.

@@ -118,6 +118,7 @@ impl<'a> Solvable<'a> {
             n_rows: self.n_rows,
             mass: self.excess,
             row_norm: self.row_norm,
+            longest: self.row_norm,
             l2_strength: self.convexity,
             linear: self.linear,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 mod pure;
 
-use super::fit::{check_size, matrix_seal, share_seal, sum_rounding};
+use super::fit::{check_budget, check_size, matrix_seal, share_seal, sum_rounding};
 use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
@@ -243,6 +243,7 @@ impl NewtonSpec {
             });
         }
         check_size("row_norm", length)?;
+        check_budget(c.budget)?;
         let loss = &c.loss;
         let bounded = loss.slope_bound().is_finite() && loss.curvature_bound().is_finite();
         if loss.n_predictors() > 1 || loss.kinked() || loss.predictor_bound().is_some() || !bounded

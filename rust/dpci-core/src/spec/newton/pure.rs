@@ -10,7 +10,7 @@ use crate::loss::gradient_rounding;
 use crate::noise::{AnyLaw, MatrixLaw};
 use crate::privacy::{Budget, Calibration, Perturbation, laplace_rate};
 use crate::row_domain::RowDomain;
-use crate::spec::fit::sum_rounding;
+use crate::spec::fit::{greatest_mass, greatest_rows, sum_rounding};
 use crate::spec::functional::{independent, noise_of};
 use crate::spec::{
     Choices, MatrixNoise, Moments, NoiseKind, Part, Projection, Query, Seal, Spec, Step, Variant,
@@ -34,8 +34,10 @@ pub(super) const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.02];
 
 /// The ridge over the least one, of losses that pay for the Jacobian: where the price is a tenth of the budget.
 const RIDGE: f64 = 12.0;
-/// No ridge is below this part of the curvature of the longest row, so that every minimiser has a certificate.
+/// No ridge is below this part of the greatest curvature, times the number of rows over the second number where there are more, so that every
+/// minimiser has a certificate.
 const LEAST_RIDGE: f64 = 1e-7;
+const MANY_ROWS: f64 = 1e7;
 
 /// Weight of the Hessian in the joint release, over `L²/t`: intervals need it more than the covariance, which is near it where the model
 /// holds.
@@ -107,14 +109,16 @@ impl NewtonSpec {
                 RIDGE * bounds.least_l2_strength(loss.curvature_bound(), epsilon),
             ),
         };
-        let steepest = loss.curvature_bound() * radius.powi(2);
+        let rows = greatest_rows(bounds.records, bounds.neighbors, bounds.unit) as f64;
+        let steepest = greatest_mass(&bounds) * loss.curvature_bound() * radius.powi(2);
+        let least = LEAST_RIDGE * steepest * (rows / MANY_ROWS).max(1.0);
         let choices = Choices {
             terms: c.terms,
             n_columns: self.n_params(),
             intercept: None,
             rows: RowDomain::Ball(radius),
             loss: Arc::clone(loss),
-            l2_strength: ridge.max(LEAST_RIDGE * steepest),
+            l2_strength: ridge.max(least),
             radius: None,
             budget: Budget::pure(epsilon)?,
             perturbation: Perturbation::Objective,
