@@ -20,6 +20,7 @@ from _timing import commit
 from dpci.datasets.tables import load_table
 from dpci.inference.methods import unit_map
 from dpci.released.model import record_of
+from dpci.released.newton import Newton
 from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
 
 _F64 = NDArray[np.float64]
@@ -158,24 +159,17 @@ def ordinary(rows: _F64, y: NDArray[np.bool_], params: _F64, weights: _F64 | flo
     raise RuntimeError("Newton's method must converge")
 
 
-def held(rows: _F64, y: NDArray[np.bool_], params: _F64, norms: tuple[_F64, _F64], bounds: tuple[float, float]) -> _F64:
-    """Return the coefficients where the weights are those of round rows, and no gradient is longer than the bound.
-
-    ``norms``: of round rows, and of those whose gradients are held.
-    """
-    (of_round, lengths), (radius, bound) = norms, bounds
-    weights = np.minimum(1.0, radius / of_round) ** 2
-    for _ in range(100):
-        positive = 1.0 / (1.0 + np.exp(-(rows @ params)))
-        slope, most = positive - y, bound / (weights * lengths)
-        curvature = np.where(np.abs(slope) <= most, weights * positive * (1.0 - positive), 0.0)
-        hessian = (rows * curvature[:, None]).T @ rows
-        step = np.linalg.lstsq(hessian, (weights * np.clip(slope, -most, most)) @ rows, rcond=None)[0]
-        longest = np.abs(rows @ step).max()
-        params = params - step * min(1.0, 4.0 / longest)
-        if longest < 1e-8:
-            return params
-    return np.full(len(params), np.nan)
+def weighted(rows: _F64, y: NDArray[np.bool_], truth: _F64, newton: Newton) -> _F64:
+    """Return the coefficients where rows weigh what they do at the last step, whose start is near the ordinary ones."""
+    weights = np.minimum(1.0, float(newton.radii[-1]) / np.linalg.norm(rows @ newton.round_map, axis=1)) ** 2
+    lengths = np.linalg.norm(rows @ newton.map, axis=1)
+    gradient, hessian = newton.bounds[-1, :2]
+    positive = 1.0 / (1.0 + np.exp(-(rows @ newton.map @ newton.start)))
+    steepest = np.maximum(positive, 1.0 - positive) * weights * lengths
+    most_curved = positive * (1.0 - positive) * weights * lengths**2
+    if newton.ridge == 0.0:
+        weights *= np.minimum(1.0, np.minimum(gradient / steepest, hessian / np.maximum(most_curved, 1e-300)))
+    return ordinary(rows, y, truth, weights)[0]
 
 
 class Tally:
@@ -229,12 +223,9 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
         truth, variance = ordinary(rows, y, np.zeros(rows.shape[1]))
     except (RuntimeError, np.linalg.LinAlgError):  # at these bounds the classes of the whole table can be separated
         return
-    norms = np.linalg.norm(rows @ newton.round_map, axis=1)
-    lengths = np.linalg.norm(rows @ newton.map, axis=1)
     # The shift hardly varies: some replicates show it.
     is_shown = len(tally.runs) < SHIFTS
-    bounds = float(newton.radii[-1]), newton.gradient_bound
-    target = held(rows, y, truth, (norms, lengths), bounds) if is_shown else np.full(len(truth), np.nan)
+    target = weighted(rows, y, truth, newton) if is_shown else np.full(len(truth), np.nan)
     units, shift, _, _ = unit_map(record_of(fit))
     errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
     if fit.interval_refusal is not None:

@@ -1,8 +1,10 @@
-//! Limits on the derivatives of the loss at each row, so that no row's gradient or Hessian is longer than a bound.
+//! Limits on the derivatives of the loss at each row: rows whose gradient or Hessian may be longer than a bound weigh less.
 
 use std::ops::Range;
 
 use super::Design;
+use crate::Result;
+use crate::loss::{Batch, Loss};
 
 /// Bounds on the norms of one row's gradient and Hessian, and those of rows with slope and curvature 1.
 #[derive(Debug, Clone)]
@@ -52,10 +54,10 @@ impl Limits {
 }
 
 impl Design<'_> {
-    /// Holds the slope at each row x of weight w to `gradient/(w‖x‖)` and the curvature to `hessian/(w‖x‖²)`, in risks and
-    /// moments from here on; for moved rows.
+    /// Bounds the norms of one row's gradient and Hessian in risks and moments from here on, by weights; for moved rows.
     ///
-    /// A slope that is held so is that of a convex loss as well, which is linear beyond.
+    /// The greatest slope that a row can have at its predictor decides its weight, not its target: so weights do not move the minimiser
+    /// where the model of the mean holds (docs/proofs/newton.md, "The target").
     pub fn limit(&mut self, gradient: f64, hessian: f64) {
         if let Some(limits) = &mut self.limits {
             (limits.gradient, limits.hessian) = (gradient, hessian);
@@ -73,21 +75,44 @@ impl Design<'_> {
         self.limits.as_ref()?.shares.as_deref()
     }
 
-    /// Applies the limits to slopes and curvatures of some rows; to none, where a slice is empty.
-    pub(crate) fn hold(&self, range: &Range<usize>, slopes: &mut [f64], curvatures: &mut [f64]) {
+    /// Weighs slopes and curvatures of some rows at these predictors, so that they keep the limits; none, where a slice is empty.
+    ///
+    /// Row by row: in a batch the last bits of a curvature depend on the other rows, which a weight must not.
+    pub(crate) fn weigh(
+        &self,
+        range: &Range<usize>,
+        loss: &dyn Loss,
+        predictors: &[f64],
+        [slopes, curvatures]: [&mut [f64]; 2],
+    ) -> Result<()> {
         let Some(limits) = &self.limits else {
-            return;
+            return Ok(());
         };
-        if limits.gradient.is_finite() {
-            for (slope, norm) in slopes.iter_mut().zip(&limits.gradients[range.clone()]) {
-                let most = limits.gradient * ROOM / norm;
-                *slope = slope.max(-most).min(most);
+        let (steepest, most_curved) = (loss.slope_bound(), loss.curvature_bound());
+        for (k, (i, u)) in range.clone().zip(predictors).enumerate() {
+            let (gradient, hessian) = (limits.gradients[i], limits.hessians[i]);
+            let mut weight = 1.0_f64;
+            if steepest * gradient > limits.gradient {
+                weight = weight.min(limits.gradient / (gradient * loss.sup_slope(u.abs())));
+            }
+            if most_curved * hessian > limits.hessian {
+                let mut curvature = [0.0];
+                let out = Batch {
+                    curvature: Some(&mut curvature),
+                    ..Batch::default()
+                };
+                loss.evaluate(std::slice::from_ref(u), self.targets(i..i + 1), out)?;
+                weight = weight.min(limits.hessian / (hessian * curvature[0]));
+            }
+            // The bounds hold whatever rounding did.
+            if let Some(slope) = slopes.get_mut(k) {
+                let most = limits.gradient * ROOM / gradient;
+                *slope = (*slope * weight).max(-most).min(most);
+            }
+            if let Some(curvature) = curvatures.get_mut(k) {
+                *curvature = (*curvature * weight).min(limits.hessian * ROOM / hessian);
             }
         }
-        if limits.hessian.is_finite() {
-            for (curvature, norm) in curvatures.iter_mut().zip(&limits.hessians[range.clone()]) {
-                *curvature = curvature.min(limits.hessian * ROOM / norm);
-            }
-        }
+        Ok(())
     }
 }

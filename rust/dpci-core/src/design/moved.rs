@@ -167,6 +167,7 @@ impl Design<'_> {
                 };
                 loss.evaluate(&u[k..=k], std::slice::from_ref(y), out)?;
             }
+            self.weigh(&range, loss, u, [&mut [], &mut *curvature])?;
             let gradients = slope.iter().zip(&of_slopes[range.clone()]);
             counts[0].add(range.clone().zip(gradients.map(|(s, norm)| s.abs() * norm)));
             let hessians = curvature.iter().zip(&of_curvatures[range.clone()]);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_gradients_and_hessians_and_counts_tell_how_many() {
+    fn weights_keep_limits_and_counts_tell_how_many() {
         with_design(|design, exec| {
             let point = [0.4, -0.3, 0.2];
             let mut round = design.moved(&MAP, exec).unwrap().within(99.0, 99.0);
@@ -269,28 +270,42 @@ mod tests {
                     assert!(beyond > 0.0 && beyond < 2000.0);
                 }
             }
-            let (mut slopes, mut curvatures) = (vec![1.0; 2000], vec![0.25; 2000]);
-            round.hold(&(0..2000), &mut slopes, &mut curvatures);
-            assert_eq!(
-                (&slopes, &curvatures),
-                (&vec![1.0; 2000], &vec![0.25; 2000])
-            );
+            let mut u = vec![0.0; 2000];
+            round.linear_predictor(0..2000, &point, &mut u);
+            let mut weigh = |round: &Design<'_>| {
+                let (mut slopes, mut curvatures) = (vec![-0.9; 2000], vec![0.25; 2000]);
+                let values = [slopes.as_mut_slice(), &mut curvatures];
+                round.weigh(&(0..2000), &Logistic, &u, values).unwrap();
+                (slopes, curvatures)
+            };
+            assert_eq!(weigh(&round), (vec![-0.9; 2000], vec![0.25; 2000]));
             let (gradient, hessian) = (
-                vector::norm(&rows[..3]),
+                0.6 * vector::norm(&rows[..3]),
                 0.2 * vector::dot(&rows[..3], &rows[..3]),
             );
             round.limit(gradient, hessian);
-            slopes.iter_mut().step_by(2).for_each(|s| *s = -1.0);
-            round.hold(&(0..2000), &mut slopes, &mut curvatures);
+            let (slopes, curvatures) = weigh(&round);
+            let mut fewer = 0;
             for (i, row) in rows.chunks_exact(3).enumerate() {
                 let norm = vector::norm_bound(row);
+                assert!(slopes[i].abs() * norm <= gradient);
+                assert!(curvatures[i] * norm * norm <= hessian);
+                let positive = 1.0 / (1.0 + (-u[i]).exp());
+                let steepest = positive.max(1.0 - positive) * norm;
+                let curved = positive * (1.0 - positive) * norm * norm;
+                // One weight for both, which the target has no part in.
+                let weight = (gradient / steepest).min(hessian / curved).min(1.0);
                 assert!(
-                    slopes[i].abs() * norm <= gradient && curvatures[i] * norm * norm <= hessian
+                    (slopes[i] + 0.9 * weight).abs() < 1e-12
+                        || slopes[i].abs() * norm > 0.999 * gradient
                 );
-                assert!((slopes[i].abs() - (gradient / norm).min(1.0)).abs() < 1e-12);
-                assert_eq!(slopes[i] < 0.0, i % 2 == 0);
-                assert!((curvatures[i] - (hessian / norm / norm).min(0.25)).abs() < 1e-12);
+                assert!(
+                    (curvatures[i] - 0.25 * weight).abs() < 1e-12
+                        || curvatures[i] * norm * norm > 0.999 * hessian
+                );
+                fewer += usize::from(weight < 1.0);
             }
+            assert!(fewer > 500 && fewer < 1900);
         });
     }
 

@@ -29,7 +29,7 @@ pub struct NewtonRelease<V = Sealed> {
     pub further: Vec<f64>,
     /// Radii beyond which rows weigh less: in each round, and at last.
     pub radii: Vec<f64>,
-    /// Norms to which the gradient and the Hessian of each record are held, at each point after the first step.
+    /// Norms that the gradient and the Hessian of no record exceed, at each point after the first step.
     pub bounds: Vec<NormBounds>,
     /// Start of the last step.
     pub start: Vec<f64>,
@@ -298,9 +298,8 @@ impl<G: Gate> Stages<'_, G> {
             back = product_transposed(&inverse, &transposed(&back, dim), dim);
             at = NormBounds {
                 stretch: vector::norm(&further),
-                ..self.release_bounds(&round, &point, typical)?
+                ..self.release_limits(&mut round, &point, typical)?
             };
-            round.limit(at.gradient, at.hessian);
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
             let change = product(&rounder.inverse_hessian()?, gradient.values());
             let change = shortened(
@@ -414,21 +413,31 @@ impl<G: Gate> Stages<'_, G> {
         Ok((moved.within(radius, longest), radius))
     }
 
-    /// Releases the bounds on the norms of one record's gradient and Hessian, by those at a point, of rows of this typical norm.
-    fn release_bounds(
+    /// Limits the norms of one record's gradient, and then of its Hessian, by released counts at a point, of rows of this typical norm.
+    fn release_limits(
         &mut self,
-        round: &Round<'_>,
+        round: &mut Round<'_>,
         point: &[f64],
         typical: f64,
     ) -> Result<NormBounds> {
-        let planned = self.spec.norms(typical)?;
-        let norms = planned.each_ref().map(|each| each.norms.as_slice());
-        let loss = &*self.spec.choices().loss;
-        let [of_gradients, of_hessians] =
-            round.counts_of_derivatives(loss, point, norms, self.exec)?;
-        let gradient = self.release_quantile(&planned[0], of_gradients)?;
-        let hessian = self.release_quantile(&planned[1], of_hessians)?;
-        self.spec.bounds_of(gradient, hessian, typical)
+        let spec = self.spec;
+        let [of_gradients, of_hessians] = spec.norms(typical)?;
+        let loss = &*spec.choices().loss;
+        let norms = [of_gradients.norms.as_slice(), &[]];
+        let [counts, _] = round.counts_of_derivatives(loss, point, norms, self.exec)?;
+        let quantile = self.release_quantile(&of_gradients, counts)?;
+        let gradient = spec.gradient_bound(quantile, typical)?;
+        round.limit(gradient, f64::INFINITY);
+        let norms = [&[], of_hessians.norms.as_slice()];
+        let [_, counts] = round.counts_of_derivatives(loss, point, norms, self.exec)?;
+        let quantile = self.release_quantile(&of_hessians, counts)?;
+        let hessian = spec.hessian_bound(quantile)?;
+        round.limit(gradient, hessian);
+        Ok(NormBounds {
+            gradient,
+            hessian,
+            stretch: 1.0,
+        })
     }
 
     /// Releases the norm beyond which few of the counted records are.

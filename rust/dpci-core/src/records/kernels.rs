@@ -195,7 +195,13 @@ impl Pass<'_> {
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;
-            self.design.hold(&range, slope, curvature);
+            let with_curvature = if with_hessian {
+                &mut *curvature
+            } else {
+                &mut []
+            };
+            self.design
+                .weigh(&range, self.loss, u, [&mut *slope, with_curvature])?;
             if let Some(multiplicity) = multiplicity {
                 vector::multiply(slope, multiplicity);
                 vector::multiply(curvature, multiplicity);

@@ -111,7 +111,6 @@ impl Pass<'_> {
             .evaluate(u, self.design.targets(range.clone()), out)?;
         vector::clamp(curvature, 0.0, most_curved);
         vector::clamp(slope, -steepest, steepest);
-        self.design.hold(range, slope, curvature);
-        Ok(())
+        self.design.weigh(range, self.loss, u, [slope, curvature])
     }
 }

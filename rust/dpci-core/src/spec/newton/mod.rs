@@ -63,17 +63,17 @@ const _: () = assert!(SEALS as usize == 3 + 1 + 4 * EARLIER_STEPS + 3);
 
 /// Share of the records whose rows weigh less while the shape is released; at last, the least that noise does not hide.
 const BEYOND_RADIUS: [f64; 2] = [0.05, 0.0];
-/// The bound on gradients over the norm that the least visible share of the records exceeds. With less, the coefficients of tables with
-/// heavy tails differ from the ordinary ones (docs/evidence/newton.md).
-const REACH: f64 = 1.5;
-/// The bound is greater where the standard deviation of the noise stays below this part of the sampling error: that costs 4% of length.
-const CHEAP: f64 = 0.3;
+/// Shares of the records with a longer gradient, or a longer Hessian, than the norm that decides the bound.
+const BEYOND_NORMS: [f64; 2] = [0.015, 0.0];
+/// Both bounds over these norms. With less, the coefficients of tables with heavy tails differ from the ordinary ones
+/// (docs/evidence/newton.md).
+const REACH: [f64; 2] = [1.75, 1.5];
+/// The bound on gradients is greater where the standard deviation of the noise stays below this part of the sampling error: that costs a
+/// tenth of the length.
+const CHEAP: f64 = 0.42;
 /// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
 /// must not hide them.
 const MOST_EDGE: f64 = 0.35;
-/// Beyond this share of the records the bound grows by a seventh with each factor of e: noise hides how many are held.
-const MOST_HELD: f64 = 0.004;
-const GROWTH: f64 = 1.0 / 7.0;
 /// Shares below this many standard deviations of their noise are not told from none.
 const SEEN: f64 = 3.0;
 
@@ -154,8 +154,6 @@ pub struct NormBounds {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantile {
     pub(crate) norm: f64,
-    /// Share beyond: the wanted one, or the least that noise does not hide.
-    pub(crate) beyond: f64,
     /// Root mean square of the norms, at least: of the shares that noise does not hide.
     pub(crate) size: f64,
 }
@@ -204,17 +202,12 @@ impl NormCounts {
                     }
                     None => *norm,
                 };
-                return Quantile {
-                    norm,
-                    beyond: few,
-                    size,
-                };
+                return Quantile { norm, size };
             }
             (beyond, above) = (next, Some(*norm));
         }
         Quantile {
             norm: above.unwrap_or_default(),
-            beyond: self.beyond,
             size,
         }
     }
@@ -349,32 +342,27 @@ impl NewtonSpec {
         (self.n_params() as f64 / curvature.max(noise).min(most)).sqrt()
     }
 
-    /// The bounds that released quantiles of the norms choose, of rows of this typical norm. Post-processing.
+    /// The bound on gradients that a released quantile of their norms chooses, of rows of this typical norm. Post-processing.
     ///
-    /// A row of this norm is never held, however steep its slope: or a class that is rarer than what noise hides would be held as a whole.
-    pub(crate) fn bounds_of(
-        &self,
-        gradient: Quantile,
-        hessian: Quantile,
-        typical: f64,
-    ) -> Result<NormBounds> {
-        let reach = REACH * (1.0 + GROWTH * (gradient.beyond / MOST_HELD).max(1.0).ln());
+    /// A row of this norm never weighs less, however steep its slope: less weight for most rows would lengthen intervals for nothing.
+    pub(crate) fn gradient_bound(&self, norms: Quantile, typical: f64) -> Result<f64> {
         let steepest = self.choices.loss.slope_bound() * typical;
         let std_dev = self.gradient(1.0, 1.0, At::Last)?.step.scale;
         // Of the mean gradient along one direction.
-        let sampling = gradient.size / (self.n_params() as f64 * self.divisor()).sqrt();
+        let sampling = norms.size / (self.n_params() as f64 * self.divisor()).sqrt();
         let cheap = (CHEAP * sampling / std_dev).min(GREATEST_RADIUS * steepest);
+        Ok((REACH[0] * norms.norm).max(steepest).max(cheap))
+    }
+
+    /// The bound on Hessians that a released quantile of their norms chooses. Post-processing.
+    pub(crate) fn hessian_bound(&self, norms: Quantile) -> Result<f64> {
         let unit = NormBounds {
             gradient: 1.0,
             hessian: 1.0,
             stretch: 1.0,
         };
         let most = MOST_EDGE / self.edge(self.moments(unit)?.hessian);
-        Ok(NormBounds {
-            gradient: (reach * gradient.norm).max(steepest).max(cheap),
-            hessian: hessian.norm.min(most),
-            stretch: 1.0,
-        })
+        Ok((REACH[1] * norms.norm).min(most))
     }
 
     /// Steps and seals of a release, where the radii of each round and at last, and the bounds on gradients and Hessians at each point, are
@@ -466,8 +454,8 @@ impl NewtonSpec {
         let of = (Query::GradientNorms, Part::GradientNorms);
         let of_hessians = (Query::HessianNorms, Part::HessianNorms);
         Ok([
-            self.counts(of, gradients, 0.0, NORMS)?,
-            self.counts(of_hessians, hessians, 0.0, NORMS)?,
+            self.counts(of, gradients, BEYOND_NORMS[0], NORMS)?,
+            self.counts(of_hessians, hessians, BEYOND_NORMS[1], NORMS)?,
         ])
     }
 
