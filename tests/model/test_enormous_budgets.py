@@ -78,7 +78,7 @@ def test_least_squares(budget):
 def test_ordinary_coefficients(budget, row_norm):
     """However far the public bound is from the rows."""
     ledger = dpci.Ledger(budget)
-    result = dpci.fit(X, Y, budget=budget, row_norm=row_norm, classes=(False, True), ledger=ledger)
+    result = dpci.fit(X, Y, budget=budget, rows=row_norm, classes=(False, True), ledger=ledger)
     assert len(ledger.history) == 1
     fitted = sm.Logit(Y, WITH).fit(disp=0)
     # The pull of the few longest gradients is limited.
@@ -190,7 +190,7 @@ def test_what_an_enormous_budget_rules_out_is_named():
 
 @pytest.mark.parametrize("n_features", [1, 300])
 @pytest.mark.parametrize("n_samples", [300, 1_000_000, 1_000_000_000])
-@pytest.mark.parametrize("relation", [{}, {"neighbors": "add_remove", "n_public": 1_000_000}])
-def test_newton_steps_have_a_certificate_at_any_number_of_records(n_features, n_samples, relation):
-    public = relation | ({"n_public": n_samples} if relation else {})
-    dpci.plan(n_samples=n_samples, n_features=n_features, budget=dpci.PureDP(1e15), mechanism="newton", **public)
+@pytest.mark.parametrize("is_public", [True, False])
+def test_newton_steps_have_a_certificate_at_any_number_of_records(n_features, n_samples, is_public):
+    relation = {} if is_public else {"neighbors": dpci.AddRemove(n_samples)}
+    dpci.plan(n_samples=n_samples, n_features=n_features, budget=dpci.PureDP(1e15), mechanism="newton", **relation)

@@ -18,7 +18,7 @@ class Newton:
     """Released values of a fit by Newton steps (docs/proofs/newton.md); k is the number of parameters.
 
     Rows x become round by ``round_map' x``; those longer than the last radius weigh less. By ``z = map' x`` Hessians
-    are round, too. Slopes are held such that no record's gradient is longer than its bound. Parameters of z become
+    are round, too. Rows weigh less whose gradient or Hessian could be longer than its bound. Parameters of z become
     those of x by ``map @``.
     """
 
@@ -29,7 +29,7 @@ class Newton:
     radii: NDArray[np.float64]
     """Radii beyond which rows weigh less: in each round, one or under pure DP two, and at last; shape (2,) or (3,)."""
     bounds: NDArray[np.float64]
-    """Norms to which the gradient and the Hessian of a record are held, and the greatest stretch of round rows: at each
+    """Norms that the gradient and the Hessian of no record exceed, and the greatest stretch of round rows: at each
     of two points, or under pure DP one; shape (2, 3) or (1, 3)."""
     start: NDArray[np.float64]
     """Parameters of z where the last step starts, shape (k,)."""
@@ -71,7 +71,7 @@ class Newton:
 
     @property
     def gradient_bound(self) -> float:
-        """Norm to which the gradient of a record is held at last."""
+        """Norm that the gradient of no record exceeds at last."""
         return float(self.bounds[-1, 0])
 
     @property

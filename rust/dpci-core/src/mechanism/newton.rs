@@ -89,7 +89,7 @@ impl<V> NewtonRelease<V> {
 /// # Privacy
 /// Through [`Sealing`](super::Sealing) it spends the whole budget of `spec`: given the values that earlier stages released, each stage is
 /// a query of public sensitivity with noise, or under pure DP objective perturbation. The map, the radii and the bounds on norms are functions
-/// of released values, and what holds a row to them is a function of its record alone. So every record's gradient and Hessian are bounded,
+/// of released values, and a row's weight by them is a function of its record alone. So every record's gradient and Hessian are bounded,
 /// whatever the record (docs/proofs/newton.md).
 ///
 /// # Errors
@@ -193,7 +193,7 @@ struct Path<'r> {
 }
 
 impl<'r> Path<'r> {
-    /// A point of round rows, where no gradient is held.
+    /// A point of round rows, without bounds.
     fn at(point: Vec<f64>, rounding: &Rounding, round: Round<'r>, spec: &NewtonSpec) -> Self {
         let further = identity(point.len());
         Self {
@@ -260,7 +260,7 @@ impl<G: Gate> Stages<'_, G> {
     }
 
     /// Takes the earlier steps. After the first one each begins with a Hessian, by which the rows are made round anew: then gradients and
-    /// Hessians have about the same spread in every direction, and are held to bounds.
+    /// Hessians have about the same spread in every direction, and rows weigh less where they could be longer than a bound.
     fn release_earlier<'r>(
         &mut self,
         rounding: &Rounding,

@@ -92,7 +92,7 @@ pub struct Rounding {
     pub longest: f64,
     /// Maps that move the weighted rows further, one after another, each as large as the first.
     pub further: Vec<f64>,
-    /// Norms to which the gradient and the Hessian of a record are held.
+    /// Norms that the gradient and the Hessian of no record exceed.
     pub limits: [f64; 2],
 }
 
@@ -158,7 +158,7 @@ impl Round<'_> {
         })
     }
 
-    /// Holds gradients and Hessians of the rows to these norms from now on; see [`Design::limit`].
+    /// Bounds the norms of gradients and Hessians of the rows from now on; see [`Design::limit`].
     pub fn limit(&mut self, gradient: f64, hessian: f64) {
         match self {
             Self::Here { design, .. } => design.limit(gradient, hessian),

@@ -84,7 +84,7 @@ const N_RADII: usize = 17;
 const N_NORMS: usize = 21;
 /// Once rows are round, no radius is longer than this many times their root mean square norm.
 const GREATEST_RADIUS: f64 = 6.0;
-/// At 0 a gradient is held as if its row were no longer than this many times the root of the dimension: it only starts the steps.
+/// At 0 a gradient has a bound as if its row were no longer than this many times the root of the dimension: it only starts the steps.
 const FIRST_RADIUS: f64 = 2.0;
 /// Root of the share of the Hessian in the sensitivity of both matrices, over that of the covariance: the first has four fifths.
 const HESSIAN_PART: f64 = 2.0;
@@ -328,7 +328,7 @@ impl NewtonSpec {
         }
     }
 
-    /// Norm to which a record's gradient at 0 is held.
+    /// Norm that no record's gradient at 0 exceeds.
     #[must_use]
     pub(crate) fn gradient_at_0(&self) -> f64 {
         self.choices.loss.sup_slope(0.0) * FIRST_RADIUS * (self.n_params() as f64).sqrt()
