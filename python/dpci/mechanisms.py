@@ -167,7 +167,7 @@ def check_mechanism(mechanism: object) -> Mechanism:
         return _BY_NAME[mechanism]()
     if isinstance(mechanism, str) and mechanism in _OF_FIT:
         raise InvalidInput(
-            f"mechanism must be 'objective' or 'output' for this function, got mechanism={mechanism!r} (only dpci.fit, "
+            f"mechanism must be 'objective' or 'output' for this function, got mechanism={mechanism!r} (dpci.fit, "
             "what fits many tables, and dpci.plan offer it)"
         )
     known = "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()"

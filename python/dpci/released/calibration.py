@@ -63,7 +63,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
                 "noise_scale": (record.noise_scale, noise_of_sum(expected, spec.divisor)),
                 "edge": (newton.edge, _edge(expected, len(newton.params))),
                 "ridge": (newton.ridge, spec.ridge(float(newton.radii[-1]))),
-                **_bounds_that_follow(record, newton),
+                **_bounds_that_follow(spec, record, newton),
             }
         ),
         *differences_of_steps(record.steps, expected),
@@ -83,11 +83,16 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
     return next(iter(differ), None)
 
 
-def _bounds_that_follow(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
+def _bounds_that_follow(
+    spec: _core.NewtonSpec, record: FitRecord, newton: Newton
+) -> dict[str, tuple[float, float | None]]:
     """Return bounds of the last point that other released values decide: all under pure DP, otherwise the stretch."""
     gradient, hessian, stretch = newton.bounds[-1].tolist()
     if newton.ridge == 0.0 or record.curvature_bound is None:
-        return {"stretch": (stretch, float(np.linalg.norm(newton.further)))}
+        return {
+            "stretch": (stretch, float(np.linalg.norm(newton.further))),
+            "gradient_bound_at_0": (float(newton.bounds[0, 0]), spec.gradient_at_0),
+        }
     radius = float(newton.radii[-1])
     return {
         "gradient_bound": (gradient, record.slope_bound * radius),
