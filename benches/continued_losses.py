@@ -2,8 +2,7 @@
 
 Five columns, of which two are correlated and one is a rare indicator, normal or with heavy tails (Student t with four
 degrees of freedom). Responses follow the model, but counts with a gamma factor of variance .5. Bootstrap samples; the
-target is the maximum likelihood estimate of statsmodels on the whole table. Constants were chosen with another seed.
-Prints Markdown.
+target is the maximum likelihood estimate of statsmodels on the whole table. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ def main() -> None:
     """Print one row for each response, kind of rows and budget."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--n", type=int, default=20_000)
-    arguments.add_argument("--replicates", type=int, default=400)
-    arguments.add_argument("--seed", type=int, default=6)
+    arguments.add_argument("--replicates", type=int, default=200)
+    arguments.add_argument("--seed", type=int, default=7)
     given = arguments.parse_args()
     warnings.simplefilter("ignore", dpci.PrivacyLeakWarning)
     began, table = time.perf_counter(), []
@@ -104,6 +103,9 @@ def main() -> None:
     print(f"- commit {commit()}, {dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M} UTC")
     print(f"- {machine()}; {given.replicates} replicates of {given.n:,} records, level .95, seed {given.seed}")
     print(f"- run time {time.perf_counter() - began:.0f} s\n")
+    print(
+        "Constants were chosen on tables of the same designs, with seeds 5 and 6: nothing here but the seed is held out.\n"
+    )
     print(*markdown(HEADER.split(","), table), sep="\n")
 
 

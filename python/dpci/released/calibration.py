@@ -88,12 +88,16 @@ def _bounds_that_follow(
 ) -> dict[str, tuple[float, float | None]]:
     """Return bounds of the last point that other released values decide: all under pure DP, otherwise the stretch."""
     gradient, hessian, stretch = newton.bounds[-1].tolist()
+    radius = float(newton.radii[-1])
     if newton.ridge == 0.0 or record.curvature_bound is None:
+        # Of a continued loss, which declares no slope, a curvature below its bound is taken.
+        first, most = float(newton.bounds[0, 1]), spec.curvature_bound * radius**2
+        continued = record.loss["slope_bound"] is None
         return {
             "stretch": (stretch, float(np.linalg.norm(newton.further))),
             "gradient_bound_at_0": (float(newton.bounds[0, 0]), spec.gradient_at_0),
+            "first_hessian_bound": (first, min(first, most) if continued else most),
         }
-    radius = float(newton.radii[-1])
     return {
         "gradient_bound": (gradient, record.slope_bound * radius),
         "hessian_bound": (hessian, record.curvature_bound * radius**2),

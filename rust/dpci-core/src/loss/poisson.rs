@@ -121,12 +121,12 @@ impl Loss for Poisson {
         Some([f64::NEG_INFINITY, self.count_bound.ln() + 1.0])
     }
 
-    /// That of one event where hardly any are expected; with a bound of at most 1 counts are taken to be scaled, at least to tenths.
+    /// That of two events where hardly any are expected; with a bound of at most 1 counts are taken to be scaled, at least to tenths.
     fn usual_slope(&self) -> f64 {
         if self.count_bound > 1.0 {
-            1.0
+            2.0
         } else {
-            0.1 * self.count_bound
+            0.2 * self.count_bound
         }
     }
 

@@ -81,7 +81,7 @@ impl From<NewtonSpec> for StudySpec {
 #[derive(Debug)]
 enum Way {
     Minimum(Box<Configuration>),
-    Newton(NewtonFits),
+    Newton(Box<NewtonFits>),
 }
 
 /// Perturbation of the objective or the output.
@@ -161,7 +161,8 @@ impl Study {
             let spec = match spec {
                 StudySpec::Minimum(spec) => spec,
                 StudySpec::Newton(spec) => {
-                    configurations.push(Way::Newton(NewtonFits::new(&design, spec, exec)?));
+                    let fits = NewtonFits::new(&design, spec, exec)?;
+                    configurations.push(Way::Newton(Box::new(fits)));
                     continue;
                 }
             };

@@ -78,7 +78,7 @@ const GROWTH: f64 = 1.0 / 7.0;
 /// Shares below this many standard deviations of their noise are not told from none; of continued losses, whose norms are more and reach
 /// further up, below the second number.
 const SEEN: f64 = 3.0;
-const SEEN_OF_CONTINUED: f64 = 4.0;
+const SEEN_OF_CONTINUED: f64 = 3.5;
 
 /// Norms of rows and gradients to choose from fall from the greatest one by this factor each, those of Hessians by its square.
 const NORM_RATIO: f64 = 1.2;
