@@ -60,7 +60,7 @@ def test_strata_take_newton_steps(n_public):
 
 
 def test_what_is_not_offered_is_refused_in_plain_words():
-    only = r"mechanism must be 'objective' or 'output' for this function, got mechanism='newton' \(dpci\.fit"
+    only = r"mechanism must be 'objective' or 'output' for this function, got mechanism='newton' \(it has neither"
     for call in (
         lambda: tuning.tune(X, Y, candidates=[{"l2_strength": 0.1}, {"l2_strength": 0.2}], mechanism="newton",
                             budget=BUDGET),

@@ -72,13 +72,13 @@ pub struct Steps {
 /// Standard deviations of the noise in what the last step is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct StepNoise {
-    /// Of an isometric coordinate of the Hessian, its seal included.
+    /// Deviation of an isometric coordinate of the Hessian, its seal included.
     pub hessian: f64,
     /// The same of the gradients' covariance.
     pub gradient_cov: f64,
-    /// Of a coordinate of the sum of the gradients: the root of its mean square.
+    /// Deviation of a coordinate of the sum of the gradients.
     pub gradient: f64,
-    /// Of the seal of the mean gradient, or of the minimiser.
+    /// Deviation of the seal of the mean gradient, or of the minimiser.
     pub seal: f64,
 }
 

@@ -93,7 +93,7 @@ impl Loss for CLogLog {
         Some([f64::NEG_INFINITY, 2.5])
     }
 
-    /// That of a negative class of seven records in a hundred.
+    /// Slope of a negative class of seven records in a hundred.
     fn usual_slope(&self) -> f64 {
         2.7
     }

@@ -121,7 +121,7 @@ impl Loss for Poisson {
         Some([f64::NEG_INFINITY, self.count_bound.ln() + 1.0])
     }
 
-    /// That of two events where hardly any are expected; with a bound of at most 1 counts are taken to be scaled, at least to tenths.
+    /// Slope of two events where hardly any are expected; counts with a bound of at most 1 are taken to be scaled, at least to tenths.
     fn usual_slope(&self) -> f64 {
         if self.count_bound > 1.0 {
             2.0
@@ -130,7 +130,7 @@ impl Loss for Poisson {
         }
     }
 
-    /// That of a quarter of the bound on counts.
+    /// Slope of a quarter of the bound on counts.
     fn usual_slope_at_zero(&self) -> f64 {
         (0.25 * self.count_bound).max(1.0)
     }

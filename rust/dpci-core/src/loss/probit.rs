@@ -89,7 +89,7 @@ impl Loss for Probit {
         })
     }
 
-    /// That of a class of one record in a hundred.
+    /// Slope of a class of one record in a hundred.
     fn usual_slope(&self) -> f64 {
         2.7
     }

@@ -151,7 +151,7 @@ fn mean_slopes_vanish_at_null_predictors() {
     }
 }
 
-/// Of the continued losses: the mean slope vanishes at the best constant, and slopes there are an affine function of those at 0.
+/// The mean slope vanishes at the best constant, and slopes there are an affine function of those at 0.
 #[test]
 fn mean_slopes_vanish_at_best_constants() {
     let poisson: std::sync::Arc<dyn Loss> = std::sync::Arc::new(Poisson::new(4.0).unwrap());
