@@ -221,79 +221,24 @@ impl LastStep {
     /// The law of the errors of the parameters of the rows.
     #[must_use]
     pub fn law(&self) -> ErrorLaw {
-        let (s, dim) = (&self.steps, self.dim);
-        let (n, noise) = (s.n_samples, &s.noise);
-        let (is_perturbed, raised) = (s.ridge > 0.0, &self.raised);
+        let (s, dim, n) = (&self.steps, self.dim, self.steps.n_samples);
         let is_of_odds = s.loss.is_log_odds && s.loss.is_likelihood;
         let size = if is_of_odds {
             EXPECTED
         } else {
-            trace(&s.gradient_cov, dim).max(0.0) / raised.iter().sum::<f64>()
+            trace(&s.gradient_cov, dim).max(0.0) / self.raised.iter().sum::<f64>()
         };
         let mut sampling = self.turned(&s.gradient_cov);
         self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
-        let pairs = raised.iter().zip(&self.step);
-        let next_step = NEXT_STEP * pairs.map(|(r, s)| r * s * s).sum::<f64>()
-            / self.curvature
-            / s.loss.width.powi(2);
-        // The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
-        let [lower, floor] =
-            SEEN[usize::from(is_perturbed)].map(|deviations| deviations * noise.hessian);
-        let seen = |j: usize| (self.eigen.values[j] - lower).max(floor).min(s.edge);
-        // Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.
-        let divided: Vec<f64> = (0..dim)
-            .map(|j| {
-                if is_perturbed && self.is_hidden(j) {
-                    seen(j) + s.ridge
-                } else {
-                    raised[j]
-                }
-            })
-            .collect();
+        let divided = self.divisors();
         for (i, row) in sampling.chunks_exact_mut(dim).enumerate() {
             for (j, entry) in row.iter_mut().enumerate() {
                 *entry = *entry / (divided[i] * divided[j]) / n;
             }
         }
-        // The square of how far the start is from the target.
-        let mut start: Vec<f64> = self
-            .step
-            .iter()
-            .flat_map(|a| self.step.iter().map(move |b| a * b))
-            .collect();
-        if is_perturbed {
-            for (entry, error) in start.iter_mut().zip(&sampling) {
-                *entry += error;
-            }
-            let omega = (noise.gradient / n).powi(2);
-            for (j, divided) in divided.iter().enumerate() {
-                start[j * dim + j] += omega / divided.powi(2);
-            }
-        }
-        let whole = trace(&start, dim);
-        let mut added = vec![0.0; dim * dim];
-        for i in 0..dim {
-            for j in 0..dim {
-                added[i * dim + j] = 0.5 * noise.hessian.powi(2) * start[i * dim + j]
-                    / (raised[i] * raised[j])
-                    + next_step * (self.step[i] * self.step[j]);
-            }
-            let seal = if is_perturbed {
-                noise.seal
-            } else {
-                noise.seal / raised[i]
-            };
-            let unseen = if self.is_hidden(i) {
-                self.step[i] * s.edge / seen(i)
-            } else {
-                0.0
-            };
-            added[i * dim + i] += seal.powi(2)
-                + 0.5 * noise.hessian.powi(2) * whole / raised[i].powi(2)
-                + unseen.powi(2);
-        }
+        let added = self.errors_of_step(&self.start_errors(&sampling, &divided));
         let mut least = added.clone();
-        for (j, raised) in raised.iter().enumerate() {
+        for (j, raised) in self.raised.iter().enumerate() {
             least[j * dim + j] += LEAST_SHARE * size / raised / n;
         }
         for (entry, more) in sampling.iter_mut().zip(&added) {
@@ -313,6 +258,80 @@ impl LastStep {
             }
         }
         ErrorLaw::of_parts(of_rows(&sampling), of_rows(&least), multipliers)
+    }
+
+    fn is_perturbed(&self) -> bool {
+        self.steps.ridge > 0.0
+    }
+
+    /// A hidden eigenvalue, as far as noise lets it be seen: the step went a part of the way, which it tells, over the edge.
+    fn seen(&self, direction: usize) -> f64 {
+        let deviations = SEEN[usize::from(self.is_perturbed())];
+        let [lower, floor] = deviations.map(|deviations| deviations * self.steps.noise.hessian);
+        (self.eigen.values[direction] - lower)
+            .max(floor)
+            .min(self.steps.edge)
+    }
+
+    /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.
+    fn divisors(&self) -> Vec<f64> {
+        let of = |j: usize| {
+            if self.is_perturbed() && self.is_hidden(j) {
+                self.seen(j) + self.steps.ridge
+            } else {
+                self.raised[j]
+            }
+        };
+        (0..self.dim).map(of).collect()
+    }
+
+    /// The square of how far the start is from the target.
+    fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
+        let products = self
+            .step
+            .iter()
+            .flat_map(|a| self.step.iter().map(move |b| a * b));
+        let mut start: Vec<f64> = products.collect();
+        if self.is_perturbed() {
+            for (entry, error) in start.iter_mut().zip(sampling) {
+                *entry += error;
+            }
+            let omega = (self.steps.noise.gradient / self.steps.n_samples).powi(2);
+            for (j, divided) in divided.iter().enumerate() {
+                start[j * self.dim + j] += omega / divided.powi(2);
+            }
+        }
+        start
+    }
+
+    /// Covariance of the errors that the step makes, from a start with these errors.
+    fn errors_of_step(&self, start: &[f64]) -> Vec<f64> {
+        let (s, dim, raised) = (&self.steps, self.dim, &self.raised);
+        let pairs = raised.iter().zip(&self.step);
+        let next_step = NEXT_STEP * pairs.map(|(r, s)| r * s * s).sum::<f64>()
+            / self.curvature
+            / s.loss.width.powi(2);
+        let (whole, of_hessian) = (trace(start, dim), 0.5 * s.noise.hessian.powi(2));
+        let mut added = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in 0..dim {
+                added[i * dim + j] = of_hessian * start[i * dim + j] / (raised[i] * raised[j])
+                    + next_step * (self.step[i] * self.step[j]);
+            }
+            let seal = if self.is_perturbed() {
+                s.noise.seal
+            } else {
+                s.noise.seal / raised[i]
+            };
+            let unseen = if self.is_hidden(i) {
+                self.step[i] * s.edge / self.seen(i)
+            } else {
+                0.0
+            };
+            added[i * dim + i] +=
+                seal.powi(2) + of_hessian * whole / raised[i].powi(2) + unseen.powi(2);
+        }
+        added
     }
 
     /// A matrix in the directions of the Hessian: `VᵀAV`.

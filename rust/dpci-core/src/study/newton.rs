@@ -8,7 +8,7 @@ use crate::linalg::{Cholesky, vector};
 use crate::mechanism::{NewtonRelease, Simulated, Simulating, Values, release_newton};
 use crate::moments::{data_moments, second_moments};
 use crate::noise::SimulationGenerator;
-use crate::objective::{HessianRows, Objective};
+use crate::objective::{Evaluation, HessianRows, Objective};
 use crate::privacy::Perturbation;
 use crate::spec::NewtonSpec;
 use crate::{Error, Result};
@@ -152,8 +152,11 @@ fn ordinary_coefficients(
     let mut params = vec![0.0; dim];
     let mut here = risk.evaluate(&params, HessianRows::All)?;
     for _ in 0..MAX_STEPS {
-        let moved = |step: &[f64], part: f64| -> Vec<f64> {
-            params.iter().zip(step).map(|(p, s)| p - part * s).collect()
+        let after = |step: &[f64], part: f64| -> Result<(Vec<f64>, Evaluation)> {
+            let pairs = params.iter().zip(step);
+            let point: Vec<f64> = pairs.map(|(p, s)| p - part * s).collect();
+            let there = risk.evaluate(&point, HessianRows::All)?;
+            Ok((point, there))
         };
         let hessian = here.hessian.as_deref().unwrap_or_default();
         if !(trace(hessian) > VANISHED * trace(&most)) && here.value < VANISHED {
@@ -168,8 +171,7 @@ fn ordinary_coefficients(
                 return Ok(params);
             }
             for part in PARTS {
-                let point = moved(&step, part);
-                let there = risk.evaluate(&point, HessianRows::All)?;
+                let (point, there) = after(&step, part)?;
                 // Values tell no more of the last steps, which are whole.
                 let falls = there.value <= here.value - 0.25 * part * decrement;
                 if falls || decrement * n <= 1e-4 {
@@ -183,13 +185,15 @@ fn ordinary_coefficients(
         } else {
             // Where the risk hardly curves: divided by the greatest curvature, a step always leads downwards.
             let step = Cholesky::new(&most, dim, NAME)?.solve(&here.gradient);
-            let point = moved(&step, 1.0);
-            let there = risk.evaluate(&point, HessianRows::All)?;
-            (point, there)
+            after(&step, 1.0)?
         };
     }
-    Err(Error::Unsupported(format!(
+    Err(no_coefficients())
+}
+
+fn no_coefficients() -> Error {
+    Error::Unsupported(format!(
         "a study of mechanism=\"newton\" requires data that have ordinary coefficients, got none in {MAX_STEPS} steps (the classes may be \
          separable; l2_strength gives others)"
-    )))
+    ))
 }
