@@ -71,6 +71,8 @@ class Loss:
     """Lower bound on the curvature, 0 where none is declared."""
     predictor_bound: float | None
     """Greatest predictor for which the bounds hold; None: all."""
+    is_continued: bool
+    """Whether Newton steps continue it as a straight line beyond public predictors."""
     kinked: bool
     is_likelihood: bool
     may_be_flat: bool
@@ -328,6 +330,8 @@ class NewtonSpec:
     slope_bound: float
     curvature_bound: float
     divisor: float
+    gradient_at_0: float
+    """Norm to which the gradient of a record at 0 is held."""
     counts: tuple[int, int]
     """Radii to release, and points with bounds of their own."""
     def ridge(self, radius: float) -> float:
@@ -335,6 +339,37 @@ class NewtonSpec:
 
     def planned(self, radii: list[float], bounds: list[list[float]]) -> tuple[list[Step], list[Seal]]:
         """Steps and seals, where the radii are these, and at each point both bounds and the stretch of round rows."""
+
+    def last_step(
+        self,
+        *,
+        row_map: _F64,
+        round_map: _F64,
+        radii: list[float],
+        bounds: list[list[float]],
+        start: _F64,
+        params: _F64,
+        hessian: _F64,
+        gradient_cov: _F64,
+        edge: float,
+        ridge: float,
+    ) -> LastStep:
+        """The last step of a fit with these released values."""
+
+SEEN_CURVATURE: float
+"""Least mean eigenvalue of the Hessian over the edge of its noise, with which such a fit has intervals."""
+
+@final
+class LastStep:
+    """The last step of a fit by Newton steps: the law of its error, and whether it may be believed."""
+
+    raised_hessian: _F64
+    """The released Hessian, its eigenvalues raised to the edge of its noise."""
+    def law(self) -> ErrorLaw: ...
+    def unfinished(self) -> tuple[str, list[float]] | None:
+        """A name, as "moving", and the numbers that show why the steps have not ended; None if they have."""
+    def shows(self, contrasts: _F64) -> list[bool]:
+        """Whether each contrast is given."""
 
 @type_check_only
 class NewtonDict(TypedDict):
@@ -1112,7 +1147,7 @@ class Study:
 
     def __new__(
         cls,
-        specs: list[Spec],
+        specs: list[Spec | NewtonSpec],
         records: Records,
         *,
         clip: bool,
@@ -1123,6 +1158,8 @@ class Study:
     n_distinct: int
     def targets(self) -> list[_F64]:
         """The full-data minimiser of each configuration."""
+    def std_errors(self) -> list[_F64 | None]:
+        """Standard errors of the targets without privacy; None but for Newton steps."""
     def run(
         self, start: int, stop: int, *, seed: int, level: float | None, n_threads: int | None
     ) -> list[tuple[_F64, _F64, _F64]]:

@@ -166,9 +166,11 @@ def check_mechanism(mechanism: object) -> Mechanism:
     if isinstance(mechanism, str) and mechanism in _BY_NAME:
         return _BY_NAME[mechanism]()
     if isinstance(mechanism, str) and mechanism in _OF_FIT:
+        where = "dpci.fit, what fits many tables, and dpci.plan offer it"
+        if mechanism == NewtonSteps.name:
+            where = f"it has neither a ridge to choose nor one perturbed minimiser to follow; {where}, and studies too"
         raise InvalidInput(
-            f"mechanism must be 'objective' or 'output' for this function, got mechanism={mechanism!r} (only dpci.fit, "
-            "what fits many tables, and dpci.plan offer it)"
+            f"mechanism must be 'objective' or 'output' for this function, got mechanism={mechanism!r} ({where})"
         )
     known = "'objective', 'output', dpci.ObjectivePerturbation() or dpci.OutputPerturbation()"
     raise broken("mechanism", f"{known}, or for dpci.fit and dpci.plan 'newton' or 'moments'", mechanism)

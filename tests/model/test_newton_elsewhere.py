@@ -60,10 +60,8 @@ def test_strata_take_newton_steps(n_public):
 
 
 def test_what_is_not_offered_is_refused_in_plain_words():
-    study = {"n_replicates": 4, "n_variability": 0, "budget": BUDGET}
-    only = r"mechanism must be 'objective' or 'output' for this function, got mechanism='newton' \(only dpci\.fit"
+    only = r"mechanism must be 'objective' or 'output' for this function, got mechanism='newton' \(it has neither"
     for call in (
-        lambda: simulate.coverage(X, Y, mechanism="newton", l2_strength=0.1, **study),
         lambda: tuning.tune(X, Y, candidates=[{"l2_strength": 0.1}, {"l2_strength": 0.2}], mechanism="newton",
                             budget=BUDGET),
         lambda: multinomial.fit(X, np.arange(N) % 3, classes=(0, 1, 2), mechanism="newton", l2_strength=0.1,
@@ -72,10 +70,11 @@ def test_what_is_not_offered_is_refused_in_plain_words():
     ):  # fmt: skip
         with pytest.raises(dpci.InvalidInput, match=only):
             call()
+    study = {"n_replicates": 4, "n_variability": 0, "budget": BUDGET}
     with pytest.raises(TypeError, match=r"l2_strength' \(dpci\.fit, fit_many, fit_strata and plan need none\)"):
-        simulate.coverage(X, Y, **study)
+        simulate.coverage(X, Y, loss="squared", **study)
     with pytest.raises(dpci.InvalidInput, match=r"a number for coverage\(\), got 'auto' \(dpci\.plan recommends one"):
-        simulate.coverage(X, Y, l2_strength="auto", **study)
+        simulate.coverage(X, Y, loss="squared", l2_strength="auto", **study)
     known = "dpci.OutputPerturbation.*, or for dpci.fit and dpci.plan 'newton' or 'moments', got mechanism='wrong'"
     with pytest.raises(dpci.InvalidInput, match=known):
         dpci.fit(X, Y, budget=BUDGET, mechanism="wrong")

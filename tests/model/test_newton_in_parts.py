@@ -54,6 +54,18 @@ def test_every_setting(keywords):
     assert_same_bits(in_parts(X, targets, **keywords), dpci.fit(X, targets, seed=3, **keywords))
 
 
+@pytest.mark.parametrize("loss", [dpci.losses.Poisson(count_bound=1), dpci.losses.Probit(), dpci.losses.CLogLog()])
+def test_losses_are_continued_in_parts_too(loss):
+    """Predictors of some rows are beyond the reach of the loss, where its own slope would be another."""
+    steep = np.clip(X * [8.0, 1.0, 1.0, 1.0], -0.9, 0.9)
+    counted = isinstance(loss, dpci.losses.Poisson)
+    targets = (
+        np.minimum(np.exp(5.0 * steep[:, 0] - 2.0), 1.0) if counted else (9.0 * steep[:, 0] + REALS > 0).astype(int)
+    )
+    keywords = {"budget": dpci.ZCDP(rho=5.0), "loss": loss, "row_norm": 2.0, "classes": None if counted else (0, 1)}
+    assert_same_bits(in_parts(steep, targets, **keywords), dpci.fit(steep, targets, seed=3, **keywords))
+
+
 def test_sparse_and_single_chunks():
     rows = (X * (np.abs(X) > 0.1)).astype(np.float32)
     parts = [(x if k % 2 else scipy.sparse.csr_array(x), y) for k, (x, y) in enumerate(cut(rows, Y, 7))]

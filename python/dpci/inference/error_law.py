@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step
+from dpci.accounting.costs import Step
 from dpci.errors import DpciError, InvalidInput
-from dpci.losses import LOG_ODDS
+from dpci.released.calibration import newton_spec
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 from dpci.rows import core_blocks, core_rows
@@ -46,7 +46,7 @@ class ErrorLaw:
         Covariance of the sampling error; the seal's is kept apart because the noise, too, is independent of the data.
         Noise in the matrices can make it indefinite.
     noise : numpy.ndarray of shape (k, k)
-        Symmetric matrix that multiplies the noise of the coefficients: H⁻¹/n (objective) or I (output).
+        Matrix that multiplies the noise of the coefficients: H⁻¹/n (objective), I (output), or that of Newton steps.
     seal_variance : float
         Variance that the seal adds to each parameter, as if it were normal.
     law : str
@@ -306,105 +306,27 @@ def _gradients(record: FitRecord) -> tuple[_F64, tuple[float, float], _core.RowD
     return record.params, (record.slope_bound, record.curvature_bound), domain, record.intercept_scale
 
 
-_DEVIATION = {True: 0.3, False: 0.5}
-"""Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds,
-and for other losses, of which only the size of the covariance is known beforehand."""
-_EXPECTED = 1.2
-"""Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on
-tables (docs/evidence/newton.md)."""
-_SEEN = {False: (1.0, 0.5), True: (0.0, 1.0)}
-"""Standard deviations of noise by which a hidden eigenvalue of the Hessian may be less than released, and which it is
-at least: of Newton steps, which may be far from their end there, and of a perturbed minimiser."""
-_LEAST_SHARE = 0.6
-"""Least variance of a contrast, as a share of that where the covariance is the Hessian."""
-
-
-def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
-    """Return the law of a fit by Newton steps: that of the last step from its start, and the map of the rows.
-
-    Added to the errors of sampling and of the gradient's noise are those of the step: the noise of the Hessian by which
-    it divides, what a further step would change, and directions that the Hessian does not show (docs/proofs/newton.md,
-    "Intervals" and "Pure DP").
-    """
-    released, gradient_cov = _released_matrices(record)
-    values, vectors = np.linalg.eigh(released)
-    raised = np.maximum(values, newton.edge)
-    # In the directions of the Hessian from here on.
-    cov_noise, hessian_noise = (sealed_noise(record, name) for name in ("gradient_cov", "hessian"))
-    of_odds = record.loss["name"] in LOG_ODDS and gradients_of_likelihood(record)
-    size = _EXPECTED if of_odds else max(float(np.trace(gradient_cov)), 0.0) / float(raised.sum())
-    sampling = _shrunk(vectors.T @ gradient_cov @ vectors, size * raised, cov_noise, _DEVIATION[of_odds])
-    step = vectors.T @ newton.step
-    curvature = newton.mean_curvature(vectors * raised @ vectors.T)
-    next_step = 0.5 * float(raised @ step**2) / curvature / width_of_curvature(record) ** 2
-    # The step went a part of the way, which the released eigenvalue over the edge tells, as far as noise lets it.
-    hidden = values <= newton.edge
-    lower, floor = _SEEN[newton.ridge > 0.0]
-    seen = np.clip(values - lower * hessian_noise, floor * hessian_noise, newton.edge)
-    unseen = np.where(hidden, step * newton.edge / seen, 0.0)
-    # Divisor of sampling and of the gradient's noise, and the square of how far the start is from the target.
-    divided, start = raised, np.outer(step, step)
-    if newton.ridge > 0.0:
-        # A perturbed minimiser has their whole error in it, where the step hardly moves, too.
-        divided = np.where(hidden, seen + newton.ridge, raised)
-        omega = (record.noise_scale / record.divisor) ** 2 * (len(step) + 1.0)
-        start = start + sampling / np.outer(divided, divided) / record.divisor + np.diag(omega / divided**2)
-        added = last_seal(record, "params").std_dev ** 2 * np.eye(len(step))
-    else:
-        added = np.diag((last_seal(record, "gradient").std_dev / raised) ** 2)
-    added += 0.5 * hessian_noise**2 * (np.trace(start) * np.diag(raised**-2.0) + start / np.outer(raised, raised))
-    added += next_step * np.outer(step, step) + np.diag(unseen**2)
-    least = np.diag(_LEAST_SHARE * size / raised / record.divisor)
-    back = newton.map @ vectors
-    return ErrorLaw(
-        back @ (sampling / np.outer(divided, divided) / record.divisor + added) @ back.T,
-        back / divided / record.divisor,
-        0.0,
-        record.noise_law,
-        record.noise_scale,
-        back @ (least + added) @ back.T,
+def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
+    """Return the last step of a fit by Newton steps, which has the rules of its errors (docs/proofs/newton.md)."""
+    hessian, gradient_cov = _released_matrices(record)
+    return newton_spec(record).last_step(
+        row_map=newton.map,
+        round_map=newton.round_map,
+        radii=newton.radii.tolist(),
+        bounds=newton.bounds.tolist(),
+        start=newton.start,
+        params=newton.params,
+        hessian=hessian,
+        gradient_cov=gradient_cov,
+        edge=newton.edge,
+        ridge=newton.ridge,
     )
 
 
-def _shrunk(cov: _F64, expected: _F64, noise: float, deviation: float) -> _F64:
-    """Return the posterior mean of a covariance with noise, entry by entry, around a diagonal that is expected.
-
-    The isometric coordinates of the noise have this standard deviation, so that entries off the diagonal have less.
-    """
-    of_entries = np.full_like(cov, 0.5) + 0.5 * np.eye(len(cov))
-    prior = (deviation**2 * np.outer(expected, expected)) * of_entries
-    weight = prior / (prior + noise**2 * of_entries)
-    centre = np.diag(expected)
-    return np.asarray(centre + weight * (cov - centre))
-
-
-def raised_hessian(record: FitRecord, newton: Newton) -> _F64:
-    """Return the released Hessian of moved rows, its eigenvalues raised to the edge of its noise."""
-    values, vectors = np.linalg.eigh(_released_matrices(record)[0])
-    return np.asarray(vectors * np.maximum(values, newton.edge) @ vectors.T)
-
-
-def width_of_curvature(record: FitRecord) -> float:
-    """Return over how far a predictor moves before the curvature changes: 1 for odds, s, or a half of h or k, else.
-
-    A quarter of the range of the slopes over the greatest curvature.
-    """
-    if record.loss["name"] in LOG_ODDS or not record.curvature_bound:
-        return 1.0
-    slopes = record.slope_bound * (1.0 if record.loss["one_signed"] else 2.0)
-    return slopes / (4.0 * record.curvature_bound)
-
-
-def last_seal(record: FitRecord, release: str) -> Seal:
-    """Return the seal of the last value of this name."""
-    return next(seal for seal in reversed(record.seals) if seal.release == release)
-
-
-def sealed_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> float:
-    """Return the standard deviation of an isometric coordinate of the noise in a matrix, the seal's included."""
-    law, scale = matrix_noise(record, matrix) or ("gaussian", 0.0)
-    seal = last_seal(record, matrix).std_dev
-    return _core.sealed_std_dev(law, scale=scale, dim=len(record.params), seal_std_dev=seal)
+def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
+    """Return the law of a fit by Newton steps: that of the last step from its start, and the map of the rows."""
+    law = last_step(record, newton).law()
+    return ErrorLaw(law.sampling, law.noise.T, 0.0, record.noise_law, record.noise_scale, law.least_sampling)
 
 
 def noise_blocks(record: FitRecord) -> _core.RowDomain | None:

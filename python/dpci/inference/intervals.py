@@ -13,7 +13,7 @@ from dpci import _core
 from dpci.base.tables import ERROR_DIGITS, format_percent, new_frame, number_format
 from dpci.base.validation import check_choice, check_count, check_fraction, check_seed
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import ErrorLaw, error_law, matrix_noise
+from dpci.inference.error_law import ErrorLaw, error_law, last_step, matrix_noise
 from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.validity import refusal
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
@@ -177,12 +177,6 @@ REASONS = {
 }
 """Why a contrast is not given, in words."""
 
-_HIDDEN_SHARE = 0.75
-"""Greatest share of the variance of a contrast that may lie in directions of which noise hides the Hessian.
-
-In these a Newton step goes only a part of the way, which intervals count (docs/proofs/newton.md, "Hidden directions").
-"""
-
 
 class Obstacles(Protocol):
     """Whether contrasts of parameters are given."""
@@ -195,16 +189,11 @@ class NewtonObstacles:
     """Directions of a fit by Newton steps along which the noise hides the Hessian."""
 
     def __init__(self, record: FitRecord, newton: Newton) -> None:
-        hessian = np.asarray(record.hessian)
-        values, self._vectors = np.linalg.eigh(hessian)
-        self._values, self._map = np.maximum(values, newton.edge), newton.map
-        self._hidden = values <= newton.edge
+        self._last_step = last_step(record, newton)
 
     def obstacles(self, contrasts: _F64, std_errors: _F64) -> list[str | None]:  # noqa: ARG002  # as of other steps
         """Return what stands in the way of each contrast."""
-        weights = (contrasts @ self._map @ self._vectors) ** 2 / self._values
-        hidden = weights[:, self._hidden].sum(axis=1) > _HIDDEN_SHARE * weights.sum(axis=1)
-        return ["not_seen" if found else None for found in hidden]
+        return [None if shown else "not_seen" for shown in self._last_step.shows(np.ascontiguousarray(contrasts))]
 
 
 def newton_step(record: FitRecord) -> _core.NewtonStep:

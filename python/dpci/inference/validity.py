@@ -16,15 +16,12 @@ from dpci import _core
 from dpci.inference.error_law import (
     NOISE_AWARE,
     ErrorLaw,
-    gradients_of_likelihood,
+    last_step,
     matrix_noise,
     noise_blocks,
-    raised_hessian,
-    sealed_noise,
     strong_convexity,
-    width_of_curvature,
 )
-from dpci.losses import LOG_ODDS, WITHOUT_INTERVALS, Hinge
+from dpci.losses import WITHOUT_INTERVALS, Hinge
 from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
 
@@ -34,23 +31,27 @@ FALSE_RATE = 1e-3
 TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
-SEEN_CURVATURE = 1.5
-"""Least mean eigenvalue of the Hessian of round rows over the edge of its noise, with which a fit has intervals."""
-
-# Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not
-# ended.
-_LONGEST = 0.6
-# Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the
-# constant alone, as where one class has less than two in a hundred records.
-_FARTHEST = 4.0
-# Standard deviation of the predictor beyond which the columns tell almost every record of a rare class.
-_STEEPEST = 3.0
-# Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients
-# still grow: at the target the two agree where the model holds, and tables have .8 to 1.5.
-_LEAST_ERRORS = 0.7
-
-# Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
-_FEW = 10.0
+_ENDLESS = "the classes may be separable, or one of them may be too rare"
+_UNFINISHED = {
+    "hidden": (
+        "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} (use a "
+        "greater budget, more records or fewer columns)"
+    ),
+    "separated": (
+        "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
+        "{:.3g} over the rows (" + _ENDLESS + ")"
+    ),
+    "few_errors": (
+        "that the steps end, got squared residuals of {:.2f} times the variance that the model predicts ("
+        + _ENDLESS
+        + ")"
+    ),
+    "moving": (
+        "that the steps end, got a last step that moves the predictor by {:.2g}, above {:.2g} (the classes may be "
+        "separable, or the table may have too few records)"
+    ),
+}
+"""Why Newton steps may not have ended, by the names of the core, with the numbers that show it."""
 
 # Beyond this noncentrality the one-dimensional bound is as good, and the series of the exact law long.
 _GREATEST_NONCENTRALITY = 1e4
@@ -85,73 +86,11 @@ def refusal(record: FitRecord) -> str | None:
 
 def _unfinished(record: FitRecord, newton: Newton) -> str | None:
     """Return why the last of the Newton steps may not end near the target; None if it does (docs/proofs/newton.md)."""
-    hessian = raised_hessian(record, newton)
-    values = np.linalg.eigvalsh(hessian)
-    mean = float(values.mean())
-    if mean < SEEN_CURVATURE * newton.edge:
-        return (
-            f"intervals require a Hessian that the noise does not hide, got a mean eigenvalue of {mean:.3g} where the "
-            f"noise reaches {newton.edge:.3g} (use a greater budget, more records or fewer columns)"
-        )
-    size = float(newton.step @ hessian @ newton.step)
-    moved, width = math.sqrt(size / newton.mean_curvature(hessian)), width_of_curvature(record)
-    far, spread = _predictor(record, newton)
-    errors = _errors(record)
-    is_steep = far > _FARTHEST and (spread**2 > mean / newton.edge if errors is None else spread > _STEEPEST)
-    if spread > _FARTHEST or is_steep:
-        return (
-            "intervals require a predictor that does not separate the classes, got one of root mean square "
-            f"{far:.3g} and standard deviation {spread:.3g} over the rows (the classes may be separable, or one "
-            "of them may be too rare)"
-        )
-    if errors is not None and errors < _LEAST_ERRORS:
-        return (
-            f"intervals require that the steps end, got squared residuals of {errors:.2f} times the variance that the "
-            "model predicts (the classes may be separable, or one of them may be too rare)"
-        )
-    if moved > _LONGEST * width:
-        return (
-            f"intervals require that the steps end, got a last step that moves the predictor by {moved:.2g}, above "
-            f"{_LONGEST * width:.2g} (the classes may be separable, or the table may have too few records)"
-        )
-    return None
-
-
-def _errors(record: FitRecord) -> float | None:
-    """Return the squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
-
-    Two standard deviations of the noise are added, so that chance does not make them few. None where the two need not
-    agree: for other losses than those of odds, and persons and weights; and under pure DP, whose noise hides them.
-    """
-    is_shown = record.notion != "pure" and gradients_of_likelihood(record)
-    if record.loss["name"] not in LOG_ODDS or not is_shown:
+    found = last_step(record, newton).unfinished()
+    if found is None:
         return None
-    noise = 2.0 * math.sqrt(len(record.params)) * sealed_noise(record, "gradient_cov")
-    return (float(np.trace(np.asarray(record.gradient_cov))) + noise) / float(np.trace(np.asarray(record.hessian)))
-
-
-def _predictor(record: FitRecord, newton: Newton) -> tuple[float, float]:
-    """Return root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.
-
-    Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian
-    tells the variance, as ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean
-    v/|v|^2 where zv = 1 for each.
-    """
-    hessian = np.asarray(record.hessian)
-    values, vectors = np.linalg.eigh(hessian)
-    variances = np.where(
-        values > 2.0 * newton.edge, _FEW * values / newton.mean_curvature(raised_hessian(record, newton)), 0
-    )
-    directions = newton.further @ vectors
-    parts = np.minimum(1.0, np.sqrt(variances) / np.linalg.norm(directions, axis=0))
-    params = directions @ (parts * (vectors.T @ newton.params))
-    far = float(np.linalg.norm(params))
-    if record.intercept_scale is None:
-        return far, far
-    last = np.zeros(len(params))
-    last[-1] = 1.0 / record.intercept_scale
-    v = np.linalg.lstsq(newton.round_map, last, rcond=None)[0]
-    return far, float(np.linalg.norm(params - v * (v @ params) / (v @ v)))
+    name, numbers = found
+    return "intervals require " + _UNFINISHED[name].format(*numbers)
 
 
 def _shows_slack(
@@ -217,7 +156,7 @@ def moment_noise(record: FitRecord, law: ErrorLaw) -> float:
     if record.newton is not None:
         # The Hessian is that of moved rows, and so is the covariance of their parameters.
         moved = np.linalg.solve(record.newton.map, np.linalg.solve(record.newton.map, cov).T)
-        hessian = raised_hessian(record, record.newton)
+        hessian = last_step(record, record.newton).raised_hessian
         return max(hessian_noise(record, hessian), gradient_noise(record, hessian, moved))
     if record.projection == NOISE_AWARE:
         # The true Hessian has no eigenvalues below the strong convexity.

@@ -87,7 +87,9 @@ def takes_newton(mechanism: object, l2_strength: object, budget: object, loss: L
     if mechanism is not None:
         return isinstance(mechanism, str) and mechanism == "newton"
     auto = isinstance(l2_strength, str) and l2_strength == AUTO
-    return auto and isinstance(budget, PureDP | ZCDP | ApproxDP) and _are_bounded(loss.to_core())
+    core = loss.to_core()
+    bounded = _are_bounded(core) and isinstance(budget, PureDP | ZCDP | ApproxDP)
+    return auto and (bounded or (core.is_continued and isinstance(budget, ZCDP | ApproxDP)))
 
 
 def _are_bounded(loss: _core.Loss) -> bool:

@@ -15,7 +15,6 @@ from dpci.described.bounds import BoundsStage, check_persons, stage_within
 from dpci.described.plan import BoundsPlan
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import noise_of
-from dpci.inference.validity import SEEN_CURVATURE
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
@@ -267,7 +266,7 @@ def plan_newton(
             lengths.append(math.sqrt(1.0 + noise / curvature))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
-            given.append(curvature >= SEEN_CURVATURE * edge)
+            given.append(curvature >= _core.SEEN_CURVATURE * edge)
             found.append((steps_from(steps), seals_from(seals)))
         steps_shown, seals_shown = found[0]
         return NewtonPlan(

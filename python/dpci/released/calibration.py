@@ -63,7 +63,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
                 "noise_scale": (record.noise_scale, noise_of_sum(expected, spec.divisor)),
                 "edge": (newton.edge, _edge(expected, len(newton.params))),
                 "ridge": (newton.ridge, spec.ridge(float(newton.radii[-1]))),
-                **_bounds_that_follow(record, newton),
+                **_bounds_that_follow(spec, record, newton),
             }
         ),
         *differences_of_steps(record.steps, expected),
@@ -83,12 +83,21 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
     return next(iter(differ), None)
 
 
-def _bounds_that_follow(record: FitRecord, newton: Newton) -> dict[str, tuple[float, float | None]]:
+def _bounds_that_follow(
+    spec: _core.NewtonSpec, record: FitRecord, newton: Newton
+) -> dict[str, tuple[float, float | None]]:
     """Return bounds of the last point that other released values decide: all under pure DP, otherwise the stretch."""
     gradient, hessian, stretch = newton.bounds[-1].tolist()
-    if newton.ridge == 0.0 or record.curvature_bound is None:
-        return {"stretch": (stretch, float(np.linalg.norm(newton.further)))}
     radius = float(newton.radii[-1])
+    if newton.ridge == 0.0 or record.curvature_bound is None:
+        # Of a continued loss, which declares no slope, a curvature below its bound is taken.
+        first, most = float(newton.bounds[0, 1]), spec.curvature_bound * radius**2
+        continued = record.loss["slope_bound"] is None
+        return {
+            "stretch": (stretch, float(np.linalg.norm(newton.further))),
+            "gradient_bound_at_0": (float(newton.bounds[0, 0]), spec.gradient_at_0),
+            "first_hessian_bound": (first, min(first, most) if continued else most),
+        }
     return {
         "gradient_bound": (gradient, record.slope_bound * radius),
         "hessian_bound": (hessian, record.curvature_bound * radius**2),

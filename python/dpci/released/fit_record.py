@@ -256,7 +256,7 @@ def _contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
         f"{what}",
     )
     yield (
-        record.loss["slope_bound"] is None and record.radius is None,
+        record.loss["slope_bound"] is None and record.radius is None and record.newton is None,
         f"radius must be given for the {loss} loss, because its slope is bounded only on a ball",
         "radius=None",
     )

@@ -30,7 +30,7 @@ class Newton:
     """Radii beyond which rows weigh less: in each round, one or under pure DP two, and at last; shape (2,) or (3,)."""
     bounds: NDArray[np.float64]
     """Norms that the gradient and the Hessian of no record exceed, and the greatest stretch of round rows: at each
-    of two points, or under pure DP one; shape (2, 3) or (1, 3)."""
+    of three points, of which the first has the gradient at 0, or under pure DP one; shape (3, 3) or (1, 3)."""
     start: NDArray[np.float64]
     """Parameters of z where the last step starts, shape (k,)."""
     gradient: NDArray[np.float64]
@@ -51,7 +51,7 @@ class Newton:
         k, is_pure = len(self.params), self.ridge > 0.0
         vectors = dict.fromkeys(("start", "gradient", "centre", "params"), (k,))
         maps = dict.fromkeys(("map", "round_map"), (k, k))
-        shapes = {**maps, **vectors, "radii": (3,) if is_pure else (2,), "bounds": (1, 3) if is_pure else (2, 3)}
+        shapes = {**maps, **vectors, "radii": (3,) if is_pure else (2,), "bounds": (1, 3) if is_pure else (3, 3)}
         for name, shape in shapes.items():
             if getattr(self, name).shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, got {getattr(self, name).shape}")
@@ -78,11 +78,6 @@ class Newton:
     def further(self) -> NDArray[np.float64]:
         """M, which moves round rows to z, shape (k, k)."""
         return np.asarray(np.linalg.solve(self.round_map, self.map))
-
-    def mean_curvature(self, hessian: NDArray[np.float64]) -> float:
-        """Return the mean eigenvalue of a Hessian of z for round rows, whose squares have the mean I."""
-        back = np.linalg.inv(self.further)
-        return float(np.trace(back.T @ hessian @ back)) / len(hessian)
 
     @property
     def step(self) -> NDArray[np.float64]:

@@ -15,7 +15,9 @@ from dpci.data.arrays import Table, read_only
 from dpci.data.rows import Source, read
 from dpci.errors import InvalidInput
 from dpci.losses import declaration
+from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import CHOICES, MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
+from dpci.model.newton import for_groups
 from dpci.model.settings import FitKeywords, Settings
 from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
@@ -30,6 +32,10 @@ _VARYING = tuple(name for name in MODEL_KEYWORDS if name not in _SHARED)
 # Choices that outcomes do not depend on, and those that are told in another way.
 _APART = {"n_threads", "seed", "loss", "classes"}
 _ALLOWED = (*MODEL_KEYWORDS, *UNIT_KEYWORDS)
+
+
+# Newton steps take longer: samples share nothing but their rows.
+_N_VARIABILITY, _N_VARIABILITY_OF_STEPS = 10_000, 1_000
 
 
 class Common(TypedDict):
@@ -121,6 +127,12 @@ class StudyPlan:
         )
         return cls(kind=kind, problem=problem, settings=settings, names=rows.names, execution=execution)
 
+    @property
+    def n_variability(self) -> int:
+        """Replicates behind variability lengths, where the caller does not say how many."""
+        steps = any(isinstance(one.mechanism, NewtonSteps) for one in self.settings)
+        return _N_VARIABILITY_OF_STEPS if steps else _N_VARIABILITY
+
     def run(self, phases: Sequence[Phase], *, level: float | None) -> tuple[_core.Study, dict[str, list[Outcomes]]]:
         """Run the phases, whose intervals have this level, going on from the checkpoint if there is one."""
         execution = self.execution
@@ -189,9 +201,12 @@ def _merged(kind: str, keywords: Mapping[str, Any], configs: Configurations | No
 
 
 def _complete(kind: str, keywords: Mapping[str, Any]) -> FitKeywords:
-    check_keywords(kind, keywords, allowed=_ALLOWED)
+    check_keywords(kind, keywords, allowed=_ALLOWED, required=("budget",))
+    fitted = for_groups(kind, keywords, keywords["budget"], allowed=_ALLOWED)
+    if not isinstance(fitted.get("mechanism"), NewtonSteps):
+        check_keywords(kind, keywords, allowed=_ALLOWED)
     unit, weights, _ = given_unit(*(keywords.get(name) for name in UNIT_KEYWORDS))
-    return cast("FitKeywords", {**keywords, "persons": unit, "weights": weights})
+    return cast("FitKeywords", {**fitted, "persons": unit, "weights": weights})
 
 
 def _check_targets_agree(settings: Sequence[Settings]) -> None:

@@ -18,6 +18,7 @@ from dpci.base.optional import optional
 from dpci.base.progress import progress_bar
 from dpci.data.arrays import Csr, Floats
 from dpci.data.coded import CodedRows
+from dpci.model.fit import spec_of
 from dpci.model.settings import FitKeywords, Settings
 from dpci.simulate.checkpoint import Checkpoint, Outcomes
 
@@ -66,7 +67,8 @@ class Problem:
             weights=None if self.weights is None else _aligned(self.weights),
         )
         clip = settings[0].clip
-        return _core.Study([one.spec(*self.shape) for one in settings], records, clip=clip, n_threads=n_threads)
+        specs = [spec_of(one, *self.shape, budget=one.budget) for one in settings]
+        return _core.Study(specs, records, clip=clip, n_threads=n_threads)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Return all data."""

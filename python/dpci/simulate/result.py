@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpci.base.tables import new_frame
 from dpci.budgets import Budget
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["CoverageStudy", "VariabilityStudy"]
 
 _F64 = NDArray[np.float64]
+
+
+def _mean(values: _F64, axis: int | None = None) -> _F64:
+    """Return the mean of the values that are not NaN; NaN without any."""
+    given = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(given, values, 0.0).sum(axis=axis) / given.sum(axis=axis))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -148,8 +156,16 @@ class CoverageStudy(_Study):
         refuse because its released values do not show that the ball does not bind.
     budget : PureDP, ZCDP or ApproxDP, or None
         Budget of the repeated fits.
+    std_errors : numpy.ndarray of shape (k,), or None
+        Standard errors of the target without privacy, by the sandwich formula on the full data: of fits by Newton
+        steps, whose target has no ridge. None for other fits.
     private : bool
         False, always.
+
+    Notes
+    -----
+    A fit by Newton steps may refuse intervals. Bounds are then NaN, and coverage and lengths are those of the intervals
+    that are given.
     """
 
     lower: _F64
@@ -157,6 +173,7 @@ class CoverageStudy(_Study):
     variability: VariabilityStudy | None
     radius: float | None = None
     budget: Budget | None = None
+    std_errors: _F64 | None = None
 
     @property
     def n_replicates(self) -> int:
@@ -165,8 +182,8 @@ class CoverageStudy(_Study):
 
     @property
     def coverage(self) -> float:
-        """Share of the intervals, over replicates and parameters, that cover their target."""
-        return float(self._covered.mean())
+        """Share of the intervals, over replicates and parameters, that cover their target; NaN without any."""
+        return float(_mean(self._covered))
 
     @property
     def coverage_se(self) -> float:
@@ -174,14 +191,23 @@ class CoverageStudy(_Study):
 
         NaN for one replicate.
         """
-        if self.n_replicates == 1:
-            return float("nan")
-        return float(self._covered.mean(axis=1).std(ddof=1) / np.sqrt(self.n_replicates))
+        means = _mean(self._covered[self._given.any(axis=1)], axis=1)
+        return float("nan") if len(means) < 2 else float(means.std(ddof=1) / np.sqrt(len(means)))  # a spread
 
     @property
     def coverage_by_param(self) -> _F64:
         """Share of the intervals of each parameter that cover its target, shape (k,)."""
-        return np.asarray(self._covered.mean(axis=0))
+        return _mean(self._covered, axis=0)
+
+    @property
+    def refused(self) -> float:
+        """Share of the intervals, over replicates and parameters, that fits refuse."""
+        return float((~self._given).mean())
+
+    @property
+    def refused_by_param(self) -> _F64:
+        """Share of the replicates that refuse the interval of each parameter, shape (k,)."""
+        return np.asarray((~self._given).mean(axis=0))
 
     @property
     def mean_length(self) -> float:
@@ -191,12 +217,29 @@ class CoverageStudy(_Study):
     @property
     def mean_length_by_param(self) -> _F64:
         """Mean length of the intervals of each parameter, shape (k,)."""
-        return np.asarray((self.upper - self.lower).mean(axis=0))
+        return _mean(self.upper - self.lower, axis=0)
+
+    @property
+    def nonprivate_length_by_param(self) -> _F64 | None:
+        """Length of the interval of each parameter without privacy, shape (k,); None without ``std_errors``."""
+        if self.std_errors is None:
+            return None
+        return np.asarray(2.0 * special.ndtri(0.5 + 0.5 * self.level) * self.std_errors)
+
+    @property
+    def nonprivate_ratio(self) -> float | None:
+        """Mean length over that without privacy, as a geometric mean over the parameters; None without the latter."""
+        without = self.nonprivate_length_by_param
+        if without is None:
+            return None
+        ratios = self.mean_length_by_param / without
+        return float(np.exp(_mean(np.log(ratios))))
 
     @property
     def length_std_by_param(self) -> _F64:
         """Standard deviation of the length over the replicates, shape (k,); 0 for one replicate."""
-        return np.asarray((self.upper - self.lower).std(axis=0))
+        lengths = self.upper - self.lower
+        return np.sqrt(_mean((lengths - _mean(lengths, axis=0)) ** 2, axis=0))
 
     @property
     def n_variability(self) -> int:
@@ -249,14 +292,20 @@ class CoverageStudy(_Study):
         )
 
     @property
-    def _covered(self) -> NDArray[np.bool_]:
-        return (self.lower <= self.target) & (self.target <= self.upper)
+    def _given(self) -> NDArray[np.bool_]:
+        return ~np.isnan(self.lower)
+
+    @property
+    def _covered(self) -> _F64:
+        covered = (self.lower <= self.target) & (self.target <= self.upper)
+        return np.where(self._given, covered.astype(float), np.nan)
 
     def _columns(self) -> dict[str, _F64]:
+        coverage, given = self.coverage_by_param, self._given.sum(axis=0)
         columns = {
             "target": self.target,
-            "coverage": self.coverage_by_param,
-            "coverage_se": np.sqrt(self.coverage_by_param * (1.0 - self.coverage_by_param) / self.n_replicates),
+            "coverage": coverage,
+            "coverage_se": np.sqrt(coverage * (1.0 - coverage) / np.maximum(given, 1)),
             "mean_length": self.mean_length_by_param,
             "length_std": self.length_std_by_param,
         }
@@ -264,6 +313,9 @@ class CoverageStudy(_Study):
             columns["variability_length"] = self.variability.variability_length_by_param
             with np.errstate(divide="ignore", invalid="ignore"):  # equal replicates, or a level next to 0
                 columns["length_ratio"] = columns["mean_length"] / columns["variability_length"]
+        without = self.nonprivate_length_by_param
+        if without is not None:
+            columns |= {"nonprivate_ratio": columns["mean_length"] / without, "refused": self.refused_by_param}
         return columns
 
     def _facts(self) -> dict[str, float | int | None]:
@@ -273,6 +325,7 @@ class CoverageStudy(_Study):
             "mean_length": self.mean_length,
             "variability_length": self.variability_length,
             "length_ratio": self.length_ratio,
+            **({} if self.std_errors is None else {"nonprivate_ratio": self.nonprivate_ratio, "refused": self.refused}),
             "level": self.level,
             "n_replicates": self.n_replicates,
             "n_variability": self.n_variability,
@@ -283,6 +336,8 @@ class CoverageStudy(_Study):
         }
 
     def _notes(self) -> list[str]:
+        if self.std_errors is not None and self.refused > 0.0:
+            return ["Coverage and lengths are those of the intervals that fits give."]
         if self.radius is None:
             return []
         return [f"Includes intervals that a fit with radius={self.radius:g} would refuse, because the radius may bind."]

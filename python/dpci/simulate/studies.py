@@ -46,7 +46,7 @@ def coverage(
     y: ArrayLike,
     *,
     n_replicates: int = ...,
-    n_variability: int = ...,
+    n_variability: int | None = ...,
     level: float = ...,
     configs: None = None,
     **keywords: Unpack[StudyKeywords],
@@ -57,7 +57,7 @@ def coverage(
     y: ArrayLike,
     *,
     n_replicates: int = ...,
-    n_variability: int = ...,
+    n_variability: int | None = ...,
     level: float = ...,
     configs: Configurations,
     **keywords: Unpack[StudyKeywords],
@@ -67,7 +67,7 @@ def coverage(
     y: ArrayLike,
     *,
     n_replicates: int = 1000,
-    n_variability: int = 10_000,
+    n_variability: int | None = None,
     level: float = 0.95,
     seed: int = 0,
     progress: bool | None = None,
@@ -90,14 +90,19 @@ def coverage(
     not show that the ball does not bind. The study then measures the coverage of the formula, not that of the intervals
     which fits would show. A ball that binds the minimiser on the full data is refused.
 
+    Without ``l2_strength``, or with ``mechanism="newton"``, fits take Newton steps where :func:`dpci.fit` does. Their
+    target is the ordinary coefficients of the data set, without a ridge. Each sample is fitted by itself, so that such
+    studies take longer. Where a fit has no interval, the replicate has none, and the result counts it.
+
     Parameters
     ----------
     X, y
         See :func:`dpci.fit`. Sparse rows and rows that occur many times make a study fast.
     n_replicates : int
         Replicates with intervals.
-    n_variability : int
-        Further replicates, of parameters only, for the variability lengths; 0: none.
+    n_variability : int, optional
+        Further replicates, of parameters only, for the variability lengths; 0: none. None: 10,000, or 1,000 where a
+        configuration takes Newton steps.
     level : float
         Level of the intervals.
     seed : int
@@ -117,8 +122,9 @@ def coverage(
     parallel : {None, "joblib"}
         "joblib" spreads the replicates over the jobs of the caller's ``joblib.parallel_config``: processes, Dask, Ray.
     **keywords
-        Keywords of :func:`dpci.fit` except ``n_threads`` and ``seed``, whose meaning is given above; ``budget`` and
-        ``l2_strength`` are required. ``persons`` and ``weights`` have arrays, because there are no named columns.
+        Keywords of :func:`dpci.fit` except ``n_threads`` and ``seed``, whose meaning is given above; ``budget`` is
+        required, and ``l2_strength`` where fits take no Newton steps. ``persons`` and ``weights`` have arrays, because
+        there are no named columns.
 
     Returns
     -------
@@ -147,11 +153,8 @@ def coverage(
     >>> bool(0.8 < study.coverage <= 1.0)
     True
     """
-    counts = {
-        "coverage": check_count("n_replicates", n_replicates),
-        "variability": check_count("n_variability", n_variability, least=0),
-    }
-    if counts["variability"] == 1:
+    n_replicates = check_count("n_replicates", n_replicates)
+    if n_variability is not None and check_count("n_variability", n_variability, least=0) == 1:
         raise InvalidInput(
             "n_variability must be 0 or at least 2, because a length requires two replicates, got n_variability=1"
         )
@@ -164,18 +167,19 @@ def coverage(
         if settings.moments == "none":
             raise InvalidInput("coverage requires released moments, got moments='none' (variability does not)")
     _warn_of_leak()
+    count = plan.n_variability if n_variability is None else n_variability
     phases = [
-        Phase("coverage", 0, counts["coverage"], level),
-        Phase("variability", FIRST_VARIABILITY, counts["variability"], None),
+        Phase("coverage", 0, n_replicates, level),
+        Phase("variability", FIRST_VARIABILITY, count, None),
     ]
     study, found = plan.run(phases, level=level)
     results = []
-    for settings, target, intervals, spread in zip(
-        plan.settings, study.targets(), found["coverage"], found["variability"], strict=True
+    for settings, target, std_errors, intervals, spread in zip(
+        plan.settings, study.targets(), study.std_errors(), found["coverage"], found["variability"], strict=True
     ):
         common = plan.common(study, target, level)
         params, lower, upper = map(read_only, intervals)
-        variability = VariabilityStudy(params=read_only(spread[0]), **common) if counts["variability"] else None
+        variability = VariabilityStudy(params=read_only(spread[0]), **common) if count else None
         results.append(
             CoverageStudy(
                 params=params,
@@ -184,6 +188,7 @@ def coverage(
                 variability=variability,
                 radius=settings.radius,
                 budget=settings.budget,
+                std_errors=None if std_errors is None else read_only(std_errors),
                 **common,
             )
         )
@@ -195,7 +200,7 @@ def variability(
     X: Table,
     y: ArrayLike,
     *,
-    n_variability: int = ...,
+    n_variability: int | None = ...,
     level: float = ...,
     configs: None = None,
     **keywords: Unpack[StudyKeywords],
@@ -205,7 +210,7 @@ def variability(
     X: Table,
     y: ArrayLike,
     *,
-    n_variability: int = ...,
+    n_variability: int | None = ...,
     level: float = ...,
     configs: Configurations,
     **keywords: Unpack[StudyKeywords],
@@ -214,7 +219,7 @@ def variability(
     X: Table,
     y: ArrayLike,
     *,
-    n_variability: int = 10_000,
+    n_variability: int | None = None,
     level: float = 0.95,
     seed: int = 0,
     progress: bool | None = None,
@@ -233,8 +238,8 @@ def variability(
     ----------
     X, y
         See :func:`dpci.fit`.
-    n_variability : int
-        Replicates, at least 2.
+    n_variability : int, optional
+        Replicates, at least 2. None: as for :func:`coverage`.
     level : float
         Share of the replicates within a variability interval.
     seed, progress, configs, checkpoint, n_threads, parallel, **keywords
@@ -255,13 +260,15 @@ def variability(
     PrivacyLeakWarning
         Always.
     """
-    count = check_count("n_variability", n_variability, least=2)
+    if n_variability is not None:
+        check_count("n_variability", n_variability, least=2)
     level = check_fraction("level", level)
     execution = Execution.checked(
         seed=seed, progress=progress, checkpoint=checkpoint, n_threads=n_threads, parallel=parallel
     )
     plan = StudyPlan.checked("variability", X, y, configs, keywords=keywords, execution=execution)
     _warn_of_leak()
+    count = plan.n_variability if n_variability is None else n_variability
     study, found = plan.run([Phase("variability", FIRST_VARIABILITY, count, None)], level=None)
     results = [
         VariabilityStudy(params=read_only(params), **plan.common(study, target, level))

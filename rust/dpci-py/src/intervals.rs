@@ -180,6 +180,12 @@ pub(crate) struct ErrorLaw {
     inner: core::ErrorLaw,
 }
 
+impl ErrorLaw {
+    pub(crate) fn of(inner: core::ErrorLaw) -> Self {
+        Self { inner }
+    }
+}
+
 #[pymethods]
 impl ErrorLaw {
     /// Takes the released matrices as the true ones.
@@ -206,7 +212,7 @@ impl ErrorLaw {
         Matrix::square(self.inner.sampling())
     }
 
-    /// Multiplier of the coefficients' noise.
+    /// Multiplier of the coefficients' noise: what each coordinate adds to each parameter, by rows.
     #[getter]
     fn noise(&self) -> Matrix {
         Matrix::square(self.inner.noise())

@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use super::loss::Loss;
     #[pymodule_export]
-    use super::newton::NewtonSpec;
+    use super::newton::{LastStep, NewtonSpec};
     #[pymodule_export]
     use super::parts::{
         Request, Sums, hessian_and_gradient_cov_parts, minimize_erm_parts, part_sums,
@@ -107,6 +107,7 @@ mod _core {
         let _ = dpci_core::linalg::instruction_set();
         m.add("LANES", dpci_core::study::GROUP)?;
         m.add("LEVELS", dpci_core::loss::LEVELS)?;
+        m.add("SEEN_CURVATURE", dpci_core::interval::SEEN_CURVATURE)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -211,6 +211,12 @@ impl Loss {
         self.inner.predictor_bound()
     }
 
+    /// Whether Newton steps continue it as a straight line beyond public predictors.
+    #[getter]
+    fn is_continued(&self) -> bool {
+        dpci_core::loss::Continued::new(&self.inner).is_some()
+    }
+
     #[getter]
     fn is_likelihood(&self) -> bool {
         self.inner.is_likelihood()

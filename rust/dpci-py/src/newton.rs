@@ -5,13 +5,16 @@ use std::sync::Arc;
 use dpci_core::Result;
 use dpci_core::design::{Design, RowBounds};
 use dpci_core::exec::Executor;
+use dpci_core::interval;
 use dpci_core::mechanism as core;
 use dpci_core::records::Records;
 use dpci_core::spec;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::cost::{Budget, Seal, Step, seals, steps};
 use crate::errors::to_python;
+use crate::intervals::ErrorLaw;
 use crate::loss::Loss;
 use crate::parts::{Facts, FirstPass};
 use crate::records::{Data, on_violation, with_noise};
@@ -23,7 +26,19 @@ use crate::values::{Matrix, Vector};
 /// Validated public choices of a fit by Newton steps; holds no data.
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct NewtonSpec {
-    inner: spec::NewtonSpec,
+    pub(crate) inner: spec::NewtonSpec,
+}
+
+/// Bounds on gradients and Hessians at each point, and the greatest stretch of round rows, as Python has them.
+type Bounds = Vec<[f64; 3]>;
+
+fn norm_bounds(bounds: Bounds) -> Vec<spec::NormBounds> {
+    let of = |[gradient, hessian, stretch]: [f64; 3]| spec::NormBounds {
+        gradient,
+        hessian,
+        stretch,
+    };
+    bounds.into_iter().map(of).collect()
 }
 
 #[pymethods]
@@ -68,6 +83,12 @@ impl NewtonSpec {
         self.inner.choices().loss.slope_bound()
     }
 
+    /// Norm to which the gradient of a record at 0 is held.
+    #[getter]
+    fn gradient_at_0(&self) -> f64 {
+        self.inner.gradient_at_0()
+    }
+
     #[getter]
     fn curvature_bound(&self) -> f64 {
         self.inner.choices().loss.curvature_bound()
@@ -75,17 +96,44 @@ impl NewtonSpec {
 
     /// Steps and seals, where the radii of each round and at last are these, and so at each point are the bounds on gradients and Hessians
     /// and the greatest stretch of round rows.
-    fn planned(&self, radii: Vec<f64>, bounds: Vec<[f64; 3]>) -> PyResult<(Vec<Step>, Vec<Seal>)> {
-        let bounds = bounds
-            .into_iter()
-            .map(|[gradient, hessian, stretch]| spec::NormBounds {
-                gradient,
-                hessian,
-                stretch,
-            });
-        let bounds: Vec<_> = bounds.collect();
-        let (spent, sealed) = self.inner.planned(&radii, &bounds).map_err(to_python)?;
+    fn planned(&self, radii: Vec<f64>, bounds: Bounds) -> PyResult<(Vec<Step>, Vec<Seal>)> {
+        let planned = self.inner.planned(&radii, &norm_bounds(bounds));
+        let (spent, sealed) = planned.map_err(to_python)?;
         Ok((steps(&spent), seals(&sealed)))
+    }
+
+    /// The last step of a fit with these released values.
+    #[pyo3(signature = (*, row_map, round_map, radii, bounds, start, params, hessian, gradient_cov, edge, ridge))]
+    fn last_step(
+        &self,
+        row_map: PyReadonlyArray2<'_, f64>,
+        round_map: PyReadonlyArray2<'_, f64>,
+        radii: Vec<f64>,
+        bounds: Bounds,
+        start: PyReadonlyArray1<'_, f64>,
+        params: PyReadonlyArray1<'_, f64>,
+        hessian: PyReadonlyArray2<'_, f64>,
+        gradient_cov: PyReadonlyArray2<'_, f64>,
+        edge: f64,
+        ridge: f64,
+    ) -> PyResult<LastStep> {
+        let c = self.inner.choices();
+        let released = interval::Steps {
+            map: row_map.as_slice()?.to_vec(),
+            round_map: round_map.as_slice()?.to_vec(),
+            start: start.as_slice()?.to_vec(),
+            params: params.as_slice()?.to_vec(),
+            hessian: hessian.as_slice()?.to_vec(),
+            gradient_cov: gradient_cov.as_slice()?.to_vec(),
+            edge,
+            ridge,
+            intercept: c.intercept,
+            n_samples: c.terms.divisor(),
+            noise: self.step_noise(&radii, bounds).map_err(to_python)?,
+            loss: self.inner.step_loss(),
+        };
+        let inner = interval::LastStep::new(released).map_err(to_python)?;
+        Ok(LastStep { inner })
     }
 
     /// Radii to release, and points with bounds of their own.
@@ -113,6 +161,40 @@ impl NewtonSpec {
     #[getter]
     fn divisor(&self) -> f64 {
         self.inner.choices().terms.divisor()
+    }
+}
+
+/// The last step of a fit by Newton steps; see the core.
+#[pyclass(frozen, module = "dpci._core")]
+pub(crate) struct LastStep {
+    inner: interval::LastStep,
+}
+
+#[pymethods]
+impl LastStep {
+    /// The law of the errors of the parameters.
+    fn law(&self) -> ErrorLaw {
+        ErrorLaw::of(self.inner.law())
+    }
+
+    /// The released Hessian, its eigenvalues raised to the edge of its noise.
+    #[getter]
+    fn raised_hessian(&self) -> Matrix {
+        Matrix::square(self.inner.raised_hessian())
+    }
+
+    /// Why the step may not end near the target, with the numbers that show it; None if it does.
+    fn unfinished(&self) -> PyResult<Option<(&'static str, Vec<f64>)>> {
+        let found = self.inner.unfinished().map_err(to_python)?;
+        Ok(found.map(|found| (found.name(), found.numbers().to_vec())))
+    }
+
+    /// Whether each contrast is given: the noise does not hide in which direction it lies.
+    fn shows(&self, contrasts: PyReadonlyArray2<'_, f64>) -> PyResult<Vec<bool>> {
+        let width = contrasts.shape()[1].max(1);
+        let rows = contrasts.as_slice()?.chunks(width);
+        let found: Result<Vec<bool>> = rows.map(|row| self.inner.shows(row)).collect();
+        found.map_err(to_python)
     }
 }
 
@@ -162,6 +244,11 @@ impl Kind for NewtonSpec {
 }
 
 impl NewtonSpec {
+    fn step_noise(&self, radii: &[f64], bounds: Bounds) -> Result<interval::StepNoise> {
+        let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
+        Ok(self.inner.step_noise(&steps, &seals)?.1)
+    }
+
     fn row_bounds(&self, clip: bool) -> RowBounds {
         let c = self.inner.choices();
         RowBounds {

@@ -5,6 +5,7 @@ use dpci_core::erm::minimize_risk;
 use dpci_core::error::check_length;
 use dpci_core::exec::Executor;
 use dpci_core::linalg::check_matrix_dim;
+use dpci_core::loss::{Continued, Loss as CoreLoss};
 use dpci_core::objective::Objective;
 use dpci_core::records::{self as core, Part, PartPersons, Parts, Records};
 use dpci_core::row_domain::RowDomain;
@@ -167,6 +168,15 @@ pub(crate) fn part_sums(
         targets: loss.inner.targets(),
         on_violation: on_violation(clip),
     };
+    // Newton steps alone move rows, and they continue a loss that has no bounds, wherever the rows are.
+    let continued = match request.inner.request {
+        core::Request::Moved { .. } => Continued::new(&loss.inner),
+        _ => None,
+    };
+    let counted: &dyn CoreLoss = match &continued {
+        Some(continued) => continued,
+        None => &*loss.inner,
+    };
     let inner = task::run_over(py, &data, n_threads, |exec| {
         core::part_sums(
             &request.inner,
@@ -176,7 +186,7 @@ pub(crate) fn part_sums(
                 persons,
                 weights,
             },
-            &*loss.inner,
+            counted,
             intercept,
             &bounds,
             exec,

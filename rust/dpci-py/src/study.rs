@@ -1,11 +1,14 @@
 //! Bootstrap studies: repeated simulated fits on samples of one data set. Never private.
 
+use dpci_core::Result;
+use dpci_core::design::Design;
 use dpci_core::exec::Executor;
 use dpci_core::study as core;
 use pyo3::prelude::*;
 
 use crate::errors::InvalidInput;
-use crate::records::Records;
+use crate::newton::NewtonSpec;
+use crate::records::{Data, Records};
 use crate::release::Kind as _;
 use crate::spec::Spec;
 use crate::task;
@@ -15,7 +18,46 @@ use crate::values::{Matrix, Vector};
 #[pyclass(frozen, module = "dpci._core")]
 pub(crate) struct Study {
     inner: core::Study,
-    dims: Vec<usize>,
+    n_ways: usize,
+}
+
+/// Public choices of one way to fit.
+#[derive(FromPyObject)]
+enum AnySpec<'py> {
+    Minimum(Bound<'py, Spec>),
+    Newton(Bound<'py, NewtonSpec>),
+}
+
+/// The same, which other threads may read.
+#[derive(Clone, Copy)]
+enum Plain<'a> {
+    Minimum(&'a Spec),
+    Newton(&'a NewtonSpec),
+}
+
+impl AnySpec<'_> {
+    fn plain(&self) -> Plain<'_> {
+        match self {
+            Self::Minimum(spec) => Plain::Minimum(spec.get()),
+            Self::Newton(spec) => Plain::Newton(spec.get()),
+        }
+    }
+}
+
+impl Plain<'_> {
+    fn core(self) -> core::StudySpec {
+        match self {
+            Self::Minimum(spec) => spec.inner.clone().into(),
+            Self::Newton(spec) => spec.inner.clone().into(),
+        }
+    }
+
+    fn design<'a>(self, data: &Data<'a>, clip: bool, exec: &Executor<'_>) -> Result<Design<'a>> {
+        match self {
+            Self::Minimum(spec) => spec.design(data, clip, exec),
+            Self::Newton(spec) => spec.design(data, clip, exec),
+        }
+    }
 }
 
 /// Parameters, lower and upper bounds by replicate.
@@ -27,24 +69,32 @@ impl Study {
     #[pyo3(signature = (specs, records, *, clip, n_threads))]
     fn new(
         py: Python<'_>,
-        specs: Vec<Bound<'_, Spec>>,
+        specs: Vec<AnySpec<'_>>,
         records: &Bound<'_, Records>,
         clip: bool,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let arrays = records.get().arrays(py)?;
         let data = arrays.data()?;
-        let specs: Vec<&Spec> = specs.iter().map(Bound::get).collect();
+        let specs: Vec<Plain<'_>> = specs.iter().map(AnySpec::plain).collect();
         let first = specs.first().ok_or_else(|| {
             InvalidInput::new_err("a study needs at least one configuration, got none")
         })?;
+        let all: Vec<_> = specs.iter().map(|spec| spec.core()).collect();
         let inner = task::run_over(py, &data, n_threads, |exec| {
             let design = first.design(&data, clip, exec)?;
-            let inner: Vec<_> = specs.iter().map(|s| s.inner.clone()).collect();
-            core::Study::new(&design, &inner, exec)
+            core::Study::new(&design, &all, exec)
         })?;
-        let dims = specs.iter().map(|s| s.inner.n_params()).collect();
-        Ok(Self { inner, dims })
+        let n_ways = all.len();
+        Ok(Self { inner, n_ways })
+    }
+
+    /// Standard errors without privacy of the target of each fit by Newton steps; None for others.
+    fn std_errors(&self) -> Vec<Option<Vector>> {
+        self.inner
+            .std_errors()
+            .map(|errors| errors.map(Vector::from))
+            .collect()
     }
 
     fn targets(&self) -> Vec<Vector> {
@@ -82,6 +132,6 @@ impl Study {
                 matrix(&|o| o.bounds[1].clone(), c),
             )
         };
-        Ok((0..self.dims.len()).map(one).collect())
+        Ok((0..self.n_ways).map(one).collect())
     }
 }

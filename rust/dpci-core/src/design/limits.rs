@@ -88,12 +88,14 @@ impl Design<'_> {
         let Some(limits) = &self.limits else {
             return Ok(());
         };
-        let (steepest, most_curved) = (loss.slope_bound(), loss.curvature_bound());
+        // Steeper slopes than the usual ones of a count are cut.
+        let (steepest, most_curved) = (loss.usual_slope(), loss.curvature_bound());
         for (k, (i, u)) in range.clone().zip(predictors).enumerate() {
             let (gradient, hessian) = (limits.gradients[i], limits.hessians[i]);
             let mut weight = 1.0_f64;
             if steepest * gradient > limits.gradient {
-                weight = weight.min(limits.gradient / (gradient * loss.sup_slope(u.abs())));
+                weight = weight
+                    .min(limits.gradient / (gradient * loss.sup_slope(u.abs()).min(steepest)));
             }
             if most_curved * hessian > limits.hessian {
                 let mut curvature = [0.0];

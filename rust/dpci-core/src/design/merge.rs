@@ -99,6 +99,28 @@ impl Design<'_> {
         Ok(design)
     }
 
+    /// A sample of the records with replacement, by how often it holds each row, or all rows of a person; owned.
+    ///
+    /// # Errors
+    /// [`crate::Error::Length`] for counts of another number of rows.
+    pub(crate) fn sampled(&self, counts: &[u32]) -> Result<Design<'static>> {
+        check_length("counts", self.n_rows(), counts.len())?;
+        let persons = self.persons.as_ref().map(|all| {
+            let drawn = |person: &usize| counts[all.rows_of(*person)[0]] > 0;
+            all.subset(&(0..all.len()).filter(drawn).collect::<Vec<_>>())
+        });
+        let (rows, persons) = match persons {
+            Some((rows, persons)) => (rows, Some(persons)),
+            None => ((0..counts.len()).filter(|&i| counts[i] > 0).collect(), None),
+        };
+        let multiplicities = rows.iter().map(|&i| counts[i]).collect();
+        Ok(Design {
+            persons,
+            weights: self.weights.as_ref().map(|all| all.subset(&rows)),
+            ..self.selected(&rows, Some(multiplicities))
+        })
+    }
+
     fn selected(&self, rows: &[usize], multiplicities: Option<Vec<u32>>) -> Design<'static> {
         let features = match &self.rows {
             Rows::Dense(dense) => Rows::Dense(dense.select(rows)),

@@ -26,16 +26,10 @@ impl Design<'_> {
     /// Rows `Mᵀx` of all rows x with their intercepts; M is square and row-major.
     ///
     /// # Errors
-    /// [`Error::Length`] for a map of another size, [`Error::Unsupported`] for merged rows, [`Error::Resource`],
-    /// [`Error::Interrupted`].
+    /// [`Error::Length`] for a map of another size, [`Error::Resource`], [`Error::Interrupted`].
     pub fn moved(&self, map: &[f64], exec: &Executor<'_>) -> Result<Moved<'_>> {
         let dim = self.n_params();
         check_length("the map of the rows", dim * dim, map.len())?;
-        if self.multiplicities.is_some() {
-            return Err(Error::Unsupported(
-                "rows must be moved before equal ones are merged, got merged rows".into(),
-            ));
-        }
         // Chunks, and all of them together.
         check_room(self.n_rows().saturating_mul(2 * dim))?;
         let chunks = self.chunks();
@@ -66,10 +60,10 @@ impl Design<'_> {
 
 impl Moved<'_> {
     /// Records with a norm between each of the radii, which increase, and the next one, those beyond the last at the end: a row by its share
-    /// of its record. Not private.
+    /// of its record, as often as it counts. Not private.
     #[must_use]
     pub fn counts(&self, radii: &[f64]) -> CompensatedSum {
-        let mut counts = Counts::new(self.design.shares(), radii);
+        let mut counts = Counts::new(self.design, self.design.shares(), radii);
         for range in blocks(0..self.norms.len()) {
             counts.add(range.map(|i| (i, self.norms[i])));
         }
@@ -103,7 +97,7 @@ impl Moved<'_> {
         Design {
             rows: Rows::dense_owned(self.rows, design.n_params()),
             targets: Cow::Owned(design.targets.to_vec()),
-            multiplicities: None,
+            multiplicities: design.multiplicities.clone(),
             persons: design.persons.clone(),
             weights: design.weights.clone(),
             n_records: design.n_records,
@@ -139,7 +133,7 @@ impl Design<'_> {
 
 impl Design<'_> {
     /// Records with a gradient, and a Hessian, whose norm at a point is between each of the increasing bounds and the next one, those beyond
-    /// the last at the end: a row by its share of its record. For moved rows. Not private.
+    /// the last at the end: a row by its share of its record, as often as it counts. For moved rows. Not private.
     ///
     /// # Errors
     /// [`Error::Loss`], [`Error::Interrupted`].
@@ -152,7 +146,7 @@ impl Design<'_> {
     ) -> Result<[CompensatedSum; 2]> {
         let [of_slopes, of_curvatures] = self.norms().unwrap_or_default();
         let shares = self.shares_of_records();
-        let mut counts = [gradients, hessians].map(|bounds| Counts::new(shares, bounds));
+        let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, shares, bounds));
         let mut buffers = [[0.0; BLOCK]; 3];
         for range in blocks(0..of_slopes.len()) {
             exec.check()?;
@@ -179,6 +173,7 @@ impl Design<'_> {
 
 /// Records by norms, block by block.
 struct Counts<'a> {
+    multiplicities: Option<&'a [u32]>,
     shares: Option<&'a [f64]>,
     bounds: &'a [f64],
     total: CompensatedSum,
@@ -186,8 +181,9 @@ struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn new(shares: Option<&'a [f64]>, bounds: &'a [f64]) -> Self {
+    fn new(design: &'a Design<'_>, shares: Option<&'a [f64]>, bounds: &'a [f64]) -> Self {
         Self {
+            multiplicities: design.multiplicities(),
             shares,
             bounds,
             total: CompensatedSum::default(),
@@ -200,7 +196,10 @@ impl<'a> Counts<'a> {
         self.block.fill(0.0);
         for (i, norm) in norms {
             if let Some(place) = self.bounds.partition_point(|b| *b < norm).checked_sub(1) {
-                self.block[place] += self.shares.map_or(1.0, |shares| shares[i]);
+                let share = self.shares.map_or(1.0, |shares| shares[i]);
+                self.block[place] += self
+                    .multiplicities
+                    .map_or(share, |m| f64::from(m[i]) * share);
             }
         }
         self.total.add(&self.block);
@@ -272,7 +271,7 @@ mod tests {
             }
             let mut u = vec![0.0; 2000];
             round.linear_predictor(0..2000, &point, &mut u);
-            let mut weigh = |round: &Design<'_>| {
+            let weigh = |round: &Design<'_>| {
                 let (mut slopes, mut curvatures) = (vec![-0.9; 2000], vec![0.25; 2000]);
                 let values = [slopes.as_mut_slice(), &mut curvatures];
                 round.weigh(&(0..2000), &Logistic, &u, values).unwrap();

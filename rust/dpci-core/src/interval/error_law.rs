@@ -99,6 +99,18 @@ impl ErrorLaw {
         })
     }
 
+    /// The law of these parts, whose matrices are taken as they are. Row i of `noise` has what coordinate i of the noise adds to each parameter.
+    pub(super) fn of_parts(sampling: Vec<f64>, least_sampling: Vec<f64>, noise: Vec<f64>) -> Self {
+        Self {
+            dim: sampling.len().isqrt(),
+            sampling,
+            least_sampling: Some(least_sampling),
+            noise,
+            factor: 1.0,
+            shape: f64::INFINITY,
+        }
+    }
+
     /// Covariance of the sampling error; noise in the matrices can make it indefinite.
     #[must_use]
     pub fn sampling(&self) -> &[f64] {
@@ -111,7 +123,8 @@ impl ErrorLaw {
         self.least_sampling.as_deref()
     }
 
-    /// Multiplier of the coefficients' noise: a symmetric matrix.
+    /// Multiplier of the coefficients' noise: a symmetric matrix, or for the last of several steps what each coordinate of the noise adds to
+    /// each parameter, by rows.
     #[must_use]
     pub fn noise(&self) -> &[f64] {
         &self.noise

@@ -9,12 +9,13 @@
 //! can hide of a rare column is counted in part (`rare_columns`). Noise in
 //! the shape of blocks is not a normal mixture: `shaped` has the quantiles of each contrast from its exact cumulants, through a fitted table
 //! (`benches/shaped_quantiles.py` makes it). `monte_carlo` shares its draws among the contrasts and keeps only those that can be
-//! extreme for one of them. `newton_step` takes a target off its ridge.
+//! extreme for one of them. `newton_step` takes a target off its ridge; `last_step` is for fits by several Newton steps.
 
 mod curvature_prior;
 mod directions;
 mod error_law;
 mod exact;
+mod last_step;
 mod little_curvature;
 mod matrix_draws;
 mod mixture;
@@ -29,6 +30,7 @@ mod spread;
 
 pub use error_law::ErrorLaw;
 pub use exact::{half_width, half_widths, tail, tails};
+pub use last_step::{LastStep, SEEN_CURVATURE, StepLoss, StepNoise, Steps, Unfinished};
 pub use matrix_draws::MatrixDraws;
 pub use moment_regression::{MomentEquations, MomentRegression, Start, moment_regression};
 pub use monte_carlo::monte_carlo;

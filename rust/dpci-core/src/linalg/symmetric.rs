@@ -1,7 +1,7 @@
 //! Cholesky factorisation, symmetric eigendecomposition and the projections made from it.
 
 use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::{Llt, Solve};
+use faer::linalg::solvers::{Llt, PartialPivLu, Solve};
 use faer::{Accum, MatMut, MatRef, Par, Side};
 
 use crate::{Error, Result};
@@ -159,6 +159,31 @@ pub fn product_transposed(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
     out
 }
 
+/// Solves `matrix · x = rhs` for a square row-major matrix and one or more vectors `rhs`, one after another; `name` is used in the error.
+///
+/// # Errors
+/// [`Error::NotPositiveDefinite`] where a solution is not finite.
+pub fn solve_square(
+    matrix: &[f64],
+    rhs: &[f64],
+    dim: usize,
+    name: &'static str,
+) -> Result<Vec<f64>> {
+    let mut solution = rhs.to_vec();
+    let factor = PartialPivLu::new(MatRef::from_row_major_slice(matrix, dim, dim));
+    let count = rhs.len() / dim.max(1);
+    factor.solve_in_place(MatMut::from_column_major_slice_mut(
+        &mut solution,
+        dim,
+        count,
+    ));
+    if solution.iter().all(|v| v.is_finite()) {
+        Ok(solution)
+    } else {
+        Err(Error::NotPositiveDefinite(name))
+    }
+}
+
 /// Adds `shift` to the diagonal.
 pub fn add_diagonal(matrix: &mut [f64], dim: usize, shift: f64) {
     for value in matrix.iter_mut().step_by(dim + 1) {
@@ -178,6 +203,26 @@ pub(crate) fn mirror_lower(matrix: &mut [f64], dim: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_square_system_is_solved_and_a_singular_one_refused() {
+        let matrix = [0.0, 2.0, 1.0, -3.0, 0.5, 0.0, 1.0, 1.0, 4.0];
+        let expected = [1.0, -2.0, 0.5, 3.0, 0.0, -1.0];
+        let product = |x: &[f64]| -> Vec<f64> {
+            let rows = matrix.chunks_exact(3);
+            rows.map(|row| super::super::vector::dot(row, x)).collect()
+        };
+        let rhs: Vec<f64> = expected.chunks_exact(3).flat_map(product).collect();
+        let found = solve_square(&matrix, &rhs, 3, "it").unwrap();
+        assert!(
+            found
+                .iter()
+                .zip(expected)
+                .all(|(f, e)| (f - e).abs() < 1e-14)
+        );
+        assert!(solve_square(&[1.0, 2.0, 2.0, 4.0], &[1.0, 0.0], 2, "it").is_err());
+        assert!(solve_square(&[f64::NAN; 4], &[1.0, 0.0], 2, "it").is_err());
+    }
 
     fn example() -> Vec<f64> {
         vec![4.0, 1.0, -0.5, 1.0, 3.0, 0.25, -0.5, 0.25, 2.0]

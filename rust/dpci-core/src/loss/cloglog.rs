@@ -2,7 +2,7 @@
 
 use super::poisson::exp_up;
 use super::sigmoid_family::up;
-use super::{Batch, Loss, by_row, cells};
+use super::{Batch, Constant, Loss, by_row, cells, constant_of_classes};
 use crate::Result;
 use crate::linalg::{Doubled, doubled_exp, doubled_exp_ratio};
 
@@ -86,6 +86,20 @@ impl Loss for CLogLog {
 
     fn curvature_bound(&self) -> f64 {
         f64::INFINITY
+    }
+
+    /// Beyond, the negative class has a probability of less than one in a hundred thousand.
+    fn continued_beyond(&self, _y: f64) -> Option<[f64; 2]> {
+        Some([f64::NEG_INFINITY, 2.5])
+    }
+
+    /// Slope of a negative class of seven records in a hundred.
+    fn usual_slope(&self) -> f64 {
+        2.7
+    }
+
+    fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
+        constant_of_classes(self, slope, least, |share| (-(-share).ln_1p()).ln())
     }
 
     fn one_signed(&self) -> bool {

@@ -2,6 +2,11 @@
 
 use super::*;
 
+fn continued(loss: impl Loss + 'static) -> Box<dyn Loss> {
+    let loss: std::sync::Arc<dyn Loss> = std::sync::Arc::new(loss);
+    Box::new(Continued::new(&loss).unwrap())
+}
+
 /// At least one of every loss but those of several predictors.
 pub(super) fn examples() -> Vec<Box<dyn Loss>> {
     vec![
@@ -24,5 +29,10 @@ pub(super) fn examples() -> Vec<Box<dyn Loss>> {
         Box::new(Huber::new(0.5, 2.0).unwrap()),
         Box::new(Quantile::new(0.9, 1.0, 0.1).unwrap()),
         Box::new(Quantile::new(0.5, 1.0, 1.0).unwrap()),
+        // Grids of the tests have a point just within the reach.
+        continued(Poisson::new(1.387_000_1_f64.exp()).unwrap()),
+        continued(Poisson::new(0.001_000_1_f64.exp()).unwrap()),
+        continued(Probit),
+        continued(CLogLog),
     ]
 }

@@ -70,6 +70,10 @@ impl Loss for Logistic {
         1.0
     }
 
+    fn curvature_width(&self) -> f64 {
+        1.0
+    }
+
     fn one_signed(&self) -> bool {
         true
     }

@@ -5,6 +5,7 @@
 
 mod cells;
 mod cloglog;
+mod continued;
 mod custom;
 mod diameter;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod squared;
 mod targets;
 
 pub use cloglog::CLogLog;
+pub use continued::Continued;
 pub(crate) use custom::PREDICTOR_ROOM;
 pub use custom::{Custom, Declaration, Evaluate};
 pub use hinge::Hinge;
@@ -124,6 +126,50 @@ fn by_row(
 /// `y·ln y`, 0 at 0: what a count adds to minus the logarithm of its own probability.
 fn entropy(y: f64) -> f64 {
     if y == 0.0 { 0.0 } else { y * y.ln() }
+}
+
+/// The best constant predictor, and what the derivatives of a loss are there.
+#[derive(Debug, Clone, Copy)]
+pub struct Constant {
+    /// Mean slope at the predictor 0 that makes it the best one.
+    pub slope: f64,
+    /// The predictor.
+    pub predictor: f64,
+    /// Mean curvature there.
+    pub curvature: f64,
+    /// The part by which slopes there differ from their mean, over that at 0.
+    pub factor: f64,
+}
+
+/// The best constant predictor of a loss of two classes, by the predictor that a share of the positive one makes.
+fn constant_of_classes(
+    loss: &dyn Loss,
+    slope: f64,
+    least: f64,
+    predictor: impl Fn(f64) -> f64,
+) -> Option<Constant> {
+    let at = |u: f64| {
+        let (mut slopes, mut curvatures) = ([0.0; 2], [0.0; 2]);
+        let out = Batch {
+            slope: Some(&mut slopes),
+            curvature: Some(&mut curvatures),
+            ..Batch::default()
+        };
+        loss.evaluate(&[u; 2], &[-1.0, 1.0], out).ok()?;
+        Some((slopes, curvatures))
+    };
+    let ([negative, positive], _) = at(0.0)?;
+    let range = negative - positive;
+    let least = (least / range).min(0.5);
+    let share = ((negative - slope) / range).clamp(least, 1.0 - least);
+    let u = predictor(share);
+    let (slopes, curvatures) = at(u)?;
+    Some(Constant {
+        slope: negative - share * range,
+        predictor: u,
+        curvature: (1.0 - share) * curvatures[0] + share * curvatures[1],
+        factor: (slopes[0] - slopes[1]) / range,
+    })
 }
 
 /// Roundings, each of `ε/2` of its supremum, by which a computed slope `l'(û)`, curvature `l''(û)` or squared slope can differ from the
@@ -250,6 +296,52 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// The best constant predictor, by the mean slope at the predictor 0, of which less than `least` is not told from noise. `None` where more
+    /// than this slope decides it.
+    fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
+        // As far from a single class as the noise lets be told.
+        let least = least.min(0.5);
+        let slope = slope.clamp(least - 0.5, 0.5 - least);
+        let (predictor, curvature) = self.null_predictor(slope)?;
+        Some(Constant {
+            slope,
+            predictor,
+            curvature,
+            factor: 1.0,
+        })
+    }
+
+    /// Public predictors beyond which no reasonable model puts a record of this target, one of them infinite: from there on a [`Continued`]
+    /// loss is a straight line. `None` for losses that need none, because their slopes and curvatures are bounded.
+    fn continued_beyond(&self, _y: f64) -> Option<[f64; 2]> {
+        None
+    }
+
+    /// Whether it is [`Continued`].
+    fn is_continued(&self) -> bool {
+        false
+    }
+
+    /// Slope that many records of a rare class have, at most [`Loss::slope_bound`].
+    fn usual_slope(&self) -> f64 {
+        self.slope_bound()
+    }
+
+    /// Slope at the predictor 0 that few records exceed: to it the gradient is held that starts Newton steps.
+    fn usual_slope_at_zero(&self) -> f64 {
+        self.sup_slope(0.0)
+    }
+
+    /// Longest step of Newton's method, in standard deviations of the predictor over the rows, on the way to the last one.
+    fn longest_step(&self) -> f64 {
+        3.0
+    }
+
+    /// Roundings beyond [`VALUE_ROUNDINGS`] by which a curvature can err in units of its bound, whatever the predictor.
+    fn bound_roundings(&self) -> f64 {
+        0.0
+    }
+
     /// A declared lower bound on l'', 0 where there is none.
     fn curvature_floor(&self) -> f64 {
         0.0
@@ -270,6 +362,13 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Infinite where none is known.
     fn curvature_slack(&self) -> f64 {
         f64::INFINITY
+    }
+
+    /// Over how far a predictor moves before the curvature changes: a quarter of the range of the slopes over the greatest curvature. For
+    /// hinges and losses of targets this is the width of their rounding, or a half of it.
+    fn curvature_width(&self) -> f64 {
+        let range = self.slope_bound() * if self.one_signed() { 1.0 } else { 2.0 };
+        range / (4.0 * self.curvature_bound())
     }
 
     /// Whether, for a given target, l' never changes sign.

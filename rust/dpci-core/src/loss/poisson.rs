@@ -1,7 +1,7 @@
 //! The Poisson loss of a count with a log link: `e^u - yu`, less its least value over u.
 
 use super::sigmoid_family::up;
-use super::{Batch, Loss, Targets, by_row, cells, deviance_range, entropy};
+use super::{Batch, Constant, Loss, Targets, by_row, cells, deviance_range, entropy};
 use crate::Result;
 use crate::error::check;
 use crate::linalg::{Doubled, doubled_exp};
@@ -114,6 +114,35 @@ impl Loss for Poisson {
 
     fn self_concordance(&self) -> f64 {
         1.0
+    }
+
+    /// A mean beyond e times every count is no model of them.
+    fn continued_beyond(&self, _y: f64) -> Option<[f64; 2]> {
+        Some([f64::NEG_INFINITY, self.count_bound.ln() + 1.0])
+    }
+
+    /// Slope of two events where hardly any are expected; counts with a bound of at most 1 are taken to be scaled, at least to tenths.
+    fn usual_slope(&self) -> f64 {
+        if self.count_bound > 1.0 {
+            2.0
+        } else {
+            0.2 * self.count_bound
+        }
+    }
+
+    /// Slope of a quarter of the bound on counts.
+    fn usual_slope_at_zero(&self) -> f64 {
+        (0.25 * self.count_bound).max(1.0)
+    }
+
+    fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
+        let mean = (1.0 - slope).clamp(least.min(self.count_bound), self.count_bound);
+        Some(Constant {
+            slope: 1.0 - mean,
+            predictor: mean.ln(),
+            curvature: mean,
+            factor: 1.0,
+        })
     }
 
     fn one_signed(&self) -> bool {

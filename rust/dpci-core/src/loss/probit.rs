@@ -1,9 +1,10 @@
 //! The probit loss `-log Φ(z)` of the margin `z = yu`.
 
 use errorfunctions::RealErrorFunctions;
+use statrs::function::erf::erfc_inv;
 
 use super::sigmoid_family::up;
-use super::{Batch, Loss, by_row, cells};
+use super::{Batch, Constant, Loss, by_row, cells, constant_of_classes};
 use crate::Result;
 
 /// Probit loss: slope `m = φ(z)/Φ(z)`, which grows like -z, and curvature `m(m + z)`, at most 1.
@@ -77,6 +78,25 @@ impl Loss for Probit {
 
     fn curvature_bound(&self) -> f64 {
         1.0
+    }
+
+    /// Beyond, a class has a probability of less than one in a million.
+    fn continued_beyond(&self, y: f64) -> Option<[f64; 2]> {
+        Some(if y < 0.0 {
+            [f64::NEG_INFINITY, 5.0]
+        } else {
+            [-5.0, f64::INFINITY]
+        })
+    }
+
+    /// Slope of a class of one record in a hundred.
+    fn usual_slope(&self) -> f64 {
+        2.7
+    }
+
+    fn best_constant(&self, slope: f64, least: f64) -> Option<Constant> {
+        let quantile = |share: f64| -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
+        constant_of_classes(self, slope, least, quantile)
     }
 
     fn one_signed(&self) -> bool {

@@ -100,6 +100,10 @@ impl Loss for SoftLogistic {
         Logistic.curvature_slack()
     }
 
+    fn curvature_width(&self) -> f64 {
+        1.0
+    }
+
     fn one_signed(&self) -> bool {
         false
     }

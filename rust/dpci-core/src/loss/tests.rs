@@ -134,7 +134,6 @@ fn soft_labels_mix_the_classes() {
 /// A function of (|slope|, curvature) whose supremum is claimed.
 type Combination = Box<dyn Fn(f64, f64) -> f64>;
 
-/// Suprema bound a fine grid and are nearly attained on it.
 #[test]
 fn mean_slopes_vanish_at_null_predictors() {
     for share in [0.003, 0.25, 0.5, 0.9] {
@@ -152,6 +151,76 @@ fn mean_slopes_vanish_at_null_predictors() {
     }
 }
 
+/// The mean slope vanishes at the best constant, and slopes there are an affine function of those at 0.
+#[test]
+fn mean_slopes_vanish_at_best_constants() {
+    let poisson: std::sync::Arc<dyn Loss> = std::sync::Arc::new(Poisson::new(4.0).unwrap());
+    let counted = Continued::new(&poisson).unwrap();
+    for share in [0.003, 0.25, 0.5, 0.9] {
+        for (loss, y) in [
+            (&counted as &dyn Loss, [0.0, 3.0]),
+            (&Probit, [-1.0, 1.0]),
+            (&CLogLog, [-1.0, 1.0]),
+            (&Logistic, [-1.0, 1.0]),
+        ] {
+            let at = |u, part| y.map(|y| evaluate(loss, u, y)[part]);
+            let mean = |of: [f64; 2]| share * of[1] + (1.0 - share) * of[0];
+            let found = loss.best_constant(mean(at(0.0, 1)), 1e-9).unwrap();
+            assert!((found.slope - mean(at(0.0, 1))).abs() < 1e-12);
+            assert!(
+                mean(at(found.predictor, 1)).abs() < 1e-9,
+                "{loss:?} {share}"
+            );
+            assert!((mean(at(found.predictor, 2)) - found.curvature).abs() < 1e-9);
+            for (there, here) in at(found.predictor, 1).into_iter().zip(at(0.0, 1)) {
+                assert!((there - found.factor * (here - found.slope)).abs() < 1e-9);
+            }
+            // Noise hides that a class is rare.
+            let hidden = loss.best_constant(at(0.0, 1)[0], 0.1).unwrap();
+            assert!(hidden.predictor.is_finite() && hidden.predictor < found.predictor.max(-1.0));
+        }
+    }
+}
+
+/// Beyond their reach continued losses are straight lines that touch the loss; before, they are the loss.
+#[test]
+fn continued_losses_are_tangents_beyond_their_reach() {
+    for (loss, y, end) in [
+        (
+            std::sync::Arc::new(Poisson::new(4.0).unwrap()) as std::sync::Arc<dyn Loss>,
+            3.0,
+            4f64.ln() + 1.0,
+        ),
+        (std::sync::Arc::new(Probit), -1.0, 5.0),
+        (std::sync::Arc::new(Probit), 1.0, -5.0),
+        (std::sync::Arc::new(CLogLog), -1.0, 2.5),
+    ] {
+        let continued = Continued::new(&loss).unwrap();
+        let at_end = evaluate(&*loss, end, y);
+        for step in [1e-3, 0.7, 3.0, 900.0] {
+            let [inner, outer] = [end - step * end.signum(), end + step * end.signum()];
+            if step < 5.0 {
+                let pairs = evaluate(&continued, inner, y)
+                    .into_iter()
+                    .zip(evaluate(&*loss, inner, y));
+                for (found, expected) in pairs {
+                    assert_eq!(found.to_bits(), expected.to_bits());
+                }
+            }
+            let [value, slope, curvature] = evaluate(&continued, outer, y);
+            assert_eq!(slope.to_bits(), at_end[1].to_bits());
+            assert_eq!(curvature.to_bits(), 0.0_f64.to_bits());
+            let line = at_end[0] + at_end[1] * (outer - end);
+            assert!((value / line - 1.0).abs() < 1e-12);
+            assert!(slope.abs() <= continued.slope_bound());
+        }
+        assert!(
+            Continued::new(&(std::sync::Arc::new(Logistic) as std::sync::Arc<dyn Loss>)).is_none()
+        );
+    }
+}
+
+/// Suprema bound a fine grid and are nearly attained on it.
 #[test]
 fn suprema_are_tight_on_a_grid() {
     for loss in curved() {

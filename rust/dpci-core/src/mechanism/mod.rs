@@ -34,6 +34,7 @@ pub use moment_matrix::{
     MomentMatrixRelease, PlannedGradient, ResidualGradient, ResidualMoments, planned_steps,
     release_moment_matrix,
 };
+pub(crate) use newton::check_newton_design;
 pub use newton::{NewtonRelease, Perturbed, release_newton};
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;

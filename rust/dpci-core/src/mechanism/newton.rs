@@ -17,8 +17,8 @@ use crate::spec::{
 /// Where a matrix makes rows round, its eigenvalues are raised by this part of the edge of their noise.
 const RAISED: f64 = 0.5;
 
-/// No step is longer, in standard deviations of the predictor over round rows.
-const LONGEST_STEP: f64 = 3.0;
+/// Curvatures of a continued loss at the end of the first step are held to this many times that at the best constant.
+const GREATEST_CURVATURE: f64 = 4.0;
 
 /// Everything that left the mechanism.
 #[derive(Debug, Clone)]
@@ -29,7 +29,8 @@ pub struct NewtonRelease<V = Sealed> {
     pub further: Vec<f64>,
     /// Radii beyond which rows weigh less: in each round, and at last.
     pub radii: Vec<f64>,
-    /// Norms that the gradient and the Hessian of no record exceed, at each point after the first step.
+    /// Norms that the gradient and the Hessian of no record exceed: in the first step the gradient at 0 and the Hessian at its end, then at
+    /// each point.
     pub bounds: Vec<NormBounds>,
     /// Start of the last step.
     pub start: Vec<f64>,
@@ -101,7 +102,7 @@ pub fn release_newton<G: Gate>(
     exec: &Executor<'_>,
     gate: &mut G,
 ) -> Result<NewtonRelease<G::Value>> {
-    check(spec, records)?;
+    check_newton_design(spec, records)?;
     let mut stages = Stages {
         spec,
         exec,
@@ -150,7 +151,7 @@ pub fn release_newton<G: Gate>(
 }
 
 /// Refuses records other than those that the calibration assumes.
-fn check(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
+pub(crate) fn check_newton_design(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
     let c = spec.choices();
     check_rows(
         records,
@@ -274,8 +275,11 @@ impl<G: Gate> Stages<'_, G> {
         };
         round.limit(at.gradient, at.hessian);
         let gradient = self.release_gradient(&round, &zero, at, At::Zero)?;
-        let mut point = self.first_point(rounding, gradient.values())?;
-        let (mut further, mut back, mut bounds) = (identity(dim), identity(dim), Vec::new());
+        let (mut point, curvature) = self.first_point(rounding, gradient.values())?;
+        at.hessian = curvature * rounding.radius().powi(2);
+        round.limit(at.gradient, at.hessian);
+        let mut bounds = vec![at];
+        let (mut further, mut back) = (identity(dim), identity(dim));
         for step in 0..EARLIER_STEPS {
             let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
             let rounder = Rounder {
@@ -302,11 +306,10 @@ impl<G: Gate> Stages<'_, G> {
             };
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
             let change = product(&rounder.inverse_hessian()?, gradient.values());
-            let change = shortened(
-                change,
-                |change| vector::norm(&product(&further, change)),
-                LONGEST_STEP,
-            );
+            let longest = spec.choices().loss.longest_step();
+            let change = shortened(change, longest, |change| {
+                vector::norm(&product(&further, change))
+            });
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
             bounds.push(at);
         }
@@ -333,7 +336,7 @@ impl<G: Gate> Stages<'_, G> {
             _ => vec![0.0; self.spec.n_params()],
         };
         let spec = self.spec.perturbed(rounding.radius())?;
-        let centre = shortened(centre, vector::norm_bound, greatest_centre(&spec));
+        let centre = shortened(centre, greatest_centre(&spec), vector::norm_bound);
         let params = release_around(&spec, &centre, round, self.exec, self.gate)?;
         self.steps.push(spec.coefficients().clone());
         self.seals.push(*spec.seal());
@@ -361,40 +364,53 @@ impl<G: Gate> Stages<'_, G> {
             .map_or(0.0, |(predictor, _)| predictor))
     }
 
-    /// The end of the first step, by the gradient at 0. Post-processing.
+    /// The end of the first step, by the gradient at 0; and the curvature to which those of records are held there. Post-processing.
     ///
     /// Round rows have second moments near the identity, so that the curvature is its bound; but where a class is rare it is far smaller:
     /// where the loss allows it, the step starts at the best constant predictor (docs/proofs/newton.md).
-    fn first_point(&self, rounding: &Rounding, gradient: &[f64]) -> Result<Vec<f64>> {
+    fn first_point(&self, rounding: &Rounding, gradient: &[f64]) -> Result<(Vec<f64>, f64)> {
         let loss = &self.spec.choices().loss;
         let step = |curvature: f64, gradient: &[f64]| {
             let change = gradient.iter().map(|g| g / curvature).collect();
-            shortened(change, vector::norm, LONGEST_STEP)
+            shortened(change, loss.longest_step(), vector::norm)
         };
         let at_0 = self
             .spec
             .gradient(self.spec.gradient_at_0(), 1.0, At::Zero)?;
         let noise = at_0.step.scale;
         let null = rounding.constant.as_ref().and_then(|v| {
-            let least = (noise * vector::norm(v)).min(0.5);
-            let slope = vector::dot(v, gradient).clamp(least - 0.5, 0.5 - least);
-            Some((v, slope, loss.null_predictor(slope)?))
+            let least = noise * vector::norm(v);
+            Some((v, loss.best_constant(vector::dot(v, gradient), least)?))
         });
-        let Some((v, slope, (predictor, curvature))) = null else {
-            let change = step(loss.curvature_bound(), gradient);
-            return Ok(change.iter().map(|c| -c).collect());
+        // Of a continued loss the bound is far above the curvature of most records.
+        let bound = loss.curvature_bound();
+        let held_near = |curvature: f64| {
+            if loss.is_continued() {
+                bound.min(GREATEST_CURVATURE * curvature)
+            } else {
+                bound
+            }
         };
-        // The rows have mean v/‖v‖², and all slopes grow by the same.
-        let mean = slope / vector::dot(v, v);
-        let at_null: Vec<f64> = gradient.iter().zip(v).map(|(g, v)| g - mean * v).collect();
+        let Some((v, null)) = null else {
+            let at_0 = if loss.is_continued() {
+                loss.sup_curvature(0.0)
+            } else {
+                bound
+            };
+            let change = step(at_0, gradient);
+            let point = change.iter().map(|c| -c).collect();
+            return Ok((point, held_near(at_0)));
+        };
+        // The rows have mean v/‖v‖², and slopes grow in proportion and by the same.
+        let mean = null.slope / vector::dot(v, v);
+        let pairs = gradient.iter().zip(v);
+        let at_null: Vec<f64> = pairs.map(|(g, v)| null.factor * (g - mean * v)).collect();
         // A step of its noise alone is at most 1 long.
-        let of_gradient = noise * (v.len() as f64).sqrt();
-        let of_shape = slope * 0.5 * rounding.edge;
-        let change = step(curvature.max(of_gradient.hypot(of_shape)), &at_null);
-        Ok(v.iter()
-            .zip(change)
-            .map(|(v, c)| predictor * v - c)
-            .collect())
+        let of_gradient = null.factor * noise * (v.len() as f64).sqrt();
+        let of_shape = null.factor * null.slope * 0.5 * rounding.edge;
+        let change = step(null.curvature.max(of_gradient.hypot(of_shape)), &at_null);
+        let point = v.iter().zip(change).map(|(v, c)| null.predictor * v - c);
+        Ok((point.collect(), held_near(null.curvature)))
     }
 
     /// Releases the radius of moved rows, and weighs those beyond it.
@@ -599,7 +615,7 @@ impl Rounder<'_> {
 }
 
 /// A vector whose length is not above the longest one.
-fn shortened(mut vector: Vec<f64>, length: impl Fn(&[f64]) -> f64, longest: f64) -> Vec<f64> {
+fn shortened(mut vector: Vec<f64>, longest: f64, length: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let length = length(&vector);
     if length > longest {
         for v in &mut vector {

@@ -5,6 +5,8 @@
 //!    with the same risk). Those that leave the ball, and all where it is known to be active, are found one by one.
 //! 3. Moments at the released parameters, projection, intervals, by the same functions of the mechanism as in a fit.
 //!
+//! Fits by Newton steps, which move the rows of each sample in a way of its own, share the samples alone (`newton.rs`).
+//!
 //! Replicate `r` draws its weights and its noise from streams of its own, so results depend neither on threads nor on how
 //! replicates are shared out among calls or machines.
 
@@ -15,22 +17,23 @@ use std::sync::{Mutex, PoisonError};
 use super::counts::Counts;
 use super::intervals::{Outcome, intervals, matrix_draws};
 use super::lane_sums::{WeightedLanes, shared_slope_sums};
+use super::newton::NewtonFits;
 use super::population::{Population, risk, same_risk};
 use super::weights::Resampler;
 use crate::design::Design;
 use crate::erm::minimize_risk;
-use crate::error::check;
+use crate::error::{check, check_length};
 use crate::exec::Executor;
 use crate::interval::MatrixDraws;
 use crate::linalg::{LANES, Lane, vector};
 use crate::mechanism::{
-    Simulated, Simulating, Values, check_design, draw_coefficient_noise, linear_term, moment_point,
-    release_minimum, solver_options,
+    Simulated, Simulating, Values, check_design, check_newton_design, draw_coefficient_noise,
+    linear_term, moment_point, release_minimum, solver_options,
 };
 use crate::noise::SimulationGenerator;
 use crate::privacy::Perturbation;
 use crate::solver::{Minimum, Options, Start, minimize_lockstep};
-use crate::spec::Spec;
+use crate::spec::{NewtonSpec, Spec};
 use crate::{Error, Result};
 
 /// A thread holds the moments of a group at once, 32 matrices twice over: up to 1.6 GB at this size.
@@ -48,12 +51,40 @@ pub struct Study {
     design: Design<'static>,
     resampler: Resampler,
     pub(super) populations: Vec<Population>,
-    configurations: Vec<Configuration>,
+    configurations: Vec<Way>,
     /// Counts that are not in use, all 0: one for each thread that has run.
     spare: Mutex<Vec<Counts>>,
 }
 
+/// Public choices of one way to fit.
+#[derive(Debug, Clone)]
+pub enum StudySpec {
+    /// Perturbation of the objective or the output.
+    Minimum(Box<Spec>),
+    /// Newton steps.
+    Newton(Box<NewtonSpec>),
+}
+
+impl From<Spec> for StudySpec {
+    fn from(spec: Spec) -> Self {
+        Self::Minimum(Box::new(spec))
+    }
+}
+
+impl From<NewtonSpec> for StudySpec {
+    fn from(spec: NewtonSpec) -> Self {
+        Self::Newton(Box::new(spec))
+    }
+}
+
 /// One way to fit.
+#[derive(Debug)]
+enum Way {
+    Minimum(Box<Configuration>),
+    Newton(Box<NewtonFits>),
+}
+
+/// Perturbation of the objective or the output.
 #[derive(Debug)]
 struct Configuration {
     spec: Spec,
@@ -67,7 +98,6 @@ struct Configuration {
 /// A group of replicates: their counts, and what configurations share.
 struct Group<'g> {
     replicates: Range<u64>,
-    seed: u64,
     level: Option<f64>,
     counts: &'g Counts,
     exec: &'g Executor<'g>,
@@ -82,7 +112,12 @@ impl Study {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more than 255 configurations or one of another shape than the design, [`Error::NotConverged`].
-    pub fn new(design: &Design<'_>, specs: &[Spec], exec: &Executor<'_>) -> Result<Self> {
+    pub fn new(
+        design: &Design<'_>,
+        specs: &[impl Clone + Into<StudySpec>],
+        exec: &Executor<'_>,
+    ) -> Result<Self> {
+        let specs: Vec<StudySpec> = specs.iter().cloned().map(Into::into).collect();
         if specs.len() as u64 >= STREAMS {
             return Err(Error::Unsupported(format!(
                 "a study takes at most 255 configurations, got {}",
@@ -97,24 +132,44 @@ impl Study {
         )?;
         let design = design.merged(exec)?;
         let resampler = Resampler::new(&design)?;
-        for spec in specs {
-            check_design(spec, &design)?;
-            if spec.choices().terms.n_samples != design.n_records() {
-                return Err(Error::Length {
-                    name: "X",
-                    expected: spec.choices().terms.n_samples,
-                    got: design.n_records(),
-                });
-            }
+        for spec in &specs {
+            let terms = match spec {
+                StudySpec::Minimum(spec) => {
+                    check_design(spec, &design)?;
+                    spec.choices().terms
+                }
+                StudySpec::Newton(spec) => {
+                    check_newton_design(spec, &design)?;
+                    spec.choices().terms
+                }
+            };
+            check_length("X", terms.n_samples, design.n_records())?;
         }
+        let minima = || {
+            specs.iter().filter_map(|spec| match spec {
+                StudySpec::Minimum(spec) => Some(&**spec),
+                StudySpec::Newton(_) => None,
+            })
+        };
         let least_tolerance = |matches: &dyn Fn(&Spec) -> bool| {
-            let tolerances = specs.iter().filter(|s| matches(s)).map(Spec::tolerance);
+            let tolerances = minima().filter(|s| matches(s)).map(Spec::tolerance);
             tolerances.fold(f64::INFINITY, f64::min)
         };
         let mut populations: Vec<Population> = Vec::new();
-        let mut configurations: Vec<Configuration> = Vec::with_capacity(specs.len());
-        for spec in specs {
-            let known = configurations.iter().find(|c| same_risk(&c.spec, spec));
+        let mut configurations: Vec<Way> = Vec::with_capacity(specs.len());
+        for spec in &specs {
+            let spec = match spec {
+                StudySpec::Minimum(spec) => spec,
+                StudySpec::Newton(spec) => {
+                    let fits = NewtonFits::new(&design, spec, exec)?;
+                    configurations.push(Way::Newton(Box::new(fits)));
+                    continue;
+                }
+            };
+            let known = configurations.iter().find_map(|way| match way {
+                Way::Minimum(c) if same_risk(&c.spec, spec) => Some(c),
+                _ => None,
+            });
             let population = if let Some(known) = known {
                 known.population
             } else {
@@ -129,12 +184,12 @@ impl Study {
             } else {
                 spec.study_tolerance()
             };
-            configurations.push(Configuration {
-                spec: spec.clone(),
+            configurations.push(Way::Minimum(Box::new(Configuration {
+                spec: (**spec).clone(),
                 population,
                 tolerance,
                 draws: matrix_draws(spec)?,
-            });
+            })));
         }
         Ok(Self {
             design,
@@ -147,9 +202,18 @@ impl Study {
 
     /// The targets: the full-data minimiser of each configuration.
     pub fn targets(&self) -> impl Iterator<Item = &[f64]> {
-        self.configurations
-            .iter()
-            .map(|c| &self.populations[c.population].target[..])
+        self.configurations.iter().map(|way| match way {
+            Way::Minimum(c) => &self.populations[c.population].target[..],
+            Way::Newton(fits) => &fits.target,
+        })
+    }
+
+    /// Standard errors of each configuration's target without privacy; `None` but for Newton steps.
+    pub fn std_errors(&self) -> impl Iterator<Item = Option<&[f64]>> {
+        self.configurations.iter().map(|way| match way {
+            Way::Minimum(_) => None,
+            Way::Newton(fits) => Some(&fits.std_errors[..]),
+        })
     }
 
     /// Number of distinct records, among which persons and weighted rows all count.
@@ -193,7 +257,11 @@ impl Study {
     /// Refuses intervals where a target lies on the sphere around its domain.
     fn check_slack(&self) -> Result<()> {
         let mut configurations = self.configurations.iter();
-        match configurations.find(|c| self.populations[c.population].on_sphere) {
+        let binding = configurations.find_map(|way| match way {
+            Way::Minimum(c) if self.populations[c.population].on_sphere => Some(c),
+            _ => None,
+        });
+        match binding {
             None => Ok(()),
             Some(binding) => Err(Error::Unsupported(format!(
                 "intervals require a radius that does not bind, because the gradient does not vanish on the sphere, got radius={}, \
@@ -220,7 +288,6 @@ impl Study {
         let single = Executor::sequential(exec.cancel_flag());
         let mut group = Group {
             replicates,
-            seed,
             level,
             counts: &counts,
             exec: &single,
@@ -228,8 +295,18 @@ impl Study {
             minima: vec![None; self.populations.len()],
         };
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); group.n_lanes()];
-        for c in 0..self.configurations.len() {
-            for (all, fit) in outcomes.iter_mut().zip(self.fit_group(c, &mut group)?) {
+        for (c, way) in (0..).zip(&self.configurations) {
+            let streams = group.replicates.clone().map(|r| r * STREAMS + 1 + c);
+            let mut generators: Vec<SimulationGenerator> = streams
+                .map(|stream| SimulationGenerator::new(seed, stream))
+                .collect();
+            let fits = match way {
+                Way::Minimum(configuration) => {
+                    self.fit_group(configuration, &mut group, &mut generators)?
+                }
+                Way::Newton(fits) => self.fit_each(fits, &group, &mut generators)?,
+            };
+            for (all, fit) in outcomes.iter_mut().zip(fits) {
                 all.push(fit);
             }
         }
@@ -237,14 +314,30 @@ impl Study {
         Ok(outcomes)
     }
 
+    /// Newton steps on every sample of a group.
+    fn fit_each(
+        &self,
+        fits: &NewtonFits,
+        group: &Group<'_>,
+        generators: &mut [SimulationGenerator],
+    ) -> Result<Vec<Outcome>> {
+        let lanes = generators.iter_mut().enumerate();
+        lanes
+            .map(|(lane, generator)| {
+                let sample = self.design.sampled(&group.counts.of(lane))?;
+                fits.fit(&sample, group.level, generator, group.exec)
+            })
+            .collect()
+    }
+
     /// One configuration on every sample of a group.
-    fn fit_group(&self, c: usize, group: &mut Group<'_>) -> Result<Vec<Outcome>> {
-        let configuration = &self.configurations[c];
+    fn fit_group(
+        &self,
+        configuration: &Configuration,
+        group: &mut Group<'_>,
+        generators: &mut [SimulationGenerator],
+    ) -> Result<Vec<Outcome>> {
         let spec = &configuration.spec;
-        let streams = group.replicates.clone().map(|r| r * STREAMS + 1 + c as u64);
-        let mut generators: Vec<SimulationGenerator> = streams
-            .map(|stream| SimulationGenerator::new(group.seed, stream))
-            .collect();
         let noises: Result<Vec<Vec<f64>>> = generators
             .iter_mut()
             .map(|g| draw_coefficient_noise(spec, &mut Simulating(g)))
@@ -268,7 +361,7 @@ impl Study {
         let params: Result<Vec<Simulated>> = minima
             .into_iter()
             .zip(&noises)
-            .zip(&mut generators)
+            .zip(&mut *generators)
             .map(|((minimum, noise), g)| {
                 release_minimum(spec, minimum, None, noise, &mut Simulating(g))
             })
@@ -284,7 +377,7 @@ impl Study {
         // Where a fit takes them.
         let points: Vec<Simulated> = params.iter().map(|p| moment_point(spec, p)).collect();
         let moments = lanes.moments(&points.iter().map(Simulated::values).collect::<Vec<_>>())?;
-        let fits = params.into_iter().zip(moments).zip(&mut generators);
+        let fits = params.into_iter().zip(moments).zip(generators);
         fits.map(|((params, data), generator)| {
             let draws = configuration.draws.as_ref();
             intervals(spec, params, data, level, draws, generator)

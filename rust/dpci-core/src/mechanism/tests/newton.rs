@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use crate::design::{Design, OnViolation, Persons, RowBounds, Rows};
 use crate::exec::Executor;
 use crate::linalg::{CompensatedSum, vector};
-use crate::loss::{Huber, Logistic, Loss, Targets};
+use crate::loss::{CLogLog, Huber, Logistic, Loss, Poisson, Probit, Targets};
 use crate::mechanism::{NewtonRelease, Sealed, Sealing, Values, release_newton};
 use crate::moments::{data_moments, second_moments};
 use crate::noise::SimulationGenerator;
@@ -189,15 +189,22 @@ fn stages_spend_the_budget_and_no_more() {
 #[test]
 fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
     let n = 6;
-    let huber: Arc<dyn Loss> = Arc::new(Huber::new(1.0, 0.3).unwrap());
-    let logistic: Arc<dyn Loss> = Arc::new(Logistic);
-    for loss in [logistic, huber] {
+    let losses: [Arc<dyn Loss>; 5] = [
+        Arc::new(Logistic),
+        Arc::new(Huber::new(1.0, 0.3).unwrap()),
+        Arc::new(Poisson::new(5.0).unwrap()),
+        Arc::new(Probit),
+        Arc::new(CLogLog),
+    ];
+    for loss in losses {
         let targets = loss.targets();
         let spec = NewtonSpec::new(NewtonChoices {
-            loss: Arc::clone(&loss),
+            loss,
             ..choices(n, Budget::zcdp(1.0).unwrap())
         })
         .unwrap();
+        // Continued, where it has no bounds.
+        let loss = &spec.choices().loss;
         let map: Vec<f64> = (0..16).map(|i| f64::from(i * i % 7 - 3)).collect();
         let further: Vec<f64> = (0..16).map(|i| f64::from(i % 5 - 2)).collect();
         let radius = 2.0;
@@ -221,8 +228,8 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
                 round.limit(bounds.gradient, bounds.hessian);
                 let mut found = vec![gram.iter().map(|m| m / n as f64).collect::<Vec<_>>()];
                 for point in points {
-                    found.push(gradient(&round, &*loss, &point, exec));
-                    let moments = data_moments(&round, &*loss, &point, n as f64, exec).unwrap();
+                    found.push(gradient(&round, &**loss, &point, exec));
+                    let moments = data_moments(&round, &**loss, &point, n as f64, exec).unwrap();
                     let weighted = moments.curvature.iter().map(|h| alpha * h);
                     found.push(weighted.chain(moments.squared_slope).collect());
                 }
@@ -234,7 +241,11 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
             sensitivities.push(planned.1.step.sensitivity);
             sensitivities.push(planned.2.step.sensitivity);
         }
-        let base = data(n);
+        let mut base = data(n);
+        let [lower, upper] = targets.ends();
+        for y in &mut base.1 {
+            *y = if *y < 0.0 { lower } else { upper };
+        }
         let with = |row: [f64; 3], target: f64| {
             let mut other = base.clone();
             other.0[..3].copy_from_slice(&row);
@@ -244,7 +255,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
         let mut all = Vec::new();
         for code in 0..27 {
             let digit = |k: u32| f64::from(code / 3_i32.pow(k) % 3 - 1) * 0.57;
-            for target in [-1.0, 1.0] {
+            for target in [lower, upper] {
                 all.push(with([digit(0), digit(1), digit(2)], target));
             }
         }
@@ -431,6 +442,11 @@ fn what_is_not_offered_is_refused() {
     let loss = Arc::new(crate::loss::Squared::new(1.0).unwrap());
     let squared = NewtonChoices { loss, ..zcdp() };
     assert!(refused(squared).contains("bounded slope"));
+    let pure = NewtonChoices {
+        loss: Arc::new(Probit),
+        ..choices(100, Budget::pure(1.0).unwrap())
+    };
+    assert!(refused(pure).contains("requires ZCDP or ApproxDP with the probit loss"));
     let empty = NewtonChoices {
         n_columns: 0,
         ..zcdp()

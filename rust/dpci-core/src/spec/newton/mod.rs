@@ -8,12 +8,13 @@ mod pure;
 
 use super::fit::{check_budget, check_size, matrix_seal, share_seal, sum_rounding};
 use super::functional::{independent, noise_of};
-use super::moment_matrix::{cost_of, matrix_noise, step_of};
+use super::moment_matrix::{cost_of, matrix_noise, sealed_std_dev, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::error::check_length;
+use crate::interval::{StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
-    Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
+    Continued, Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
 };
 use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
@@ -74,8 +75,10 @@ const CHEAP: f64 = 0.42;
 /// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
 /// must not hide them.
 const MOST_EDGE: f64 = 0.35;
-/// Shares below this many standard deviations of their noise are not told from none.
+/// Shares below this many standard deviations of their noise are not told from none; of continued losses, whose norms are more and reach
+/// further up, below the second number.
 const SEEN: f64 = 3.0;
+const SEEN_OF_CONTINUED: f64 = 3.5;
 
 /// Norms of rows and gradients to choose from fall from the greatest one by this factor each, those of Hessians by its square.
 const NORM_RATIO: f64 = 1.2;
@@ -100,7 +103,7 @@ pub struct NewtonChoices {
     pub intercept: Option<f64>,
     /// Public set that the rows lie in, without the constant.
     pub rows: RowDomain,
-    /// The loss.
+    /// The loss; of a specification, continued where its slope or curvature has no bound.
     pub loss: Arc<dyn Loss>,
     /// Budget.
     pub budget: Budget,
@@ -165,6 +168,8 @@ pub(crate) struct NormCounts {
     pub(crate) norms: Vec<f64>,
     /// Share of the records that shall be beyond the norm.
     beyond: f64,
+    /// Shares below this many standard deviations of their noise are not told from none.
+    seen: f64,
     /// Noise of the shares of records between a norm and the next.
     pub(crate) noise: Planned<AnyLaw>,
 }
@@ -183,7 +188,7 @@ impl NormCounts {
     pub(crate) fn quantile(&self, shares: &[f64]) -> Quantile {
         let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
         let pairs = self.norms.iter().zip(shares);
-        let seen = pairs.filter(|(_, share)| **share > SEEN * self.std_dev());
+        let seen = pairs.filter(|(_, share)| **share > self.seen * self.std_dev());
         let size = seen
             .map(|(norm, share)| share * norm * norm)
             .sum::<f64>()
@@ -191,7 +196,7 @@ impl NormCounts {
         for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
             let few = self
                 .beyond
-                .max(SEEN * self.std_dev() * ((counted + 1) as f64).sqrt());
+                .max(self.seen * self.std_dev() * ((counted + 1) as f64).sqrt());
             let next = beyond + share;
             if next > few {
                 let norm = match above {
@@ -217,8 +222,13 @@ impl NewtonSpec {
     /// Divides the budget among the stages.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for losses without bounded slope and curvature; [`Error::OutOfRange`], [`Error::Empty`].
-    pub fn new(choices: NewtonChoices) -> Result<Self> {
+    /// [`Error::Unsupported`] for losses without bounded slope and curvature that are not [`Continued`], or are under pure DP; [`Error::OutOfRange`], [`Error::Empty`].
+    pub fn new(mut choices: NewtonChoices) -> Result<Self> {
+        let continued = Continued::new(&choices.loss);
+        let is_continued = continued.is_some();
+        if let Some(loss) = continued {
+            choices.loss = Arc::new(loss);
+        }
         let c = &choices;
         if c.terms.n_samples == 0 || c.n_columns == 0 {
             return Err(Error::Empty {
@@ -255,6 +265,13 @@ impl NewtonSpec {
             choices,
         };
         if spec.is_pure() {
+            if is_continued {
+                return Err(Error::Unsupported(format!(
+                    "mechanism=\"newton\" requires ZCDP or ApproxDP with the {} loss, whose slope has no bound that the noise of pure DP \
+                     could use, got PureDP (pass l2_strength and radius, for objective perturbation)",
+                    spec.choices.loss.name()
+                )));
+            }
             spec.seal_cost = share_seal(seal, spec.pure_seals());
         }
         check_matrix_dim(spec.n_params())?;
@@ -305,10 +322,10 @@ impl NewtonSpec {
         if self.is_pure() { pure::ROUNDS } else { 1 }
     }
 
-    /// Points at which gradients and Hessians have bounds of their own.
+    /// Points at which gradients and Hessians have bounds of their own, the first step among them.
     #[must_use]
     pub fn n_points(&self) -> usize {
-        if self.is_pure() { 1 } else { EARLIER_STEPS }
+        if self.is_pure() { 1 } else { 1 + EARLIER_STEPS }
     }
 
     /// No radius is greater, once rows are round.
@@ -330,8 +347,8 @@ impl NewtonSpec {
 
     /// Norm that no record's gradient at 0 exceeds.
     #[must_use]
-    pub(crate) fn gradient_at_0(&self) -> f64 {
-        self.choices.loss.sup_slope(0.0) * FIRST_RADIUS * (self.n_params() as f64).sqrt()
+    pub fn gradient_at_0(&self) -> f64 {
+        self.choices.loss.usual_slope_at_zero() * FIRST_RADIUS * (self.n_params() as f64).sqrt()
     }
 
     /// The norm of a typical row where Hessians are about I, by the mean curvature as far as noise of this size lets it be told.
@@ -346,11 +363,13 @@ impl NewtonSpec {
     ///
     /// A row of this norm never weighs less, however steep its slope: less weight for most rows would lengthen intervals for nothing.
     pub(crate) fn gradient_bound(&self, norms: Quantile, typical: f64) -> Result<f64> {
-        let steepest = self.choices.loss.slope_bound() * typical;
+        let loss = &self.choices.loss;
+        let steepest = loss.usual_slope() * typical;
         let std_dev = self.gradient(1.0, 1.0, At::Last)?.step.scale;
         // Of the mean gradient along one direction.
         let sampling = norms.size / (self.n_params() as f64 * self.divisor()).sqrt();
-        let cheap = (CHEAP * sampling / std_dev).min(GREATEST_RADIUS * steepest);
+        let greatest = GREATEST_RADIUS * (loss.slope_bound() * typical);
+        let cheap = (CHEAP * sampling / std_dev).min(greatest);
         Ok((REACH[0] * norms.norm).max(steepest).max(cheap))
     }
 
@@ -393,10 +412,10 @@ impl NewtonSpec {
             steps.push(planned.0);
             seals.push(planned.1);
         };
-        let first = self.gradient(self.gradient_at_0(), 1.0, At::Zero)?;
+        let mut last = bounds[0];
+        let first = self.gradient(last.gradient, 1.0, At::Zero)?;
         add((first.step, first.seal));
-        let mut last = self.bounds_within(radii[radii.len() - 1]);
-        for (step, at) in bounds.iter().enumerate() {
+        for (step, at) in bounds[1..].iter().enumerate() {
             let hessian = self.hessian(last, step)?;
             add((hessian.step, hessian.seal));
             // The noise of counts is the same for all norms.
@@ -412,6 +431,58 @@ impl NewtonSpec {
         steps.extend([moments.step, gradient.step]);
         seals.extend(moments.seals.into_iter().chain([gradient.seal]));
         Ok((steps, seals))
+    }
+
+    /// The loss, as the error of the last step depends on it.
+    #[must_use]
+    pub fn step_loss(&self) -> StepLoss {
+        let c = &self.choices;
+        StepLoss {
+            is_log_odds: c.loss.null_predictor(0.0).is_some(),
+            is_likelihood: c.loss.is_likelihood() && c.terms.is_of_rows(),
+            width: c.loss.curvature_width(),
+        }
+    }
+
+    /// The law of the noise in the sum of the gradients at the start of the last step, and all noise behind that step, by the steps and
+    /// seals of a release.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for steps or seals of another release; errors of [`MatrixLaw::from_name`].
+    pub fn step_noise(&self, steps: &[Step], seals: &[Seal]) -> Result<(NoiseLaw, StepNoise)> {
+        let dim = self.n_params();
+        let other = || Error::Unsupported("the steps must be those of Newton steps".into());
+        let step = |query: Query| {
+            let found = steps.iter().rev().find(|step| step.query == query);
+            found.ok_or_else(other)
+        };
+        let seal = |part: Part| {
+            let found = seals.iter().rev().find(|seal| seal.part() == part);
+            found.map(Seal::std_dev).ok_or_else(other)
+        };
+        let moments = step(Query::Moments)?;
+        let matrix = |scale: f64, part: Part| {
+            let law = MatrixLaw::from_name(moments.noise.name(), scale)?;
+            Ok::<_, Error>(sealed_std_dev(law, dim, seal(part)?))
+        };
+        let (law, gradient, of_seal) = if self.is_pure() {
+            let scale = step(Query::Coefficients)?.scale;
+            let law = NoiseLaw::SphericalLaplace {
+                dim,
+                rate: scale.recip(),
+            };
+            (law, scale * (dim as f64 + 1.0).sqrt(), Part::Params)
+        } else {
+            let std_dev = step(Query::NewtonGradient)?.scale * self.divisor();
+            (NoiseLaw::Gaussian { std_dev }, std_dev, Part::Gradient)
+        };
+        let noise = StepNoise {
+            hessian: matrix(moments.hessian_scale.unwrap_or_default(), Part::Hessian)?,
+            gradient_cov: matrix(moments.scale, Part::GradientCov)?,
+            gradient,
+            seal: seal(of_seal)?,
+        };
+        Ok((law, noise))
     }
 
     fn share(&self, share: f64) -> Cost {
@@ -449,13 +520,38 @@ impl NewtonSpec {
     /// Errors of [`Self::radius`].
     pub(crate) fn norms(&self, typical: f64) -> Result<[NormCounts; 2]> {
         let greatest = self.bounds_within(GREATEST_RADIUS * typical);
-        let gradients = falling(greatest.gradient, NORM_RATIO, N_NORMS);
-        let hessians = falling(greatest.hessian, NORM_RATIO.powi(2), N_NORMS);
+        // As far down from the usual slope, and from a hundredth of the greatest curvature, as those of other losses from the greatest ones.
+        let loss = &self.choices.loss;
+        let more = |times: f64, ratio: f64| {
+            let powers = std::iter::successors(Some(times), |rest| Some(rest / ratio));
+            powers.take_while(|rest| *rest > 1.0).count()
+        };
+        let (slopes, curvatures, seen) = if loss.is_continued() {
+            (
+                loss.slope_bound() / loss.usual_slope(),
+                100.0,
+                SEEN_OF_CONTINUED,
+            )
+        } else {
+            (1.0, 1.0, SEEN)
+        };
+        let of_slopes = more(slopes, NORM_RATIO);
+        let of_curvatures = more(curvatures, NORM_RATIO.powi(2));
+        let gradients = falling(greatest.gradient, NORM_RATIO, N_NORMS + of_slopes);
+        let hessians = falling(
+            greatest.hessian,
+            NORM_RATIO.powi(2),
+            N_NORMS + of_curvatures,
+        );
         let of = (Query::GradientNorms, Part::GradientNorms);
         let of_hessians = (Query::HessianNorms, Part::HessianNorms);
+        let counts = |of, norms, beyond| {
+            let counts = self.counts(of, norms, beyond, NORMS)?;
+            Ok(NormCounts { seen, ..counts })
+        };
         Ok([
-            self.counts(of, gradients, BEYOND_NORMS[0], NORMS)?,
-            self.counts(of_hessians, hessians, BEYOND_NORMS[1], NORMS)?,
+            counts(of, gradients, BEYOND_NORMS[0])?,
+            counts(of_hessians, hessians, BEYOND_NORMS[1])?,
         ])
     }
 
@@ -482,6 +578,7 @@ impl NewtonSpec {
         Ok(NormCounts {
             norms,
             beyond,
+            seen: SEEN,
             noise: Planned {
                 step: Step {
                     query,
@@ -625,7 +722,11 @@ impl NewtonSpec {
             Part::GradientCov => (person_rounding, loss.slope_bound().powi(2)),
             _ => (moment_rounding, loss.curvature_bound()),
         };
-        let roundings = [sum_rounding(&bounds, of_rows), 0.0];
+        let of_curvature = match part {
+            Part::GradientCov => 0.0,
+            _ => loss.bound_roundings(),
+        };
+        let roundings = [sum_rounding(&bounds, of_rows), of_curvature];
         matrix_seal(part, &bounds, noise, greatest, roundings, self.seal_cost)
     }
 

@@ -1,0 +1,462 @@
+//! The error of the last of several Newton steps, from released values alone, and whether the steps have ended (docs/proofs/newton.md).
+//!
+//! Added to the errors of sampling and of the gradient's noise are those of the step: the noise of the Hessian by which it divides, what a
+//! further step would change, and directions that the Hessian does not show.
+
+use super::ErrorLaw;
+use crate::Result;
+use crate::error::check_length;
+use crate::linalg::{Eigen, product_transposed, solve_square, vector};
+
+/// Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds, and for other losses,
+/// of which only the size of the covariance is known beforehand.
+const DEVIATIONS: [f64; 2] = [0.3, 0.5];
+/// Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
+/// (docs/evidence/newton.md).
+const EXPECTED: f64 = 1.2;
+/// Standard deviations of noise by which a hidden eigenvalue of the Hessian may be less than released, and which it is at least: of Newton
+/// steps, which may be far from their end there, and of a perturbed minimiser.
+const SEEN: [[f64; 2]; 2] = [[1.0, 0.5], [0.0, 1.0]];
+/// Least variance of a contrast, as a share of that where the covariance is the Hessian.
+const LEAST_SHARE: f64 = 0.6;
+/// Part of the square of the last step that a further one may change.
+const NEXT_STEP: f64 = 0.5;
+/// Greatest share of the variance of a contrast that may lie in directions of which noise hides the Hessian: in these a step goes only a
+/// part of the way, which intervals count.
+const HIDDEN_SHARE: f64 = 0.75;
+
+/// Least mean eigenvalue of the Hessian over the edge of its noise, with which a fit has intervals.
+pub const SEEN_CURVATURE: f64 = 1.5;
+/// Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not ended.
+const LONGEST: f64 = 0.6;
+/// Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the constant alone, as
+/// where one class has less than two in a hundred records.
+const FARTHEST: f64 = 4.0;
+/// Standard deviation of the predictor beyond which the columns tell almost every record of a rare class.
+const STEEPEST: f64 = 3.0;
+/// Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients still grow: at the
+/// target the two agree where the model holds, and tables have .8 to 1.5.
+const LEAST_ERRORS: f64 = 0.7;
+/// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
+const FEW: f64 = 10.0;
+
+/// Released values of Newton steps on moved rows, and the public values behind their noise. Matrices are square and row-major.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    /// T, which moves rows x to `z = Tᵀx`, so that `θ = T·params`.
+    pub map: Vec<f64>,
+    /// R, which makes rows round before Hessians move them further.
+    pub round_map: Vec<f64>,
+    /// Start of the last step.
+    pub start: Vec<f64>,
+    /// Its end.
+    pub params: Vec<f64>,
+    /// Mean Hessian at the start.
+    pub hessian: Vec<f64>,
+    /// Mean of the squared gradients there.
+    pub gradient_cov: Vec<f64>,
+    /// Below it eigenvalues of the Hessian are not told from its noise.
+    pub edge: f64,
+    /// The ridge whose perturbed minimiser is the start; 0 for the start of a Newton step.
+    pub ridge: f64,
+    /// The constant of each row.
+    pub intercept: Option<f64>,
+    /// Public number of records.
+    pub n_samples: f64,
+    /// Noise in the values.
+    pub noise: StepNoise,
+    /// The loss.
+    pub loss: StepLoss,
+}
+
+/// Standard deviations of the noise in what the last step is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct StepNoise {
+    /// Deviation of an isometric coordinate of the Hessian, its seal included.
+    pub hessian: f64,
+    /// The same of the gradients' covariance.
+    pub gradient_cov: f64,
+    /// Deviation of a coordinate of the sum of the gradients.
+    pub gradient: f64,
+    /// Deviation of the seal of the mean gradient, or of the minimiser.
+    pub seal: f64,
+}
+
+/// Facts of a loss on which the error of a step depends.
+#[derive(Debug, Clone, Copy)]
+pub struct StepLoss {
+    /// Whether the predictor is the logarithm of odds.
+    pub is_log_odds: bool,
+    /// Whether the gradients of records are those of a likelihood.
+    pub is_likelihood: bool,
+    /// Over how far a predictor moves before the curvature changes.
+    pub width: f64,
+}
+
+/// Why the last step may not end near the target, with the numbers that show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unfinished {
+    /// The noise hides the Hessian: its mean eigenvalue, and where the noise ends.
+    Hidden([f64; 2]),
+    /// The predictor separates the classes: its root mean square, and its standard deviation.
+    Separated([f64; 2]),
+    /// Squared residuals over what the model predicts.
+    FewErrors([f64; 1]),
+    /// The change of the predictor in the last step, and the most that is allowed.
+    Moving([f64; 2]),
+}
+
+impl Unfinished {
+    /// `"hidden"`, `"separated"`, `"few_errors"` or `"moving"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Hidden(_) => "hidden",
+            Self::Separated(_) => "separated",
+            Self::FewErrors(_) => "few_errors",
+            Self::Moving(_) => "moving",
+        }
+    }
+
+    /// The numbers that show it.
+    #[must_use]
+    pub fn numbers(&self) -> &[f64] {
+        match self {
+            Self::Hidden(numbers) | Self::Separated(numbers) | Self::Moving(numbers) => numbers,
+            Self::FewErrors(numbers) => numbers,
+        }
+    }
+}
+
+/// The last step, in the directions of the released Hessian.
+#[derive(Debug)]
+pub struct LastStep {
+    steps: Steps,
+    dim: usize,
+    eigen: Eigen,
+    /// Eigenvalues, none below the edge.
+    raised: Vec<f64>,
+    /// `TV`, row-major: from parameters in the directions of the Hessian to those of the rows x.
+    back: Vec<f64>,
+    /// Mean eigenvalue of the raised Hessian for round rows, whose squares have the mean I.
+    curvature: f64,
+    /// The step.
+    step: Vec<f64>,
+}
+
+impl LastStep {
+    /// The step of these values.
+    ///
+    /// # Errors
+    /// [`crate::Error::Length`] for values of another size than the parameters, [`crate::Error::NotPositiveDefinite`] where a matrix has entries that are
+    /// not finite or a map has no inverse.
+    pub fn new(steps: Steps) -> Result<Self> {
+        let dim = steps.params.len();
+        for (name, found, expected) in [
+            ("start", &steps.start, dim),
+            ("map", &steps.map, dim * dim),
+            ("round_map", &steps.round_map, dim * dim),
+            ("hessian", &steps.hessian, dim * dim),
+            ("gradient_cov", &steps.gradient_cov, dim * dim),
+        ] {
+            check_length(name, expected, found.len())?;
+        }
+        let eigen = Eigen::new(&steps.hessian, dim, "the released Hessian")?;
+        let raised: Vec<f64> = eigen.values.iter().map(|v| v.max(steps.edge)).collect();
+        // Eigenvectors one after another are the rows of Vᵀ.
+        let back = product_transposed(&steps.map, &eigen.vectors, dim);
+        // M⁻¹ = T⁻¹R, by columns.
+        let inverse = solve_square(&steps.map, &transposed(&steps.round_map, dim), dim, MAPS)?;
+        let along = eigen.vectors.chunks_exact(dim).zip(&raised);
+        let of_round = along.map(|(v, value)| {
+            let columns = inverse.chunks_exact(dim);
+            value * columns.map(|c| vector::dot(v, c).powi(2)).sum::<f64>()
+        });
+        let curvature = of_round.sum::<f64>() / dim as f64;
+        let change: Vec<f64> = difference(&steps.params, &steps.start);
+        let step = coordinates(&eigen, &change);
+        Ok(Self {
+            steps,
+            dim,
+            eigen,
+            raised,
+            back,
+            curvature,
+            step,
+        })
+    }
+
+    /// The released Hessian, its eigenvalues raised to the edge of its noise.
+    #[must_use]
+    pub fn raised_hessian(&self) -> Vec<f64> {
+        Eigen {
+            values: self.raised.clone(),
+            vectors: self.eigen.vectors.clone(),
+        }
+        .recompose()
+    }
+
+    fn is_hidden(&self, direction: usize) -> bool {
+        self.eigen.values[direction] <= self.steps.edge
+    }
+
+    /// Whether contrasts of the parameters of the rows are given: the noise does not hide in which direction they lie.
+    ///
+    /// # Errors
+    /// [`crate::Error::Length`] for a contrast of another length.
+    pub fn shows(&self, contrast: &[f64]) -> Result<bool> {
+        check_length("contrast", self.dim, contrast.len())?;
+        let (mut hidden, mut whole) = (0.0, 0.0);
+        for j in 0..self.dim {
+            let rows = self.back.chunks_exact(self.dim).zip(contrast);
+            let weight = rows.map(|(row, c)| c * row[j]).sum::<f64>().powi(2) / self.raised[j];
+            whole += weight;
+            if self.is_hidden(j) {
+                hidden += weight;
+            }
+        }
+        Ok(!(hidden > HIDDEN_SHARE * whole))
+    }
+
+    /// The law of the errors of the parameters of the rows.
+    #[must_use]
+    pub fn law(&self) -> ErrorLaw {
+        let (s, dim, n) = (&self.steps, self.dim, self.steps.n_samples);
+        let is_of_odds = s.loss.is_log_odds && s.loss.is_likelihood;
+        let size = if is_of_odds {
+            EXPECTED
+        } else {
+            trace(&s.gradient_cov, dim).max(0.0) / self.raised.iter().sum::<f64>()
+        };
+        let mut sampling = self.turned(&s.gradient_cov);
+        self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
+        let divided = self.divisors();
+        for (i, row) in sampling.chunks_exact_mut(dim).enumerate() {
+            for (j, entry) in row.iter_mut().enumerate() {
+                *entry = *entry / (divided[i] * divided[j]) / n;
+            }
+        }
+        let added = self.errors_of_step(&self.start_errors(&sampling, &divided));
+        let mut least = added.clone();
+        for (j, raised) in self.raised.iter().enumerate() {
+            least[j * dim + j] += LEAST_SHARE * size / raised / n;
+        }
+        for (entry, more) in sampling.iter_mut().zip(&added) {
+            *entry += more;
+        }
+        let of_rows = |matrix: &[f64]| {
+            product_transposed(
+                &product_transposed(&self.back, matrix, dim),
+                &self.back,
+                dim,
+            )
+        };
+        let mut multipliers = transposed(&self.back, dim);
+        for (row, divided) in multipliers.chunks_exact_mut(dim).zip(&divided) {
+            for m in row {
+                *m = *m / divided / n;
+            }
+        }
+        ErrorLaw::of_parts(of_rows(&sampling), of_rows(&least), multipliers)
+    }
+
+    fn is_perturbed(&self) -> bool {
+        self.steps.ridge > 0.0
+    }
+
+    /// A hidden eigenvalue, as far as noise lets it be seen: the step went a part of the way, which it tells, over the edge.
+    fn seen(&self, direction: usize) -> f64 {
+        let deviations = SEEN[usize::from(self.is_perturbed())];
+        let [lower, floor] = deviations.map(|deviations| deviations * self.steps.noise.hessian);
+        (self.eigen.values[direction] - lower)
+            .max(floor)
+            .min(self.steps.edge)
+    }
+
+    /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.
+    fn divisors(&self) -> Vec<f64> {
+        let of = |j: usize| {
+            if self.is_perturbed() && self.is_hidden(j) {
+                self.seen(j) + self.steps.ridge
+            } else {
+                self.raised[j]
+            }
+        };
+        (0..self.dim).map(of).collect()
+    }
+
+    /// The square of how far the start is from the target.
+    fn start_errors(&self, sampling: &[f64], divided: &[f64]) -> Vec<f64> {
+        let products = self
+            .step
+            .iter()
+            .flat_map(|a| self.step.iter().map(move |b| a * b));
+        let mut start: Vec<f64> = products.collect();
+        if self.is_perturbed() {
+            for (entry, error) in start.iter_mut().zip(sampling) {
+                *entry += error;
+            }
+            let omega = (self.steps.noise.gradient / self.steps.n_samples).powi(2);
+            for (j, divided) in divided.iter().enumerate() {
+                start[j * self.dim + j] += omega / divided.powi(2);
+            }
+        }
+        start
+    }
+
+    /// Covariance of the errors that the step makes, from a start with these errors.
+    fn errors_of_step(&self, start: &[f64]) -> Vec<f64> {
+        let (s, dim, raised) = (&self.steps, self.dim, &self.raised);
+        let pairs = raised.iter().zip(&self.step);
+        let next_step = NEXT_STEP * pairs.map(|(r, s)| r * s * s).sum::<f64>()
+            / self.curvature
+            / s.loss.width.powi(2);
+        let (whole, of_hessian) = (trace(start, dim), 0.5 * s.noise.hessian.powi(2));
+        let mut added = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in 0..dim {
+                added[i * dim + j] = of_hessian * start[i * dim + j] / (raised[i] * raised[j])
+                    + next_step * (self.step[i] * self.step[j]);
+            }
+            let seal = if self.is_perturbed() {
+                s.noise.seal
+            } else {
+                s.noise.seal / raised[i]
+            };
+            let unseen = if self.is_hidden(i) {
+                self.step[i] * s.edge / self.seen(i)
+            } else {
+                0.0
+            };
+            added[i * dim + i] +=
+                seal.powi(2) + of_hessian * whole / raised[i].powi(2) + unseen.powi(2);
+        }
+        added
+    }
+
+    /// A matrix in the directions of the Hessian: `VᵀAV`.
+    fn turned(&self, matrix: &[f64]) -> Vec<f64> {
+        let half = product_transposed(&self.eigen.vectors, matrix, self.dim);
+        product_transposed(&half, &self.eigen.vectors, self.dim)
+    }
+
+    /// Takes the posterior mean of a covariance with noise, entry by entry, around the multiple of the Hessian that is expected.
+    ///
+    /// The isometric coordinates of the noise have one standard deviation, so that entries off the diagonal have less.
+    fn shrink(&self, cov: &mut [f64], size: f64, deviation: f64) {
+        let noise = self.steps.noise.gradient_cov.powi(2);
+        for (i, row) in cov.chunks_exact_mut(self.dim).enumerate() {
+            for (j, entry) in row.iter_mut().enumerate() {
+                let of_entry = if i == j { 1.0 } else { 0.5 };
+                let expected = size * self.raised[i] * (size * self.raised[j]);
+                let prior = deviation.powi(2) * expected * of_entry;
+                let centre = if i == j { size * self.raised[i] } else { 0.0 };
+                *entry = centre + prior / (prior + noise * of_entry) * (*entry - centre);
+            }
+        }
+    }
+
+    /// Why the last step may not end near the target; `None` if it does.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
+    pub fn unfinished(&self) -> Result<Option<Unfinished>> {
+        let mean = self.raised.iter().sum::<f64>() / self.dim as f64;
+        // Written so that a NaN is a refusal, here and below.
+        if !(mean >= SEEN_CURVATURE * self.steps.edge) {
+            return Ok(Some(Unfinished::Hidden([mean, self.steps.edge])));
+        }
+        let size: f64 = self
+            .raised
+            .iter()
+            .zip(&self.step)
+            .map(|(r, s)| r * s * s)
+            .sum();
+        let moved = (size / self.curvature).sqrt();
+        let [far, spread] = self.predictor()?;
+        let errors = self.errors();
+        let is_steep = !(far <= FARTHEST)
+            && match errors {
+                None => spread.powi(2) > mean / self.steps.edge,
+                Some(_) => spread > STEEPEST,
+            };
+        if !(spread <= FARTHEST) || is_steep {
+            return Ok(Some(Unfinished::Separated([far, spread])));
+        }
+        if let Some(errors) = errors
+            && !(errors >= LEAST_ERRORS)
+        {
+            return Ok(Some(Unfinished::FewErrors([errors])));
+        }
+        let longest = LONGEST * self.steps.loss.width;
+        Ok((!(moved <= longest)).then_some(Unfinished::Moving([moved, longest])))
+    }
+
+    /// Squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
+    ///
+    /// One and a half standard deviations of the noise are added, so that chance does not make them few. `None` where the two need not agree: for other
+    /// losses than those of odds, and persons and weights; and under pure DP, whose noise hides them.
+    fn errors(&self) -> Option<f64> {
+        let s = &self.steps;
+        if !(s.loss.is_log_odds && s.loss.is_likelihood && s.ridge == 0.0) {
+            return None;
+        }
+        let noise = 1.5 * (self.dim as f64).sqrt() * s.noise.gradient_cov;
+        Some((trace(&s.gradient_cov, self.dim) + noise) / trace(&s.hessian, self.dim))
+    }
+
+    /// Root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.
+    ///
+    /// Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian tells the variance, as
+    /// ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
+    fn predictor(&self) -> Result<[f64; 2]> {
+        let (s, dim) = (&self.steps, self.dim);
+        // M V = R⁻¹TV, by columns.
+        let directions = solve_square(&s.round_map, &transposed(&self.back, dim), dim, MAPS)?;
+        let along = coordinates(&self.eigen, &s.params);
+        let mut params = vec![0.0; dim];
+        for (j, direction) in directions.chunks_exact(dim).enumerate() {
+            let value = self.eigen.values[j];
+            let variance = if value > 2.0 * s.edge {
+                FEW * value / self.curvature
+            } else {
+                0.0
+            };
+            let part = (variance.sqrt() / vector::norm(direction)).min(1.0) * along[j];
+            for (p, d) in params.iter_mut().zip(direction) {
+                *p += part * d;
+            }
+        }
+        let far = vector::norm(&params);
+        let Some(intercept) = s.intercept else {
+            return Ok([far, far]);
+        };
+        let mut last = vec![0.0; dim];
+        last[dim - 1] = intercept.recip();
+        let v = solve_square(&s.round_map, &last, dim, MAPS)?;
+        let part = vector::dot(&v, &params) / vector::dot(&v, &v);
+        let rest: Vec<f64> = params.iter().zip(&v).map(|(p, v)| p - part * v).collect();
+        Ok([far, vector::norm(&rest)])
+    }
+}
+
+/// The maps of the rows, in errors.
+const MAPS: &str = "a map of the rows";
+
+fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+fn coordinates(eigen: &Eigen, vector: &[f64]) -> Vec<f64> {
+    let rows = eigen.vectors.chunks_exact(vector.len().max(1));
+    rows.map(|v| vector::dot(v, vector)).collect()
+}
+
+fn trace(matrix: &[f64], dim: usize) -> f64 {
+    matrix.iter().step_by(dim + 1).sum()
+}
+
+fn transposed(matrix: &[f64], dim: usize) -> Vec<f64> {
+    let entry = |k: usize| matrix[k % dim * dim + k / dim];
+    (0..dim * dim).map(entry).collect()
+}
