@@ -169,7 +169,10 @@ def weighted(rows: _F64, y: NDArray[np.bool_], truth: _F64, newton: Newton) -> _
     most_curved = positive * (1.0 - positive) * weights * lengths**2
     if newton.ridge == 0.0:
         weights *= np.minimum(1.0, np.minimum(gradient / steepest, hessian / np.maximum(most_curved, 1e-300)))
-    return ordinary(rows, y, truth, weights)[0]
+    try:
+        return ordinary(rows, y, truth, weights)[0]
+    except (RuntimeError, np.linalg.LinAlgError):  # the rows that count can be separated
+        return np.full(len(truth), np.nan)
 
 
 class Tally:

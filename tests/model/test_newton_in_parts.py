@@ -62,7 +62,7 @@ def test_losses_are_continued_in_parts_too(loss):
     targets = (
         np.minimum(np.exp(5.0 * steep[:, 0] - 2.0), 1.0) if counted else (9.0 * steep[:, 0] + REALS > 0).astype(int)
     )
-    keywords = {"budget": dpci.ZCDP(rho=5.0), "loss": loss, "row_norm": 2.0, "classes": None if counted else (0, 1)}
+    keywords = {"budget": dpci.ZCDP(rho=5.0), "loss": loss, "rows": 2.0, "classes": None if counted else (0, 1)}
     assert_same_bits(in_parts(steep, targets, **keywords), dpci.fit(steep, targets, seed=3, **keywords))
 
 

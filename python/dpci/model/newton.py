@@ -263,7 +263,8 @@ def plan_newton(
             steps, seals = spec.planned([of_root * math.sqrt(n_params)] * n_radii, points)
             # The gradient's noise over its sampling error, of a likelihood.
             noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
-            lengths.append(math.sqrt(1.0 + noise / curvature))
+            # Where the noise is small, bounds grow until it no longer is.
+            lengths.append(math.sqrt(1.0 + (noise / curvature if pure else max(noise, spec.cheap_noise**2))))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
             given.append(curvature >= _core.SEEN_CURVATURE * edge)

@@ -78,12 +78,18 @@ impl NewtonSpec {
         })
     }
 
+    /// Noise of the last gradient over its sampling error, up to which bounds on gradients may grow.
+    #[getter]
+    fn cheap_noise(&self) -> f64 {
+        self.inner.cheap_noise()
+    }
+
     #[getter]
     fn slope_bound(&self) -> f64 {
         self.inner.choices().loss.slope_bound()
     }
 
-    /// Norm to which the gradient of a record at 0 is held.
+    /// Norm that no gradient of a record at 0 exceeds.
     #[getter]
     fn gradient_at_0(&self) -> f64 {
         self.inner.gradient_at_0()

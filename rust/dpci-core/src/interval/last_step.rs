@@ -37,6 +37,8 @@ const STEEPEST: f64 = 3.0;
 /// Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients still grow: at the
 /// target the two agree where the model holds, and tables have .8 to 1.5.
 const LEAST_ERRORS: f64 = 0.7;
+/// Part of that variance by which chance may make the residuals fewer, at most: noise that hides whether the steps have ended is no excuse.
+const MOST_CHANCE: f64 = 0.15;
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
 const FEW: f64 = 10.0;
 
@@ -394,15 +396,16 @@ impl LastStep {
 
     /// Squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
     ///
-    /// One and a half standard deviations of the noise are added, so that chance does not make them few. `None` where the two need not agree: for other
+    /// One standard deviation of the noise is added, so that chance does not make them few. `None` where the two need not agree: for other
     /// losses than those of odds, and persons and weights; and under pure DP, whose noise hides them.
     fn errors(&self) -> Option<f64> {
         let s = &self.steps;
         if !(s.loss.is_log_odds && s.loss.is_likelihood && s.ridge == 0.0) {
             return None;
         }
-        let noise = 1.5 * (self.dim as f64).sqrt() * s.noise.gradient_cov;
-        Some((trace(&s.gradient_cov, self.dim) + noise) / trace(&s.hessian, self.dim))
+        let predicted = trace(&s.hessian, self.dim);
+        let noise = (self.dim as f64).sqrt() * s.noise.gradient_cov / predicted;
+        Some(trace(&s.gradient_cov, self.dim) / predicted + noise.min(MOST_CHANCE))
     }
 
     /// Root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.

@@ -359,6 +359,12 @@ impl NewtonSpec {
         (self.n_params() as f64 / curvature.max(noise).min(most)).sqrt()
     }
 
+    /// Noise of the last gradient over its sampling error, up to which bounds on gradients may grow.
+    #[must_use]
+    pub fn cheap_noise(&self) -> f64 {
+        CHEAP
+    }
+
     /// The bound on gradients that a released quantile of their norms chooses, of rows of this typical norm. Post-processing.
     ///
     /// A row of this norm never weighs less, however steep its slope: less weight for most rows would lengthen intervals for nothing.
