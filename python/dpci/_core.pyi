@@ -327,7 +327,6 @@ class NewtonSpec:
 
     l2_strength: float
     """0: there is no ridge."""
-    cheap_noise: float
     slope_bound: float
     curvature_bound: float
     divisor: float

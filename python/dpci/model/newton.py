@@ -145,8 +145,8 @@ class NewtonPlan(Displayed):
     """The public consequences of a choice of keywords of a fit by Newton steps. Computed without data.
 
     Pairs are for rows whose lengths, once they are round, hardly differ, and for rows with heavy tails. Of round
-    Hessians the bound on a record's gradient is 4 and 8 times the root of the number of parameters, and that on its
-    Hessian 4 and 12 times their number. Under pure DP the longest row is 1.5 and 3 times that root.
+    Hessians the bound on a record's gradient is 5 and 9 times the root of the number of parameters, and that on its
+    Hessian 5 and 12 times their number. Under pure DP the longest row is 1.5 and 3 times that root.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class NewtonPlan(Displayed):
         return self.summary()
 
 
-_NORMS = ((4.0, 4.0), (8.0, 12.0))
+_NORMS = ((5.0, 5.0), (9.0, 12.0))
 """Bounds on gradients and Hessians of even rows, and of rows with heavy tails (docs/evidence/newton.md)."""
 _RADII = ((1.5, 2.25), (3.0, 9.0))
 """The same under pure DP, where the longest row makes both."""
@@ -263,8 +263,7 @@ def plan_newton(
             steps, seals = spec.planned([of_root * math.sqrt(n_params)] * n_radii, points)
             # The gradient's noise over its sampling error, of a likelihood.
             noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
-            # Where the noise is small, bounds grow until it no longer is.
-            lengths.append(math.sqrt(1.0 + (noise / curvature if pure else max(noise, spec.cheap_noise**2))))
+            lengths.append(math.sqrt(1.0 + noise / curvature))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)
             given.append(curvature >= _core.SEEN_CURVATURE * edge)

@@ -78,12 +78,6 @@ impl NewtonSpec {
         })
     }
 
-    /// Noise of the last gradient over its sampling error, up to which bounds on gradients may grow.
-    #[getter]
-    fn cheap_noise(&self) -> f64 {
-        self.inner.cheap_noise()
-    }
-
     #[getter]
     fn slope_bound(&self) -> f64 {
         self.inner.choices().loss.slope_bound()

@@ -195,13 +195,8 @@ impl Pass<'_> {
             };
             self.loss
                 .evaluate(u, self.design.targets(range.clone()), out)?;
-            let with_curvature = if with_hessian {
-                &mut *curvature
-            } else {
-                &mut []
-            };
             self.design
-                .weigh(&range, self.loss, u, [&mut *slope, with_curvature])?;
+                .weigh(&range, self.loss, u, [&mut *slope, &mut *curvature])?;
             if let Some(multiplicity) = multiplicity {
                 vector::multiply(slope, multiplicity);
                 vector::multiply(curvature, multiplicity);

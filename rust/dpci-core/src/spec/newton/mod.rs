@@ -69,9 +69,9 @@ const BEYOND_NORMS: [f64; 2] = [0.015, 0.0];
 /// Both bounds over these norms. With less, the coefficients of tables with heavy tails differ from the ordinary ones
 /// (docs/evidence/newton.md).
 const REACH: [f64; 2] = [1.75, 1.5];
-/// The bound on gradients is greater where the standard deviation of the noise stays below this part of the sampling error: that costs a
-/// tenth of the length.
-const CHEAP: f64 = 0.42;
+/// The bound on gradients grows towards that of the farthest records while the standard deviation of the noise stays below this part of the
+/// sampling error: that costs an eighth of the length at most.
+const CHEAP: f64 = 0.5;
 /// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
 /// must not hide them.
 const MOST_EDGE: f64 = 0.35;
@@ -157,6 +157,8 @@ pub struct NormBounds {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantile {
     pub(crate) norm: f64,
+    /// The same for the least share that the noise does not hide.
+    pub(crate) farthest: f64,
     /// Root mean square of the norms, at least: of the shares that noise does not hide.
     pub(crate) size: f64,
 }
@@ -186,20 +188,24 @@ impl NormCounts {
     /// The norm beyond which the wanted share of the records is, by the released shares of which that beyond all norms is the last, or the
     /// least share that the noise does not hide: between two norms by the logarithm. Post-processing.
     pub(crate) fn quantile(&self, shares: &[f64]) -> Quantile {
-        let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
         let pairs = self.norms.iter().zip(shares);
         let seen = pairs.filter(|(_, share)| **share > self.seen * self.std_dev());
-        let size = seen
-            .map(|(norm, share)| share * norm * norm)
-            .sum::<f64>()
-            .sqrt();
+        let size = seen.map(|(norm, share)| share * norm * norm).sum::<f64>();
+        Quantile {
+            norm: self.norm_beyond(shares, self.beyond),
+            farthest: self.norm_beyond(shares, 0.0),
+            size: size.sqrt(),
+        }
+    }
+
+    fn norm_beyond(&self, shares: &[f64], wanted: f64) -> f64 {
+        let (mut beyond, mut above): (f64, Option<f64>) = (0.0, None);
         for (counted, (norm, share)) in self.norms.iter().zip(shares).rev().enumerate() {
-            let few = self
-                .beyond
-                .max(self.seen * self.std_dev() * ((counted + 1) as f64).sqrt());
+            let hidden = self.seen * self.std_dev() * ((counted + 1) as f64).sqrt();
+            let few = wanted.max(hidden);
             let next = beyond + share;
             if next > few {
-                let norm = match above {
+                return match above {
                     // The share beyond grows from that beyond the greater norm to this one.
                     Some(above) => {
                         let part = (few - beyond).max(0.0) / (next - beyond);
@@ -207,14 +213,10 @@ impl NormCounts {
                     }
                     None => *norm,
                 };
-                return Quantile { norm, size };
             }
             (beyond, above) = (next, Some(*norm));
         }
-        Quantile {
-            norm: above.unwrap_or_default(),
-            size,
-        }
+        above.unwrap_or_default()
     }
 }
 
@@ -359,12 +361,6 @@ impl NewtonSpec {
         (self.n_params() as f64 / curvature.max(noise).min(most)).sqrt()
     }
 
-    /// Noise of the last gradient over its sampling error, up to which bounds on gradients may grow.
-    #[must_use]
-    pub fn cheap_noise(&self) -> f64 {
-        CHEAP
-    }
-
     /// The bound on gradients that a released quantile of their norms chooses, of rows of this typical norm. Post-processing.
     ///
     /// A row of this norm never weighs less, however steep its slope: less weight for most rows would lengthen intervals for nothing.
@@ -374,8 +370,7 @@ impl NewtonSpec {
         let std_dev = self.gradient(1.0, 1.0, At::Last)?.step.scale;
         // Of the mean gradient along one direction.
         let sampling = norms.size / (self.n_params() as f64 * self.divisor()).sqrt();
-        let greatest = GREATEST_RADIUS * (loss.slope_bound() * typical);
-        let cheap = (CHEAP * sampling / std_dev).min(greatest);
+        let cheap = (CHEAP * sampling / std_dev).min(REACH[0] * norms.farthest);
         Ok((REACH[0] * norms.norm).max(steepest).max(cheap))
     }
 
