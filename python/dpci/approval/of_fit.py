@@ -260,10 +260,7 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     if record.newton is not None:
-        least = (
-            "the parameters with the smallest loss in the population, where the pull of the few most influential "
-            "records is limited"
-        )
+        least = "the parameters with the smallest loss in the population, where rows that are far out weigh less"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"

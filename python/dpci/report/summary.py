@@ -363,8 +363,8 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
         return (
-            "Target: the coefficients that minimise the population's mean loss, without a ridge. The pull of the few "
-            "most influential records is limited."
+            "Target: the coefficients that minimise the population's mean loss, without a ridge. Rows that are far out "
+            "weigh less."
         )
     if target == "unregularised":
         return (
