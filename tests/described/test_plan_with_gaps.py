@@ -51,7 +51,7 @@ def test_the_recommended_share_and_what_bounds_cost():
     assert many.bounds.left_out == pytest.approx(0.02)
     known = dpci.plan(n_samples=1000, n_features=3, budget=dpci.ZCDP(0.5))
     assert few.length[0] / known.length[0] == pytest.approx(few.bounds.longer, rel=1e-12)
-    assert 1.0 < many.bounds.longer < few.bounds.longer < 1.06
+    assert 1.0 < many.bounds.longer < few.bounds.longer < 1.08
     text = few.summary()
     assert "released first                age, income" in text
     assert "recommended bounds_share      0.25, which is rho=0.125 (zCDP)" in text

@@ -81,7 +81,7 @@ def test_ordinary_coefficients(budget, row_norm):
     result = dpci.fit(X, Y, budget=budget, rows=row_norm, classes=(False, True), ledger=ledger)
     assert len(ledger.history) == 1
     fitted = sm.Logit(Y, WITH).fit(disp=0)
-    # The pull of the few longest gradients is limited.
+    # Rows that are far out weigh less.
     assert (np.abs(np.asarray(result.params) - fitted.params) < 0.05 * fitted.bse).all()
     np.testing.assert_allclose(result.std_errors, fitted.bse, rtol=0.05)
 
