@@ -57,7 +57,8 @@ impl Design<'_> {
     /// Bounds the norms of one row's gradient and Hessian in risks and moments from here on, by weights; for moved rows.
     ///
     /// The greatest slope that a row can have at its predictor decides its weight, not its target: so weights do not move the minimiser
-    /// where the model of the mean holds (docs/proofs/newton.md, "The target").
+    /// where the model of the mean holds (docs/proofs/newton.md, "The target"). Only log-odds have weights. The slope and the curvature of
+    /// other losses, which depend on the target, are held to the bounds each.
     pub fn limit(&mut self, gradient: f64, hessian: f64) {
         if let Some(limits) = &mut self.limits {
             (limits.gradient, limits.hessian) = (gradient, hessian);
@@ -88,16 +89,16 @@ impl Design<'_> {
         let Some(limits) = &self.limits else {
             return Ok(());
         };
-        // Steeper slopes than the usual ones of a count are cut.
-        let (steepest, most_curved) = (loss.usual_slope(), loss.curvature_bound());
+        // Slopes and curvatures of other losses are not those of their predictors alone.
+        let of_odds = loss.null_predictor(0.0).is_some();
+        let (steepest, most_curved) = (loss.slope_bound(), loss.curvature_bound());
         for (k, (i, u)) in range.clone().zip(predictors).enumerate() {
             let (gradient, hessian) = (limits.gradients[i], limits.hessians[i]);
             let mut weight = 1.0_f64;
-            if steepest * gradient > limits.gradient {
-                weight = weight
-                    .min(limits.gradient / (gradient * loss.sup_slope(u.abs()).min(steepest)));
+            if of_odds && steepest * gradient > limits.gradient {
+                weight = weight.min(limits.gradient / (gradient * loss.sup_slope(u.abs())));
             }
-            if most_curved * hessian > limits.hessian {
+            if of_odds && most_curved * hessian > limits.hessian {
                 let mut curvature = [0.0];
                 let out = Batch {
                     curvature: Some(&mut curvature),

@@ -64,8 +64,8 @@ const _: () = assert!(SEALS as usize == 3 + 1 + 4 * EARLIER_STEPS + 3);
 
 /// Share of the records whose rows weigh less while the shape is released; at last, the least that noise does not hide.
 const BEYOND_RADIUS: [f64; 2] = [0.05, 0.0];
-/// Shares of the records with a longer gradient, or a longer Hessian, than the norm that decides the bound.
-const BEYOND_NORMS: [f64; 2] = [0.015, 0.0];
+/// Share of the records with a longer gradient than the norm that decides the bound, of log-odds.
+const BEYOND_GRADIENT: f64 = 0.015;
 /// Both bounds over these norms. With less, the coefficients of tables with heavy tails differ from the ordinary ones
 /// (docs/evidence/newton.md).
 const REACH: [f64; 2] = [1.75, 1.5];
@@ -546,13 +546,16 @@ impl NewtonSpec {
         );
         let of = (Query::GradientNorms, Part::GradientNorms);
         let of_hessians = (Query::HessianNorms, Part::HessianNorms);
+        // Where slopes are held, as of other losses than those of odds, they are as few as noise lets be seen.
+        let of_odds = loss.null_predictor(0.0).is_some();
+        let beyond = if of_odds { BEYOND_GRADIENT } else { 0.0 };
         let counts = |of, norms, beyond| {
             let counts = self.counts(of, norms, beyond, NORMS)?;
             Ok(NormCounts { seen, ..counts })
         };
         Ok([
-            counts(of, gradients, BEYOND_NORMS[0])?,
-            counts(of_hessians, hessians, BEYOND_NORMS[1])?,
+            counts(of, gradients, beyond)?,
+            counts(of_hessians, hessians, 0.0)?,
         ])
     }
 
