@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 import dpci
 from _panels import save
+from dpci.cli.commands.fit import demo_schema
 from dpci.report.plot import name_rows
 from dpci.report.style import BLUE, GREY, LETTERS, WIDTH, facts_of_release, log_numbers
-from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn
 
 FILE = Path(__file__).parents[1] / "docs" / "first_result.svg"
 # Units of which the odds ratios share an axis.
@@ -28,16 +28,7 @@ SHOWN = {
 def main() -> None:
     """Fit the sample as the README does, and by statsmodels, and draw both."""
     people = dpci.datasets.load_sample_table()
-    schema = PartialSchema(
-        columns=(
-            UnboundedColumn(name="age", unit="year"),
-            UnboundedColumn(name="education-num", unit="level"),
-            UnboundedColumn(name="hours-per-week", unit="hour"),
-            CategoricalColumn(name="sex", categories=("Female", "Male"), reference="Female"),
-        ),
-        target=ClassTarget(column="income", negative=("<=50K",), positive=(">50K",)),
-    )
-    result = dpci.fit(people, schema=schema, budget=dpci.ZCDP(rho=0.5))
+    result = dpci.fit(people, schema=demo_schema(), budget=dpci.ZCDP(rho=0.5))
     columns = [people["age"], people["education-num"], people["hours-per-week"], np.asarray(people["sex"]) == "Male"]
     X = sm.add_constant(np.column_stack([np.asarray(column, dtype=np.float64) for column in columns]), prepend=False)
     y = (np.asarray(people["income"]) == ">50K").astype(np.float64)

@@ -331,7 +331,7 @@ class NewtonSpec:
     curvature_bound: float
     divisor: float
     gradient_at_0: float
-    """Norm to which the gradient of a record at 0 is held."""
+    """Norm that no gradient of a record at 0 exceeds."""
     counts: tuple[int, int]
     """Radii to release, and points with bounds of their own."""
     def ridge(self, radius: float) -> float:

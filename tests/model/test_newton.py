@@ -271,7 +271,7 @@ def test_columns_that_nearly_agree_have_intervals_that_cover():
 
 
 def test_a_small_group_where_a_class_is_rare_has_intervals_that_cover():
-    """Weights move nothing, where bounds that hold gradients and Hessians would: with these the interval covers .33.
+    """Weights move nothing, where gradients and Hessians that are held to bounds would: with these most intervals miss.
 
     A coverage of .93 fails with probability 5e-7.
     """

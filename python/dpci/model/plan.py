@@ -362,7 +362,7 @@ def plan(  # type: ignore[misc]  # the keywords of a fit over a ball stand for t
     n_features = n_planned_columns(n_features, described)
     check_choice("target", target, TARGETS)
     if "neighbors" in keywords:
-        keywords["neighbors"] = planned_neighbors(keywords["neighbors"], n_samples)  # type: ignore[typeddict-item]
+        keywords["neighbors"] = planned_neighbors(keywords["neighbors"], n_samples)  # type: ignore[typeddict-item]  # checked below
     check_keywords("plan", keywords, allowed=(*KEYWORDS, *UNIT_KEYWORDS), required=("budget",))
     keywords["persons"] = planned_unit(described, keywords.get("persons"))
     loss = default_loss(keywords.get("loss"), described)

@@ -224,7 +224,7 @@ def demo(
     except OSError as error:
         msg = f"--output must name a folder that exists or can be created, got {str(output)!r}: {error.strerror}"
         raise InvalidInput(msg) from error
-    result = fitting.fit(load_sample_table(), schema=_demo_schema(), budget=DEMO_BUDGET)
+    result = fitting.fit(load_sample_table(), schema=demo_schema(), budget=DEMO_BUDGET)
     typer.echo(DEMO_NOTES)
     shown = shown_of(result)
     show(shown)
@@ -232,7 +232,7 @@ def demo(
     draw(shown, output / "forest_plot.png", force=True)
 
 
-def _demo_schema() -> PartialSchema:
+def demo_schema() -> PartialSchema:
     """Return the schema of the README's first result."""
     return PartialSchema(
         columns=(
