@@ -21,6 +21,8 @@ TESTING = getattr(_core, "Testing", None)
 # panels of figures: importlib mode leaves both folders off.
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benches")]
 
+from support import noise  # noqa: E402  # found by the line above
+
 # A shell makes what a script starts in the background deaf to Ctrl-C, which tests send to themselves and to programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -61,8 +63,9 @@ def pytest_report_header():
     return f"instruction set of the core: {TESTING.instruction_set() if TESTING else 'not told by a release'}"
 
 
-def pytest_runtest_setup():
-    """Fix what other libraries draw from the global generators; dpci itself never uses them."""
+def pytest_runtest_setup(item):
+    """Fix the noise of releases without a seed, and what other libraries draw from the global generators."""
+    noise.start(entropy=item.get_closest_marker("entropy") is not None)
     random.seed(1)
     np.random.seed(1)  # noqa: NPY002  # theirs is the legacy generator
 

@@ -156,6 +156,7 @@ def test_what_a_result_says(any_result):
     assert any_result.spent == any_result.budget
 
 
+@pytest.mark.entropy
 def test_a_release_is_private_and_never_repeats():
     first, second = (baselines.functional_mechanism(X, Y, budget=BUDGET) for _ in range(2))
     assert first.private

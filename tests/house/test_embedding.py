@@ -143,6 +143,7 @@ def test_threads_share_a_ledger(uplift):
         uplift.treatment_effect(*patients(1), budget=dpci.ApproxDP(1e3, 1e-6), ledger=ledger)
 
 
+@pytest.mark.entropy
 @pytest.mark.parametrize("start", ["spawn", "fork"])
 def test_processes_share_a_ledger(uplift, tmp_path, monkeypatch, start):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(EXAMPLE), *filter(None, [os.environ.get("PYTHONPATH")])]))

@@ -140,6 +140,7 @@ def test_a_custom_loss_from_many_threads(rows):
             np.testing.assert_allclose(found.params, exact, atol=1e-9)
 
 
+@pytest.mark.entropy
 def test_unseeded_fits_of_many_threads_draw_different_noise(rows):
     with ThreadPoolExecutor(8) as pool:
         fits = list(
@@ -188,6 +189,7 @@ def noise_of_this_process(rows):
     return _core.Testing.release_bits(4).tolist(), [params.tolist() for params in fits]
 
 
+@pytest.mark.entropy
 def test_a_forked_child_neither_hangs_nor_repeats_the_noise():
     data = make_rows(20_000, 8)  # enough rows for a second thread
     noise_of_this_process(data)
@@ -213,6 +215,7 @@ def test_a_forked_child_neither_hangs_nor_repeats_the_noise():
     assert len(set(values)) == len(values)
 
 
+@pytest.mark.entropy
 def test_workers_of_a_forked_pool_draw_different_noise(rows):
     noise_of_this_process(rows)
     with multiprocessing.get_context("fork").Pool(2) as pool:

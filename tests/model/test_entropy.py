@@ -97,6 +97,7 @@ def test_a_seeded_release_says_everywhere_that_it_is_not_private(release):
     assert record["private"] is False
 
 
+@pytest.mark.entropy
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_release_of_the_operating_system_does_not(release):
     with warnings.catch_warnings():

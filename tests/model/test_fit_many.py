@@ -36,6 +36,7 @@ def test_a_group_is_a_fit_whatever_the_threads():
     assert {**together, "checksum": None} == {**alone, "checksum": None}
 
 
+@pytest.mark.entropy
 def test_groups_have_noise_of_their_own():
     same = dict.fromkeys(range(6), GROUPS["school 0"])
     for seed in (3, None):

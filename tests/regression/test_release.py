@@ -253,6 +253,7 @@ def test_saved_and_pickled():
             regression.MomentMatrix.from_json(json.dumps(damaged))
 
 
+@pytest.mark.entropy
 def test_a_private_release_is_not_repeated():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -388,7 +388,7 @@ class Estimates:
             draws = _MONTE_CARLO_DRAWS if n_draws is None else n_draws
             parts = law.components(contrasts)
             lower, upper = _core.monte_carlo_interval(
-                *parts, law.law, law.scale, law.dim, level, draws, seed, law.shape, law.blocks
+                *parts, law.law, law.scale, law.dim, level, draws, seed=seed, shape=law.shape, rows=law.blocks
             )
         else:
             each = level

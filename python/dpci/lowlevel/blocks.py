@@ -344,7 +344,7 @@ def monte_carlo_interval(
         check_count("dim", dim),
         check_fraction("level", level),
         check_count("n_draws", n_draws),
-        check_seed(seed),
+        seed=check_seed(seed),
     )
     return check_finite("every quantile", lower), check_finite("every quantile", upper)
 
