@@ -75,10 +75,9 @@ const CHEAP: f64 = 0.5;
 /// The bound on Hessians keeps the edge of the noise at the last point below this: moved rows have Hessians near I, and chance in the counts
 /// must not hide them.
 const MOST_EDGE: f64 = 0.35;
-/// Shares below this many standard deviations of their noise are not told from none; of continued losses, whose norms are more and reach
-/// further up, below the second number.
-const SEEN: f64 = 3.0;
-const SEEN_OF_CONTINUED: f64 = 3.5;
+/// Shares below this many standard deviations of their noise are not told from none. Counts of Gaussian noise are many, and one of them that
+/// chance takes for records far out lengthens every interval: three deviations do in one of 150 fits, these in one of a thousand.
+const SEEN: f64 = 3.5;
 
 /// Norms of rows and gradients to choose from fall from the greatest one by this factor each, those of Hessians by its square.
 const NORM_RATIO: f64 = 1.2;
@@ -527,14 +526,10 @@ impl NewtonSpec {
             let powers = std::iter::successors(Some(times), |rest| Some(rest / ratio));
             powers.take_while(|rest| *rest > 1.0).count()
         };
-        let (slopes, curvatures, seen) = if loss.is_continued() {
-            (
-                loss.slope_bound() / loss.usual_slope(),
-                100.0,
-                SEEN_OF_CONTINUED,
-            )
+        let (slopes, curvatures) = if loss.is_continued() {
+            (loss.slope_bound() / loss.usual_slope(), 100.0)
         } else {
-            (1.0, 1.0, SEEN)
+            (1.0, 1.0)
         };
         let of_slopes = more(slopes, NORM_RATIO);
         let of_curvatures = more(curvatures, NORM_RATIO.powi(2));
@@ -549,13 +544,9 @@ impl NewtonSpec {
         // Where slopes are held, as of other losses than those of odds, they are as few as noise lets be seen.
         let of_odds = loss.null_predictor(0.0).is_some();
         let beyond = if of_odds { BEYOND_GRADIENT } else { 0.0 };
-        let counts = |of, norms, beyond| {
-            let counts = self.counts(of, norms, beyond, NORMS)?;
-            Ok(NormCounts { seen, ..counts })
-        };
         Ok([
-            counts(of, gradients, beyond)?,
-            counts(of_hessians, hessians, 0.0)?,
+            self.counts(of, gradients, beyond, NORMS)?,
+            self.counts(of_hessians, hessians, 0.0, NORMS)?,
         ])
     }
 
@@ -582,7 +573,7 @@ impl NewtonSpec {
         Ok(NormCounts {
             norms,
             beyond,
-            seen: SEEN,
+            seen: if self.is_pure() { pure::SEEN } else { SEEN },
             noise: Planned {
                 step: Step {
                     query,

@@ -31,6 +31,8 @@ const _: () = assert!(SEALS as usize == 2 * ROUNDS + 1 + 3);
 
 /// Share of the records whose rows weigh less, before each round and at last; the noise of small tables hides more.
 pub(super) const BEYOND: [f64; ROUNDS + 1] = [0.05, 0.05, 0.02];
+/// Shares below this many standard deviations of their noise are not told from none.
+pub(super) const SEEN: f64 = 3.0;
 
 /// The ridge over the least one, of losses that pay for the Jacobian: where the price is a tenth of the budget.
 const RIDGE: f64 = 12.0;
