@@ -164,7 +164,7 @@ def weighted(rows: _F64, y: NDArray[np.bool_], truth: _F64, newton: Newton) -> _
     weights = np.minimum(1.0, float(newton.radii[-1]) / np.linalg.norm(rows @ newton.round_map, axis=1)) ** 2
     lengths = np.linalg.norm(rows @ newton.map, axis=1)
     gradient, hessian = newton.bounds[-1, :2]
-    positive = 1.0 / (1.0 + np.exp(-(rows @ newton.map @ newton.start)))
+    positive = 1.0 / (1.0 + np.exp(-(rows @ newton.map @ newton.starts[-1])))
     steepest = np.maximum(positive, 1.0 - positive) * weights * lengths
     most_curved = positive * (1.0 - positive) * weights * lengths**2
     if newton.ridge == 0.0:

@@ -340,6 +340,14 @@ class NewtonSpec:
     def planned(self, radii: list[float], bounds: list[list[float]]) -> tuple[list[Step], list[Seal]]:
         """Steps and seals, where the radii are these, and at each point both bounds and the stretch of round rows."""
 
+    def noise_scale(
+        self, radii: list[float], bounds: list[list[float]], weights: list[float] | None = None
+    ) -> float:
+        """Scale of the noise in the sum of the last gradients, each with its weight; without weights the least."""
+
+    def edge(self, bounds: list[float], hessian: _F64) -> float:
+        """Eigenvalues of a released Hessian below it are not told from noise, where these are the last bounds."""
+
     def last_step(
         self,
         *,
@@ -347,7 +355,8 @@ class NewtonSpec:
         round_map: _F64,
         radii: list[float],
         bounds: list[list[float]],
-        start: _F64,
+        starts: _F64,
+        weights: list[float],
         params: _F64,
         hessian: _F64,
         gradient_cov: _F64,

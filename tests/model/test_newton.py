@@ -163,7 +163,10 @@ def test_an_edited_file_is_found(budget):
     assert "FAILED" not in fit.officer_report()
     for edit in (
         *([] if isinstance(budget, dpci.ZCDP) else _EDITS_OF_PURE),
-        lambda saved: saved["newton"]["gradient"].__setitem__(0, saved["newton"]["gradient"][0] + 1e-9),
+        lambda saved: saved["newton"]["gradients"][0].__setitem__(0, saved["newton"]["gradients"][0][0] + 1e-9),
+        lambda saved: saved["newton"]["gradients"][-1].__setitem__(0, saved["newton"]["gradients"][-1][0] + 1e-9),
+        lambda saved: saved["newton"]["starts"][0].__setitem__(0, saved["newton"]["starts"][0][0] + 0.1),
+        lambda saved: saved["newton"]["weights"].__setitem__(0, saved["newton"]["weights"][0] + 0.01),
         lambda saved: saved["params"].__setitem__(0, saved["params"][0] + 0.1),
         lambda saved: saved["newton"]["radii"].__setitem__(0, 0.5 * saved["newton"]["radii"][0]),
         lambda saved: saved["newton"]["radii"].__setitem__(-1, 0.5 * saved["newton"]["radii"][-1]),
@@ -242,10 +245,14 @@ def test_directions_that_noise_hides_count_the_way_that_is_left():
         values, vectors = np.linalg.eigh(record.hessian)
         newton = record.newton
         hidden = values <= newton.edge
-        # The noise of an isometric coordinate: the edge over the root of 2d; the seal adds next to none.
-        noise = newton.edge / np.sqrt(2.0 * len(values))
-        seen = np.clip(values - noise, 0.5 * noise, newton.edge)
-        left = (newton.map @ vectors) * ((vectors.T @ newton.step) * newton.edge / seen)
+        # The noise of an isometric coordinate; the seal adds next to none.
+        noise = next(step.hessian_scale for step in record.steps if step.step == "moments")
+        assert newton.edge <= 1.001 * noise * (np.sqrt(2.0 * hidden.sum()) + 1.0)
+        step = newton.weights @ (newton.params - newton.starts)
+        size = np.abs(vectors.T @ step) * newton.edge / np.clip(values, noise, newton.edge)
+        # Never more than a change of the log-odds by 1, root mean square over round rows.
+        size = np.minimum(size, 1.0 / np.linalg.norm(np.linalg.solve(newton.round_map, newton.map) @ vectors, axis=0))
+        left = (newton.map @ vectors) * size
         found += hidden.any() and fit.interval_refusal is None
         if fit.interval_refusal is None:
             given = np.isfinite(fit.std_errors)

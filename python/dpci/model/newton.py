@@ -20,7 +20,6 @@ from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
 from dpci.released.bounds import are_joint
-from dpci.released.calibration import noise_of_sum
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.schema.partial import PartialSchema
@@ -118,8 +117,9 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         round_map=found["round_map"],
         radii=found["radii"],
         bounds=np.array(found["bounds"]),
-        start=found["start"],
-        gradient=found["gradient"],
+        starts=np.array(found["starts"]),
+        gradients=np.array(found["gradients"]),
+        weights=np.array(found["weights"]),
         centre=found["centre"],
         ridge=found["ridge"],
         params=found["moved_params"],
@@ -131,7 +131,7 @@ def newton_release(rows: Rows, spec: _core.NewtonSpec, settings: Settings) -> di
         "gradient_cov": found["gradient_cov"],
         "newton": newton,
         "noise_law": "gaussian" if newton.ridge == 0.0 else "spherical_laplace",
-        "noise_scale": noise_of_sum(found["steps"], spec.divisor),
+        "noise_scale": found["noise_scale"],
         "noise_spectral_radius": 0.0,
         "projection": "noise_aware",
         "steps": found["steps"],
@@ -260,9 +260,10 @@ def plan_newton(
             if pure:
                 gradient, hessian = gradient * spec.slope_bound, hessian * spec.curvature_bound
             points = [[gradient, hessian, 1.0]] * n_points
-            steps, seals = spec.planned([of_root * math.sqrt(n_params)] * n_radii, points)
+            radii = [of_root * math.sqrt(n_params)] * n_radii
+            steps, seals = spec.planned(radii, points)
             # The gradient's noise over its sampling error, of a likelihood.
-            noise = noise_of_sum(steps, spec.divisor) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
+            noise = spec.noise_scale(radii, points) ** 2 * (n_params + 1.0 if pure else 1.0) / spec.divisor
             lengths.append(math.sqrt(1.0 + noise / curvature))
             law, scale = noise_of(steps_from(steps), "hessian") or ("gaussian", 0.0)
             edge = math.sqrt(2.0 * n_params) * _core.sealed_std_dev(law, scale=scale, dim=n_params, seal_std_dev=0.0)

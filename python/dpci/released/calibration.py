@@ -51,8 +51,9 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
 def other_steps(record: FitRecord, newton: Newton) -> str | None:
     """Return the first number of a fit by Newton steps that does not follow from its choices and released values."""
     spec = newton_spec(record)
-    steps, seals = spec.planned(newton.radii.tolist(), newton.bounds.tolist())
-    expected = steps_from(steps)
+    radii, bounds = newton.radii.tolist(), newton.bounds.tolist()
+    steps, seals = spec.planned(radii, bounds)
+    expected, hessian = steps_from(steps), np.ascontiguousarray(record.hessian)
     before = record.released_bounds
     differ = [
         *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons, record.neighbors)),
@@ -60,8 +61,9 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
             {
                 "slope_bound": (record.slope_bound, spec.slope_bound),
                 "curvature_bound": (record.curvature_bound, spec.curvature_bound),
-                "noise_scale": (record.noise_scale, noise_of_sum(expected, spec.divisor)),
-                "edge": (newton.edge, _edge(expected, len(newton.params))),
+                "noise_scale": (record.noise_scale, spec.noise_scale(radii, bounds, newton.weights.tolist())),
+                "edge": (newton.edge, spec.edge(bounds[-1], hessian)),
+                "weights": (float(newton.weights.sum()), 1.0),
                 "ridge": (newton.ridge, spec.ridge(float(newton.radii[-1]))),
                 **_bounds_that_follow(spec, record, newton),
             }
@@ -70,12 +72,13 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
         *differences_of_seals(record.seals, seals_from(seals)),
     ]
     with np.errstate(all="ignore"):  # saved records may hold any numbers
-        values, vectors = np.linalg.eigh(np.asarray(record.hessian))
-        ended = newton.start - vectors @ ((vectors.T @ newton.gradient) / np.maximum(values, newton.edge))
-        size = np.abs(newton.start).max() + np.abs(newton.params).max()
+        values, vectors = np.linalg.eigh(hessian)
+        changes = ((newton.gradients @ vectors) / np.maximum(values, newton.edge)) @ vectors.T
+        ended = newton.weights @ (newton.starts - changes)
+        size = np.abs(newton.starts).max() + np.abs(newton.params).max()
         # At a perturbed minimiser the ridge balances the gradient.
-        pulled = newton.ridge * (newton.centre - newton.start)
-        balanced = newton.ridge == 0.0 or np.allclose(newton.gradient, pulled, rtol=TOLERANCE, atol=0.0)
+        pulled = newton.ridge * (newton.centre - newton.starts)
+        balanced = newton.ridge == 0.0 or np.allclose(newton.gradients, pulled, rtol=TOLERANCE, atol=0.0)
         ends = np.abs(ended - newton.params).max() <= TOLERANCE * size
         maps = np.allclose(newton.map @ newton.params, record.params, rtol=TOLERANCE, atol=TOLERANCE * size)
     if not (ends and maps and balanced):
@@ -103,22 +106,6 @@ def _bounds_that_follow(
         "hessian_bound": (hessian, record.curvature_bound * radius**2),
         "stretch": (stretch, 1.0),
     }
-
-
-def noise_of_sum(steps: Iterable[_core.Step | Step], divisor: float) -> float:
-    """Return the scale of the noise in the sum of the gradients at the start of the last step."""
-    step = next(step for step in reversed(list(steps)) if step.step in ("newton_gradient", "coefficients"))
-    # The released gradient is a mean, and the noise of objective perturbation is that of a sum.
-    return step.scale * (divisor if step.step == "newton_gradient" else 1.0)
-
-
-def _edge(steps: Iterable[Step], dim: int) -> float | None:
-    """Return where the spectrum of the Hessian's noise ends (docs/proofs/newton.md, "Round rows")."""
-    moments = next(step for step in steps if step.step == "moments")
-    if moments.hessian_scale is None:
-        return None
-    of_entries = _core.sealed_std_dev(moments.noise, scale=moments.hessian_scale, dim=dim, seal_std_dev=0.0)
-    return math.sqrt(2.0 * dim) * of_entries
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:
@@ -327,9 +314,11 @@ def sealed_of_fit(record: FitRecord) -> Iterator[Sealed]:
     seals = {seal.release: seal for seal in record.seals}
     if record.newton is not None:
         if record.newton.ridge > 0.0:
-            yield Sealed(seals["params"], record.newton.start)
+            yield Sealed(seals["params"], record.newton.starts[0])
         else:
-            yield Sealed(seals["gradient"], record.newton.gradient)
+            of_gradients = [seal for seal in record.seals if seal.release == "gradient"]
+            for seal, gradient in zip(of_gradients[-2:], record.newton.gradients, strict=True):
+                yield Sealed(seal, gradient)
         yield Sealed(seals["hessian"], np.asarray(record.hessian))
         yield Sealed(seals["gradient_cov"], np.asarray(record.gradient_cov))
         return

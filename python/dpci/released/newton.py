@@ -31,16 +31,19 @@ class Newton:
     bounds: NDArray[np.float64]
     """Norms that the gradient and the Hessian of no record exceed, and the greatest stretch of round rows: at each
     of three points, of which the first has the gradient at 0, or under pure DP one; shape (3, 3) or (1, 3)."""
-    start: NDArray[np.float64]
-    """Parameters of z where the last step starts, shape (k,)."""
-    gradient: NDArray[np.float64]
-    """Mean gradient there with its noise, shape (k,): released, or under pure DP what the ridge balances."""
+    starts: NDArray[np.float64]
+    """Parameters of z where steps to ``params`` start, shape (m, k): m is 2, or under pure DP 1. The matrices are those
+    of the last one."""
+    gradients: NDArray[np.float64]
+    """Mean gradients there with their noise, shape (m, k): released, or under pure DP what the ridge balances."""
+    weights: NDArray[np.float64]
+    """How much each step counts, 1 in all, shape (m,)."""
     centre: NDArray[np.float64]
     """Centre of the ridge under pure DP, the best constant predictor, shape (k,); 0 for other notions."""
     ridge: NotNegative
     """Strength of the ridge whose perturbed minimiser is the start, under pure DP; 0 for other notions."""
     params: NDArray[np.float64]
-    """Parameters of z where the last step ends, shape (k,)."""
+    """Weighted mean of where the steps end, shape (k,)."""
     edge: Positive
     """Eigenvalues of the Hessian below it are not told from noise."""
 
@@ -49,7 +52,9 @@ class Newton:
             if part.name not in {"edge", "ridge"}:
                 object.__setattr__(self, part.name, read_only(getattr(self, part.name)))
         k, is_pure = len(self.params), self.ridge > 0.0
-        vectors = dict.fromkeys(("start", "gradient", "centre", "params"), (k,))
+        n_steps = 1 if is_pure else 2
+        points = {**dict.fromkeys(("starts", "gradients"), (n_steps, k)), "weights": (n_steps,)}
+        vectors = {**points, **dict.fromkeys(("centre", "params"), (k,))}
         maps = dict.fromkeys(("map", "round_map"), (k, k))
         shapes = {**maps, **vectors, "radii": (3,) if is_pure else (2,), "bounds": (1, 3) if is_pure else (3, 3)}
         for name, shape in shapes.items():
@@ -78,8 +83,3 @@ class Newton:
     def further(self) -> NDArray[np.float64]:
         """M, which moves round rows to z, shape (k, k)."""
         return np.asarray(np.linalg.solve(self.round_map, self.map))
-
-    @property
-    def step(self) -> NDArray[np.float64]:
-        """The last step, shape (k,)."""
-        return self.params - self.start

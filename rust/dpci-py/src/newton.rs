@@ -102,26 +102,63 @@ impl NewtonSpec {
         Ok((steps(&spent), seals(&sealed)))
     }
 
+    /// Scale of the noise in the sum of the last gradients, each with its weight; without weights the least.
+    #[pyo3(signature = (radii, bounds, weights = None))]
+    fn noise_scale(
+        &self,
+        radii: Vec<f64>,
+        bounds: Bounds,
+        weights: Option<Vec<f64>>,
+    ) -> PyResult<f64> {
+        let bounds = norm_bounds(bounds);
+        let scale = || -> Result<f64> {
+            let (steps, seals) = self.inner.planned(&radii, &bounds)?;
+            let weights = match weights {
+                Some(weights) => weights,
+                None => self.inner.least_noise_weights(bounds[bounds.len() - 1])?,
+            };
+            Ok(self.inner.step_noise(&steps, &seals, &weights)?.0.scale())
+        };
+        scale().map_err(to_python)
+    }
+
+    /// Below it eigenvalues of a released Hessian are not told from its noise, where the bounds at the last point are these.
+    fn edge(&self, bounds: [f64; 3], hessian: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+        let at = norm_bounds(vec![bounds]);
+        self.inner
+            .last_edge(at[0], hessian.as_slice()?)
+            .map_err(to_python)
+    }
+
     /// The last step of a fit with these released values.
-    #[pyo3(signature = (*, row_map, round_map, radii, bounds, start, params, hessian, gradient_cov, edge, ridge))]
+    #[pyo3(signature = (*, row_map, round_map, radii, bounds, starts, weights, params, hessian, gradient_cov, edge, ridge))]
     fn last_step(
         &self,
         row_map: PyReadonlyArray2<'_, f64>,
         round_map: PyReadonlyArray2<'_, f64>,
         radii: Vec<f64>,
         bounds: Bounds,
-        start: PyReadonlyArray1<'_, f64>,
+        starts: PyReadonlyArray2<'_, f64>,
+        weights: Vec<f64>,
         params: PyReadonlyArray1<'_, f64>,
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
         edge: f64,
         ridge: f64,
     ) -> PyResult<LastStep> {
-        let c = self.inner.choices();
+        let (c, width) = (self.inner.choices(), starts.shape()[1].max(1));
         let released = interval::Steps {
             map: row_map.as_slice()?.to_vec(),
             round_map: round_map.as_slice()?.to_vec(),
-            start: start.as_slice()?.to_vec(),
+            starts: starts
+                .as_slice()?
+                .chunks(width)
+                .map(<[f64]>::to_vec)
+                .collect(),
+            noise: self
+                .step_noise(&radii, bounds, &weights)
+                .map_err(to_python)?,
+            weights,
             params: params.as_slice()?.to_vec(),
             hessian: hessian.as_slice()?.to_vec(),
             gradient_cov: gradient_cov.as_slice()?.to_vec(),
@@ -129,7 +166,6 @@ impl NewtonSpec {
             ridge,
             intercept: c.intercept,
             n_samples: c.terms.divisor(),
-            noise: self.step_noise(&radii, bounds).map_err(to_python)?,
             loss: self.inner.step_loss(),
         };
         let inner = interval::LastStep::new(released).map_err(to_python)?;
@@ -205,8 +241,10 @@ pub(crate) struct NewtonFit {
     round_map: Matrix,
     radii: Vector,
     bounds: Vec<[f64; 3]>,
-    start: Vector,
-    gradient: Vector,
+    starts: Vec<Vec<f64>>,
+    gradients: Vec<Vec<f64>>,
+    weights: Vec<f64>,
+    noise_scale: f64,
     centre: Vector,
     ridge: f64,
     hessian: Matrix,
@@ -244,9 +282,14 @@ impl Kind for NewtonSpec {
 }
 
 impl NewtonSpec {
-    fn step_noise(&self, radii: &[f64], bounds: Bounds) -> Result<interval::StepNoise> {
+    fn step_noise(
+        &self,
+        radii: &[f64],
+        bounds: Bounds,
+        weights: &[f64],
+    ) -> Result<interval::StepNoise> {
         let (steps, seals) = self.inner.planned(radii, &norm_bounds(bounds))?;
-        Ok(self.inner.step_noise(&steps, &seals)?.1)
+        Ok(self.inner.step_noise(&steps, &seals, weights)?.1)
     }
 
     fn row_bounds(&self, clip: bool) -> RowBounds {
@@ -295,11 +338,16 @@ impl OfSums for NewtonSpec {
                 .iter()
                 .map(|at| [at.gradient, at.hessian, at.stretch])
                 .collect(),
-            gradient: Vector(found.gradient),
+            starts: found.starts,
+            gradients: found.gradients,
+            noise_scale: spec
+                .step_noise(&found.steps, &found.seals, &found.weights)?
+                .0
+                .scale(),
+            weights: found.weights,
             centre: Vector(perturbed.map_or_else(|| vec![0.0; dim], |found| found.centre.clone())),
             ridge: perturbed.map_or(0.0, |found| found.l2_strength),
             round_map: Matrix::square(found.round_map),
-            start: Vector(found.start),
             hessian: Matrix::square(core::Values::into_values(found.hessian)),
             gradient_cov: Matrix::square(core::Values::into_values(found.gradient_cov)),
             moved_params: Vector(found.params),

@@ -14,9 +14,9 @@ const DEVIATIONS: [f64; 2] = [0.3, 0.5];
 /// Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
 /// (docs/evidence/newton.md).
 const EXPECTED: f64 = 1.2;
-/// Standard deviations of noise by which a hidden eigenvalue of the Hessian may be less than released, and which it is at least: of Newton
-/// steps, which may be far from their end there, and of a perturbed minimiser.
-const SEEN: [[f64; 2]; 2] = [[1.0, 0.5], [0.0, 1.0]];
+/// Root mean square change of log-odds over round rows that the error along a hidden direction makes, at most: of a category with one record
+/// in a hundred its coefficient would be 10 off.
+const MOST_HIDDEN: f64 = 1.0;
 /// Least variance of a contrast, as a share of that where the covariance is the Hessian.
 const LEAST_SHARE: f64 = 0.6;
 /// Part of the square of the last step that a further one may change.
@@ -49,11 +49,13 @@ pub struct Steps {
     pub map: Vec<f64>,
     /// R, which makes rows round before Hessians move them further.
     pub round_map: Vec<f64>,
-    /// Start of the last step.
-    pub start: Vec<f64>,
-    /// Its end.
+    /// Points with a released gradient, of which each makes a step; the matrices are those of the last one.
+    pub starts: Vec<Vec<f64>>,
+    /// How much each step counts, 1 in all.
+    pub weights: Vec<f64>,
+    /// Where the steps end, weighted.
     pub params: Vec<f64>,
-    /// Mean Hessian at the start.
+    /// Mean Hessian at the last start.
     pub hessian: Vec<f64>,
     /// Mean of the squared gradients there.
     pub gradient_cov: Vec<f64>,
@@ -78,9 +80,9 @@ pub struct StepNoise {
     pub hessian: f64,
     /// The same of the gradients' covariance.
     pub gradient_cov: f64,
-    /// Deviation of a coordinate of the sum of the gradients.
+    /// Deviation of a coordinate of the weighted sum of the gradients.
     pub gradient: f64,
-    /// Deviation of the seal of the mean gradient, or of the minimiser.
+    /// Deviation of the seals of the weighted mean gradient, or of that of the minimiser.
     pub seal: f64,
 }
 
@@ -140,9 +142,13 @@ pub struct LastStep {
     raised: Vec<f64>,
     /// `TV`, row-major: from parameters in the directions of the Hessian to those of the rows x.
     back: Vec<f64>,
-    /// Mean eigenvalue of the raised Hessian for round rows, whose squares have the mean I.
+    /// `R⁻¹TV`, by columns: its directions as round rows have them, whose squares have the mean I.
+    directions: Vec<f64>,
+    /// Mean eigenvalue of the raised Hessian for round rows.
     curvature: f64,
-    /// The step.
+    /// The steps from each start.
+    steps_from: Vec<Vec<f64>>,
+    /// Their weighted sum.
     step: Vec<f64>,
 }
 
@@ -154,8 +160,11 @@ impl LastStep {
     /// not finite or a map has no inverse.
     pub fn new(steps: Steps) -> Result<Self> {
         let dim = steps.params.len();
+        check_length("weights", steps.starts.len(), steps.weights.len())?;
+        for start in &steps.starts {
+            check_length("start", dim, start.len())?;
+        }
         for (name, found, expected) in [
-            ("start", &steps.start, dim),
             ("map", &steps.map, dim * dim),
             ("round_map", &steps.round_map, dim * dim),
             ("hessian", &steps.hessian, dim * dim),
@@ -175,15 +184,24 @@ impl LastStep {
             value * columns.map(|c| vector::dot(v, c).powi(2)).sum::<f64>()
         });
         let curvature = of_round.sum::<f64>() / dim as f64;
-        let change: Vec<f64> = difference(&steps.params, &steps.start);
-        let step = coordinates(&eigen, &change);
+        let directions = solve_square(&steps.round_map, &transposed(&back, dim), dim, MAPS)?;
+        let from = |start: &Vec<f64>| coordinates(&eigen, &difference(&steps.params, start));
+        let steps_from: Vec<Vec<f64>> = steps.starts.iter().map(from).collect();
+        let mut step = vec![0.0; dim];
+        for (weight, from) in steps.weights.iter().zip(&steps_from) {
+            step.iter_mut()
+                .zip(from)
+                .for_each(|(s, f)| *s += weight * f);
+        }
         Ok(Self {
             steps,
             dim,
             eigen,
             raised,
             back,
+            directions,
             curvature,
+            steps_from,
             step,
         })
     }
@@ -266,13 +284,38 @@ impl LastStep {
         self.steps.ridge > 0.0
     }
 
-    /// A hidden eigenvalue, as far as noise lets it be seen: the step went a part of the way, which it tells, over the edge.
+    /// A hidden eigenvalue, as far as noise lets it be seen: at least one standard deviation of the noise.
     fn seen(&self, direction: usize) -> f64 {
-        let deviations = SEEN[usize::from(self.is_perturbed())];
-        let [lower, floor] = deviations.map(|deviations| deviations * self.steps.noise.hessian);
-        (self.eigen.values[direction] - lower)
-            .max(floor)
-            .min(self.steps.edge)
+        let floor = self.steps.noise.hessian.min(self.steps.edge);
+        self.eigen.values[direction].clamp(floor, self.steps.edge)
+    }
+
+    /// The error along a hidden direction: the step went a part of the way, which it tells, over the edge.
+    fn unseen(&self, direction: usize) -> f64 {
+        let error = (self.step[direction] * self.steps.edge / self.seen(direction)).abs();
+        if !self.steps.loss.is_log_odds {
+            return error;
+        }
+        let columns = self.directions.chunks_exact(self.dim);
+        let length = columns.map(vector::norm).nth(direction);
+        error.min(MOST_HIDDEN / length.unwrap_or_default())
+    }
+
+    /// Squared root mean square change of the predictor in a step, in units of the width of the loss.
+    fn moved(&self, step: &[f64]) -> f64 {
+        let pairs = self.raised.iter().zip(step);
+        let size = pairs.map(|(r, s)| r * s * s).sum::<f64>();
+        size / self.curvature / self.steps.loss.width.powi(2)
+    }
+
+    /// The sum of what a further step would change of each step.
+    fn next_steps(&self) -> Vec<f64> {
+        let mut next = vec![0.0; self.dim];
+        for (weight, step) in self.steps.weights.iter().zip(&self.steps_from) {
+            let part = weight * (NEXT_STEP * self.moved(step)).sqrt();
+            next.iter_mut().zip(step).for_each(|(n, s)| *n += part * s);
+        }
+        next
     }
 
     /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.
@@ -309,16 +352,13 @@ impl LastStep {
     /// Covariance of the errors that the step makes, from a start with these errors.
     fn errors_of_step(&self, start: &[f64]) -> Vec<f64> {
         let (s, dim, raised) = (&self.steps, self.dim, &self.raised);
-        let pairs = raised.iter().zip(&self.step);
-        let next_step = NEXT_STEP * pairs.map(|(r, s)| r * s * s).sum::<f64>()
-            / self.curvature
-            / s.loss.width.powi(2);
+        let next = self.next_steps();
         let (whole, of_hessian) = (trace(start, dim), 0.5 * s.noise.hessian.powi(2));
         let mut added = vec![0.0; dim * dim];
         for i in 0..dim {
             for j in 0..dim {
-                added[i * dim + j] = of_hessian * start[i * dim + j] / (raised[i] * raised[j])
-                    + next_step * (self.step[i] * self.step[j]);
+                added[i * dim + j] =
+                    of_hessian * start[i * dim + j] / (raised[i] * raised[j]) + next[i] * next[j];
             }
             let seal = if self.is_perturbed() {
                 s.noise.seal
@@ -326,7 +366,7 @@ impl LastStep {
                 s.noise.seal / raised[i]
             };
             let unseen = if self.is_hidden(i) {
-                self.step[i] * s.edge / self.seen(i)
+                self.unseen(i)
             } else {
                 0.0
             };
@@ -363,23 +403,24 @@ impl LastStep {
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
     pub fn unfinished(&self) -> Result<Option<Unfinished>> {
-        let mean = self.raised.iter().sum::<f64>() / self.dim as f64;
+        let (mean, noise) = (
+            self.raised.iter().sum::<f64>() / self.dim as f64,
+            self.edge(),
+        );
         // Written so that a NaN is a refusal, here and below.
-        if !(mean >= SEEN_CURVATURE * self.steps.edge) {
-            return Ok(Some(Unfinished::Hidden([mean, self.steps.edge])));
+        if !(mean >= SEEN_CURVATURE * noise) {
+            return Ok(Some(Unfinished::Hidden([mean, noise])));
         }
-        let size: f64 = self
-            .raised
-            .iter()
-            .zip(&self.step)
-            .map(|(r, s)| r * s * s)
-            .sum();
-        let moved = (size / self.curvature).sqrt();
+        let moved = self
+            .steps_from
+            .last()
+            .map_or(0.0, |step| self.moved(step))
+            .sqrt();
         let [far, spread] = self.predictor()?;
         let errors = self.errors();
         let is_steep = !(far <= FARTHEST)
             && match errors {
-                None => spread.powi(2) > mean / self.steps.edge,
+                None => spread.powi(2) > mean / noise,
                 Some(_) => spread > STEEPEST,
             };
         if !(spread <= FARTHEST) || is_steep {
@@ -390,8 +431,14 @@ impl LastStep {
         {
             return Ok(Some(Unfinished::FewErrors([errors])));
         }
-        let longest = LONGEST * self.steps.loss.width;
-        Ok((!(moved <= longest)).then_some(Unfinished::Moving([moved, longest])))
+        let width = self.steps.loss.width;
+        let numbers = [moved * width, LONGEST * width];
+        Ok((!(moved <= LONGEST)).then_some(Unfinished::Moving(numbers)))
+    }
+
+    /// Where the spectrum of the noise of the whole Hessian ends.
+    fn edge(&self) -> f64 {
+        (2.0 * self.dim as f64).sqrt() * self.steps.noise.hessian
     }
 
     /// Squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
@@ -414,13 +461,11 @@ impl LastStep {
     /// ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
     fn predictor(&self) -> Result<[f64; 2]> {
         let (s, dim) = (&self.steps, self.dim);
-        // M V = R⁻¹TV, by columns.
-        let directions = solve_square(&s.round_map, &transposed(&self.back, dim), dim, MAPS)?;
         let along = coordinates(&self.eigen, &s.params);
         let mut params = vec![0.0; dim];
-        for (j, direction) in directions.chunks_exact(dim).enumerate() {
+        for (j, direction) in self.directions.chunks_exact(dim).enumerate() {
             let value = self.eigen.values[j];
-            let variance = if value > 2.0 * s.edge {
+            let variance = if value > 2.0 * self.edge() {
                 FEW * value / self.curvature
             } else {
                 0.0

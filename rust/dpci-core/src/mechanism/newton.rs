@@ -6,12 +6,13 @@ use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
-use crate::linalg::{Cholesky, add_diagonal, product_transposed, project_eigenvalues, vector};
+use crate::linalg::{add_diagonal, product_transposed, project_eigenvalues, vector};
 use crate::loss::Loss;
 use crate::moments::{DataMoments, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
-    At, EARLIER_STEPS, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal, Step,
+    At, EARLIER_STEPS, LastPoint, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal,
+    Step,
 };
 
 /// Where a matrix makes rows round, its eigenvalues are raised by this part of the edge of their noise.
@@ -32,17 +33,19 @@ pub struct NewtonRelease<V = Sealed> {
     /// Norms that the gradient and the Hessian of no record exceed: in the first step the gradient at 0 and the Hessian at its end, then at
     /// each point.
     pub bounds: Vec<NormBounds>,
-    /// Start of the last step.
-    pub start: Vec<f64>,
-    /// The noisy mean gradient there: released, or what the ridge of a perturbed minimiser balances.
-    pub gradient: Vec<f64>,
+    /// Points with a gradient at which steps to the parameters start: of an earlier step and of the last one, or of the last one alone.
+    pub starts: Vec<Vec<f64>>,
+    /// The noisy mean gradients there: released, or what the ridge of a perturbed minimiser balances.
+    pub gradients: Vec<Vec<f64>>,
+    /// How much each step counts, 1 in all.
+    pub weights: Vec<f64>,
     /// The minimiser at which the steps start under pure DP, and its ridge; `None` for other notions.
     pub perturbed: Option<Perturbed<V>>,
-    /// Mean Hessian there.
+    /// Mean Hessian at the last start.
     pub hessian: V,
     /// Mean of the squared gradients there.
     pub gradient_cov: V,
-    /// End of the last step: `start - H⁻¹g`, all eigenvalues of H raised to the edge.
+    /// End of the last step: the weighted mean of `start - H⁻¹g`, all eigenvalues of H raised to the edge.
     pub params: Vec<f64>,
     /// Below it eigenvalues of the Hessian are not told from its noise.
     pub edge: f64,
@@ -118,33 +121,41 @@ pub fn release_newton<G: Gate>(
     } else {
         (stages.release_earlier(&rounding, round)?, None)
     };
-    let Path {
-        point,
-        round,
-        further,
-        bounds,
-    } = path;
-    let at = bounds[bounds.len() - 1];
-    let ([hessian, gradient_cov], edge) = stages.release_moments(&round, &point, at)?;
+    let at = path.bounds[path.bounds.len() - 1];
+    let ([hessian, gradient_cov], noise) = stages.release_moments(&path.round, &path.point, at)?;
     let gradient = match &perturbed {
         Some(perturbed) => perturbed.gradient(),
         None => stages
-            .release_gradient(&round, &point, at, At::Last)?
+            .release_gradient(&path.round, &path.point, at, At::Last)?
             .into_values(),
     };
-    let change = solve(&raised(hessian.values(), point.len(), edge)?, &gradient)?;
+    let (mut starts, mut gradients): (Vec<_>, Vec<_>) = path.earlier.into_iter().unzip();
+    starts.push(path.point);
+    gradients.push(gradient);
+    let last = LastPoint::new(hessian.values(), noise, &path.back, spec.n_params())?;
+    let pairs = starts.iter().zip(&gradients);
+    let ends: Vec<Vec<f64>> = pairs.map(|(s, g)| last.end(s, g)).collect();
+    let weights = spec.step_weights(&last, &starts, &ends[ends.len() - 1], at)?;
+    let mut params = vec![0.0; spec.n_params()];
+    for (weight, end) in weights.iter().zip(&ends) {
+        params
+            .iter_mut()
+            .zip(end)
+            .for_each(|(p, e)| *p += weight * e);
+    }
     Ok(NewtonRelease {
         round_map: rounding.map,
-        further,
+        further: path.further,
         radii: rounding.radii,
-        bounds,
-        params: point.iter().zip(change).map(|(p, v)| p - v).collect(),
-        start: point,
-        gradient,
+        bounds: path.bounds,
+        params,
+        starts,
+        gradients,
+        weights,
         perturbed,
         hessian,
         gradient_cov,
-        edge,
+        edge: last.edge,
         steps: stages.steps,
         seals: stages.seals,
     })
@@ -186,9 +197,13 @@ impl Rounding {
 /// Where the earlier steps end.
 struct Path<'r> {
     point: Vec<f64>,
+    /// Where the last of the earlier steps started, and its gradient there.
+    earlier: Option<(Vec<f64>, Vec<f64>)>,
     /// The rows, which M has moved.
     round: Round<'r>,
     further: Vec<f64>,
+    /// The inverse of M.
+    back: Vec<f64>,
     /// Bounds at each point.
     bounds: Vec<NormBounds>,
 }
@@ -196,11 +211,13 @@ struct Path<'r> {
 impl<'r> Path<'r> {
     /// A point of round rows, without bounds.
     fn at(point: Vec<f64>, rounding: &Rounding, round: Round<'r>, spec: &NewtonSpec) -> Self {
-        let further = identity(point.len());
+        let identity = identity(point.len());
         Self {
             point,
+            earlier: None,
             round,
-            further,
+            further: identity.clone(),
+            back: identity,
             bounds: vec![spec.bounds_within(rounding.radius())],
         }
     }
@@ -280,6 +297,7 @@ impl<G: Gate> Stages<'_, G> {
         round.limit(at.gradient, at.hessian);
         let mut bounds = vec![at];
         let (mut further, mut back) = (identity(dim), identity(dim));
+        let mut earlier = None;
         for step in 0..EARLIER_STEPS {
             let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
             let rounder = Rounder {
@@ -310,13 +328,17 @@ impl<G: Gate> Stages<'_, G> {
             let change = shortened(change, longest, |change| {
                 vector::norm(&product(&further, change))
             });
+            let start = point.clone();
             point.iter_mut().zip(change).for_each(|(p, v)| *p -= v);
+            earlier = Some((start, gradient.into_values()));
             bounds.push(at);
         }
         Ok(Path {
             point,
+            earlier,
             round,
             further,
+            back,
             bounds,
         })
     }
@@ -507,7 +529,7 @@ impl<G: Gate> Stages<'_, G> {
         Ok((hessian, self.spec.edge(planned.law)))
     }
 
-    /// Releases Hessian and gradient covariance at the last point; and the edge of the noise of the first.
+    /// Releases Hessian and gradient covariance at the last point; and the standard deviation of the noise of the first.
     fn release_moments(
         &mut self,
         round: &Round<'_>,
@@ -520,7 +542,8 @@ impl<G: Gate> Stages<'_, G> {
         let hessian = self.release_matrix(data.curvature, planned.hessian, of_hessian)?;
         let cov = self.release_matrix(data.squared_slope, planned.gradient_cov, of_cov)?;
         self.steps.push(planned.step);
-        Ok(([hessian, cov], self.spec.edge(planned.hessian)))
+        let std_dev = planned.hessian.law.isometric_std_dev(self.spec.n_params());
+        Ok(([hessian, cov], std_dev))
     }
 
     fn data_moments(&self, round: &Round<'_>, point: &[f64]) -> Result<DataMoments> {
@@ -623,13 +646,4 @@ fn shortened(mut vector: Vec<f64>, longest: f64, length: impl Fn(&[f64]) -> f64)
         }
     }
     vector
-}
-
-/// The matrix with its eigenvalues raised to the least that noise lets be seen.
-fn raised(matrix: &[f64], dim: usize, least: f64) -> Result<Vec<f64>> {
-    project_eigenvalues(matrix, dim, "a released Hessian", |value| value.max(least))
-}
-
-fn solve(matrix: &[f64], rhs: &[f64]) -> Result<Vec<f64>> {
-    Ok(Cholesky::new(matrix, rhs.len(), "a released Hessian")?.solve(rhs))
 }

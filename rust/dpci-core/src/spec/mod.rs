@@ -30,7 +30,7 @@ pub use moment_matrix::{
     GradientNoise, LevelCap, LevelNoise, MatrixBudget, MomentMatrixChoices, MomentMatrixSpec,
     ResidualNoise, ResidualPlan, clear_of_noise, sealed_std_dev,
 };
-pub(crate) use newton::{At, EARLIER_STEPS, NormCounts, Quantile};
+pub(crate) use newton::{At, EARLIER_STEPS, LastPoint, NormCounts, Quantile};
 pub use newton::{NewtonChoices, NewtonSpec, NormBounds, Planned, PlannedMoments};
 pub(crate) use report::check_row_norm;
 pub use report::{Claim, HessianBound, ReportSpec, check_shares};

@@ -171,17 +171,21 @@ impl Repeated for ReportSpec {
     }
 }
 
-/// Parameters, then gradient and the lower triangles of the matrices at the last point, and the last radius.
+/// Parameters, then gradients and the lower triangles of the matrices at the last point, and the last bound on gradients.
 impl Repeated for NewtonSpec {
     fn width(&self) -> usize {
         let d = self.n_params();
-        2 * d + d * (d + 1) + 1
+        let gradients = if self.is_pure() { 1 } else { 2 };
+        (1 + gradients) * d + d * (d + 1) + 1
     }
 
     fn once(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let found = release_newton(self, run.design, run.exec, &mut Sealing(run.generator))?;
         let mut row = found.mapped_params();
-        row.extend_from_slice(&found.gradient);
+        found
+            .gradients
+            .iter()
+            .for_each(|g| row.extend_from_slice(g));
         for matrix in [&found.hessian, &found.gradient_cov] {
             append_triangle(Some(matrix), self.n_params(), &mut row);
         }

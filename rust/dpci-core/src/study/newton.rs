@@ -87,11 +87,12 @@ pub(super) fn bounds(
     level: f64,
 ) -> Result<[Vec<f64>; 2]> {
     let dim = params.len();
-    let (law, noise) = spec.step_noise(&release.steps, &release.seals)?;
+    let (law, noise) = spec.step_noise(&release.steps, &release.seals, &release.weights)?;
     let step = LastStep::new(Steps {
         map: release.map(),
         round_map: release.round_map.clone(),
-        start: release.start.clone(),
+        starts: release.starts.clone(),
+        weights: release.weights.clone(),
         params: release.params.clone(),
         hessian: release.hessian.values().to_vec(),
         gradient_cov: release.gradient_cov.values().to_vec(),

@@ -126,22 +126,25 @@ fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
 }
 
 #[test]
-fn the_last_step_is_that_of_the_released_values() {
+fn the_steps_are_those_of_the_released_values() {
     let found = released(&spec(20_000, 0.5), 4);
     let dim = COLUMNS + 1;
-    let change: Vec<f64> = found
-        .start
-        .iter()
-        .zip(&found.params)
-        .map(|(a, b)| a - b)
-        .collect();
-    for (row, g) in found
-        .hessian
-        .values()
-        .chunks_exact(dim)
-        .zip(&found.gradient)
-    {
-        assert!((vector::dot(row, &change) - g).abs() < 1e-12);
+    let [earlier, last] = [0, 1].map(|k| (&found.starts[k], &found.gradients[k], found.weights[k]));
+    assert!(
+        earlier.2 > 0.05 && (earlier.2 + last.2 - 1.0).abs() < 1e-15,
+        "{}",
+        earlier.2
+    );
+    for (row, i) in found.hessian.values().chunks_exact(dim).zip(0..) {
+        let moved = |(start, gradient, weight): (&Vec<f64>, &Vec<f64>, f64)| {
+            let change: Vec<f64> = start
+                .iter()
+                .zip(&found.params)
+                .map(|(a, b)| a - b)
+                .collect();
+            weight * (vector::dot(row, &change) - gradient[i])
+        };
+        assert!((moved(earlier) + moved(last)).abs() < 1e-12);
     }
     let params = found.mapped_params();
     for (found, expected) in params.iter().zip([3.0, 0.0, -1.0, 0.4]) {

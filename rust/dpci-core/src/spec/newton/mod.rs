@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
+mod combined;
 mod pure;
+
+pub(crate) use combined::LastPoint;
 
 use super::fit::{check_budget, check_size, matrix_seal, share_seal, sum_rounding};
 use super::functional::{independent, noise_of};
@@ -31,8 +34,8 @@ const SHAPE: f64 = 0.04;
 const FIRST_GRADIENT: f64 = 0.01;
 const NORMS: f64 = 0.01;
 const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.06, 0.05];
-const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.03, 0.12];
-const MOMENTS: f64 = 0.10;
+const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.05, 0.16];
+const MOMENTS: f64 = 0.11;
 
 /// The gradient of a Newton step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -366,7 +369,7 @@ impl NewtonSpec {
     pub(crate) fn gradient_bound(&self, norms: Quantile, typical: f64) -> Result<f64> {
         let loss = &self.choices.loss;
         let steepest = loss.usual_slope() * typical;
-        let std_dev = self.gradient(1.0, 1.0, At::Last)?.step.scale;
+        let std_dev = self.combined_std_dev()?;
         // Of the mean gradient along one direction.
         let sampling = norms.size / (self.n_params() as f64 * self.divisor()).sqrt();
         let cheap = (CHEAP * sampling / std_dev).min(REACH[0] * norms.farthest);
@@ -444,12 +447,17 @@ impl NewtonSpec {
         }
     }
 
-    /// The law of the noise in the sum of the gradients at the start of the last step, and all noise behind that step, by the steps and
-    /// seals of a release.
+    /// The law of the noise in the sum of the last gradients, of which each has this weight, and all noise behind the last step, by the
+    /// steps and seals of a release.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for steps or seals of another release; errors of [`MatrixLaw::from_name`].
-    pub fn step_noise(&self, steps: &[Step], seals: &[Seal]) -> Result<(NoiseLaw, StepNoise)> {
+    pub fn step_noise(
+        &self,
+        steps: &[Step],
+        seals: &[Seal],
+        weights: &[f64],
+    ) -> Result<(NoiseLaw, StepNoise)> {
         let dim = self.n_params();
         let other = || Error::Unsupported("the steps must be those of Newton steps".into());
         let step = |query: Query| {
@@ -459,6 +467,11 @@ impl NewtonSpec {
         let seal = |part: Part| {
             let found = seals.iter().rev().find(|seal| seal.part() == part);
             found.map(Seal::std_dev).ok_or_else(other)
+        };
+        // Weights are in the order of the release.
+        let weighted = |std_devs: &mut dyn Iterator<Item = f64>| {
+            let pairs = weights.iter().rev().zip(std_devs);
+            pairs.map(|(w, s)| (w * s).powi(2)).sum::<f64>().sqrt()
         };
         let moments = step(Query::Moments)?;
         let matrix = |scale: f64, part: Part| {
@@ -471,16 +484,23 @@ impl NewtonSpec {
                 dim,
                 rate: scale.recip(),
             };
-            (law, scale * (dim as f64 + 1.0).sqrt(), Part::Params)
+            (law, scale * (dim as f64 + 1.0).sqrt(), seal(Part::Params)?)
         } else {
-            let std_dev = step(Query::NewtonGradient)?.scale * self.divisor();
-            (NoiseLaw::Gaussian { std_dev }, std_dev, Part::Gradient)
+            step(Query::NewtonGradient)?;
+            let gradients = steps
+                .iter()
+                .rev()
+                .filter(|s| s.query == Query::NewtonGradient);
+            let sealed = seals.iter().rev().filter(|s| s.part() == Part::Gradient);
+            let std_dev = weighted(&mut gradients.map(|s| s.scale)) * self.divisor();
+            let of_seal = weighted(&mut sealed.map(Seal::std_dev));
+            (NoiseLaw::Gaussian { std_dev }, std_dev, of_seal)
         };
         let noise = StepNoise {
             hessian: matrix(moments.hessian_scale.unwrap_or_default(), Part::Hessian)?,
             gradient_cov: matrix(moments.scale, Part::GradientCov)?,
             gradient,
-            seal: seal(of_seal)?,
+            seal: of_seal,
         };
         Ok((law, noise))
     }
