@@ -41,8 +41,8 @@ _UNFINISHED = {
         "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
         "{:.3g} over the rows (" + _ENDLESS + ")"
     ),
-    "few_errors": (
-        "that the steps end, got squared residuals of {:.2f} times the variance that the model predicts ("
+    "growing": (
+        "that the steps end, got a predictor whose standard deviation grew by {:.2g} in the last one, above {:.2g} ("
         + _ENDLESS
         + ")"
     ),

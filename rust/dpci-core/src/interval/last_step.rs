@@ -27,18 +27,15 @@ const HIDDEN_SHARE: f64 = 0.75;
 
 /// Least mean eigenvalue of the Hessian over the edge of its noise, with which a fit has intervals.
 pub const SEEN_CURVATURE: f64 = 1.5;
-/// Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not ended.
-const LONGEST: f64 = 0.6;
+/// Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not ended: of log-odds, of
+/// which [`MOST_GROWTH`] tells noise from a minimiser that is far, and of other losses.
+const LONGEST: [f64; 2] = [1.0, 0.6];
 /// Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the constant alone, as
-/// where one class has less than two in a hundred records.
+/// where one class has less than two in a hundred records; of log-odds, its standard deviation.
 const FARTHEST: f64 = 4.0;
-/// Standard deviation of the predictor beyond which the columns tell almost every record of a rare class.
-const STEEPEST: f64 = 3.0;
-/// Mean squared residual of odds over the variance that the start of the last step predicts, below which the coefficients still grow: at the
-/// target the two agree where the model holds, and tables have .8 to 1.5.
-const LEAST_ERRORS: f64 = 0.7;
-/// Part of that variance by which chance may make the residuals fewer, at most: noise that hides whether the steps have ended is no excuse.
-const MOST_CHANCE: f64 = 0.15;
+/// How much the standard deviation of log-odds may grow in the last step: it grows by 2.5 to 3 where the classes are separable, by 1 where it
+/// is 5 at the target, by a quarter at 3, and by less of smaller ones, which tables have.
+const MOST_GROWTH: f64 = 0.5;
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
 const FEW: f64 = 10.0;
 
@@ -104,20 +101,20 @@ pub enum Unfinished {
     Hidden([f64; 2]),
     /// The predictor separates the classes: its root mean square, and its standard deviation.
     Separated([f64; 2]),
-    /// Squared residuals over what the model predicts.
-    FewErrors([f64; 1]),
+    /// The predictor grows: by how much its standard deviation does in the last step, and the most that is allowed.
+    Growing([f64; 2]),
     /// The change of the predictor in the last step, and the most that is allowed.
     Moving([f64; 2]),
 }
 
 impl Unfinished {
-    /// `"hidden"`, `"separated"`, `"few_errors"` or `"moving"`.
+    /// `"hidden"`, `"separated"`, `"growing"` or `"moving"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hidden(_) => "hidden",
             Self::Separated(_) => "separated",
-            Self::FewErrors(_) => "few_errors",
+            Self::Growing(_) => "growing",
             Self::Moving(_) => "moving",
         }
     }
@@ -126,8 +123,10 @@ impl Unfinished {
     #[must_use]
     pub fn numbers(&self) -> &[f64] {
         match self {
-            Self::Hidden(numbers) | Self::Separated(numbers) | Self::Moving(numbers) => numbers,
-            Self::FewErrors(numbers) => numbers,
+            Self::Hidden(numbers)
+            | Self::Separated(numbers)
+            | Self::Growing(numbers)
+            | Self::Moving(numbers) => numbers,
         }
     }
 }
@@ -416,24 +415,22 @@ impl LastStep {
             .last()
             .map_or(0.0, |step| self.moved(step))
             .sqrt();
-        let [far, spread] = self.predictor()?;
-        let errors = self.errors();
-        let is_steep = !(far <= FARTHEST)
-            && match errors {
-                None => spread.powi(2) > mean / noise,
-                Some(_) => spread > STEEPEST,
-            };
+        let end = &self.steps.params;
+        let [far, spread] = self.predictor(end)?;
+        // A perturbed minimiser has a ridge, off which its step leads.
+        let is_of_odds = self.steps.loss.is_log_odds && !self.is_perturbed();
+        let is_steep = !is_of_odds && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
         if !(spread <= FARTHEST) || is_steep {
             return Ok(Some(Unfinished::Separated([far, spread])));
         }
-        if let Some(errors) = errors
-            && !(errors >= LEAST_ERRORS)
-        {
-            return Ok(Some(Unfinished::FewErrors([errors])));
+        let start = self.steps.starts.last().unwrap_or(end);
+        let growth = spread - self.predictor(start)?[1];
+        if is_of_odds && !(growth <= MOST_GROWTH) {
+            return Ok(Some(Unfinished::Growing([growth, MOST_GROWTH])));
         }
-        let width = self.steps.loss.width;
-        let numbers = [moved * width, LONGEST * width];
-        Ok((!(moved <= LONGEST)).then_some(Unfinished::Moving(numbers)))
+        let (longest, width) = (LONGEST[usize::from(!is_of_odds)], self.steps.loss.width);
+        let numbers = [moved * width, longest * width];
+        Ok((!(moved <= longest)).then_some(Unfinished::Moving(numbers)))
     }
 
     /// Where the spectrum of the noise of the whole Hessian ends.
@@ -441,35 +438,16 @@ impl LastStep {
         (2.0 * self.dim as f64).sqrt() * self.steps.noise.hessian
     }
 
-    /// Squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
-    ///
-    /// One standard deviation of the noise is added, so that chance does not make them few. `None` where the two need not agree: for other
-    /// losses than those of odds, and persons and weights; and under pure DP, whose noise hides them.
-    fn errors(&self) -> Option<f64> {
-        let s = &self.steps;
-        if !(s.loss.is_log_odds && s.loss.is_likelihood && s.ridge == 0.0) {
-            return None;
-        }
-        let predicted = trace(&s.hessian, self.dim);
-        let noise = (self.dim as f64).sqrt() * s.noise.gradient_cov / predicted;
-        Some(trace(&s.gradient_cov, self.dim) / predicted + noise.min(MOST_CHANCE))
-    }
-
-    /// Root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.
+    /// Root mean square and standard deviation over round rows, whose squares have the mean I, of the predictor of parameters.
     ///
     /// Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian tells the variance, as
     /// ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
-    fn predictor(&self) -> Result<[f64; 2]> {
+    fn predictor(&self, at: &[f64]) -> Result<[f64; 2]> {
         let (s, dim) = (&self.steps, self.dim);
-        let along = coordinates(&self.eigen, &s.params);
+        let along = coordinates(&self.eigen, at);
         let mut params = vec![0.0; dim];
         for (j, direction) in self.directions.chunks_exact(dim).enumerate() {
-            let value = self.eigen.values[j];
-            let variance = if value > 2.0 * self.edge() {
-                FEW * value / self.curvature
-            } else {
-                0.0
-            };
+            let variance = FEW * self.eigen.values[j].max(0.0) / self.curvature;
             let part = (variance.sqrt() / vector::norm(direction)).min(1.0) * along[j];
             for (p, d) in params.iter_mut().zip(direction) {
                 *p += part * d;

@@ -132,7 +132,7 @@ pub fn release_newton<G: Gate>(
     let (mut starts, mut gradients): (Vec<_>, Vec<_>) = path.earlier.into_iter().unzip();
     starts.push(path.point);
     gradients.push(gradient);
-    let last = LastPoint::new(hessian.values(), noise, &path.back, spec.n_params())?;
+    let last = LastPoint::new(spec, hessian.values(), noise, &path.back)?;
     let pairs = starts.iter().zip(&gradients);
     let ends: Vec<Vec<f64>> = pairs.map(|(s, g)| last.end(s, g)).collect();
     let weights = spec.step_weights(&last, &starts, &ends[ends.len() - 1], at)?;

@@ -77,9 +77,9 @@ fn the_gradient_is_what_the_ridge_balances() {
     let spec = spec(20_000, 1.0, Arc::new(Logistic));
     let found = released(&spec, 4);
     let perturbed = found.perturbed.unwrap();
-    let (ridge, start) = (perturbed.l2_strength, &found.start);
+    let (ridge, start) = (perturbed.l2_strength, &found.starts[0]);
     assert!((spec.ridge(found.radii[2]).unwrap() / ridge - 1.0).abs() < 1e-15);
-    for ((g, p), c) in found.gradient.iter().zip(start).zip(&perturbed.centre) {
+    for ((g, p), c) in found.gradients[0].iter().zip(start).zip(&perturbed.centre) {
         assert!((g + ridge * (p - c)).abs() < 1e-15);
     }
     // With its noise, whose norm is far below ten times its mean.
@@ -90,7 +90,10 @@ fn the_gradient_is_what_the_ridge_balances() {
     with_design(&data(20_000), Logistic.targets(), |design, exec| {
         let round = design.moved(&found.round_map, exec).unwrap();
         let round = round.within(found.radii[2], 99.0);
-        let noise = difference(&found.gradient, &gradient(&round, &Logistic, start, exec));
+        let noise = difference(
+            &found.gradients[0],
+            &gradient(&round, &Logistic, start, exec),
+        );
         assert!(vector::norm(&noise) * 20_000.0 < 10.0 * DIM as f64 / rate);
         assert!(vector::norm(&noise) > 0.0);
     });

@@ -26,9 +26,15 @@ pub(crate) struct LastPoint {
 
 impl LastPoint {
     /// A released Hessian with noise of this deviation, of rows that the inverse of a map makes round.
-    pub(crate) fn new(hessian: &[f64], std_dev: f64, inverse: &[f64], dim: usize) -> Result<Self> {
+    pub(crate) fn new(
+        spec: &NewtonSpec,
+        hessian: &[f64],
+        std_dev: f64,
+        inverse: &[f64],
+    ) -> Result<Self> {
+        let dim = spec.n_params();
         let eigen = Eigen::new(hessian, dim, "a released Hessian")?;
-        let edge = NewtonSpec::seen_from(&eigen.values, std_dev);
+        let edge = spec.seen_from(&eigen.values, std_dev);
         let raised: Vec<f64> = eigen.values.iter().map(|v| v.max(edge)).collect();
         // Vᵀ times the inverse, row by row.
         let turned = product_transposed(&eigen.vectors, &transposed(inverse, dim), dim);
@@ -74,10 +80,13 @@ impl NewtonSpec {
     /// The edge of what noise of this deviation hides of a Hessian with these eigenvalues, which do not decrease.
     ///
     /// Between k directions the spectrum of the noise ends at √(2k) standard deviations. So the k least eigenvalues are hidden where none of
-    /// them is above this and one more; k is as great as it may be. Post-processing.
-    #[must_use]
-    pub fn seen_from(values: &[f64], std_dev: f64) -> f64 {
+    /// them is above this and one more; k is as great as it may be. Under pure DP, whose noise has heavier tails, the whole spectrum counts.
+    /// Post-processing.
+    pub(crate) fn seen_from(&self, values: &[f64], std_dev: f64) -> f64 {
         let end = |k: usize| (2.0 * k as f64).sqrt() * std_dev;
+        if self.is_pure() {
+            return end(values.len());
+        }
         let hidden = (1..=values.len())
             .rev()
             .find(|k| values[k - 1] <= end(*k) + std_dev);
@@ -92,7 +101,7 @@ impl NewtonSpec {
         let dim = self.n_params();
         let noise = self.moments(bounds)?.hessian;
         let values = Eigen::new(hessian, dim, "a released Hessian")?.values;
-        Ok(Self::seen_from(&values, noise.law.isometric_std_dev(dim)))
+        Ok(self.seen_from(&values, noise.law.isometric_std_dev(dim)))
     }
 
     /// Standard deviations of the noise of the earlier and the last of two gradients, where those of records have these bounds.
@@ -186,7 +195,7 @@ mod tests {
             terms: Terms::of_rows(5000, Neighbors::ReplaceOne),
             n_columns: DIM - 1,
             intercept: Some(1.0),
-            rows: RowDomain::ball(2.0),
+            rows: RowDomain::Ball(2.0),
             loss: Arc::new(Logistic),
             budget: Budget::zcdp(0.2).unwrap(),
         })
@@ -203,7 +212,7 @@ mod tests {
             ([-1.0, 2.9, 9.0], end(2.0)),
             ([2.8, 2.9, 3.4], 6.0f64.sqrt()),
         ] {
-            let edge = NewtonSpec::seen_from(&values.map(|v| 0.1 * v), 0.1);
+            let edge = spec().seen_from(&values.map(|v| 0.1 * v), 0.1);
             assert!(
                 (edge - 0.1 * expected.min(6.0f64.sqrt())).abs() < 1e-15,
                 "{values:?}: {edge}"
@@ -224,7 +233,7 @@ mod tests {
         let [sa, sl] = spec.std_devs_of_two(bounds).unwrap();
         let end = vec![0.3, -0.2, 0.1];
         for (far, std_dev) in [(0.01, 1e-6), (0.3, 1e-6), (0.3, 0.2), (2.0, 0.05)] {
-            let last = LastPoint::new(&hessian, std_dev, &inverse, DIM).unwrap();
+            let last = LastPoint::new(&spec, &hessian, std_dev, &inverse).unwrap();
             let starts = [
                 vec![0.3 + far, -0.2, 0.1 - far],
                 vec![0.3, -0.2 + 0.1 * far, 0.1],
