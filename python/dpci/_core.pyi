@@ -1092,8 +1092,11 @@ class ReportSpec:
     ) -> ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
 
-    def noise_scales(self) -> list[float]:
-        """Noise scales of the coefficients and, where they are released, the gradient and the Hessian."""
+    def steps(self) -> list[Step]:
+        """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
+
+    def seal(self) -> list[Seal]:
+        """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
 
 def release_report(
     spec: ReportSpec,
