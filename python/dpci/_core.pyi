@@ -368,6 +368,8 @@ class LastStep:
     def law(self) -> ErrorLaw: ...
     def unfinished(self) -> tuple[str, list[float]] | None:
         """A name, as "moving", and the numbers that show why the steps have not ended; None if they have."""
+    def leverage(self) -> float:
+        """How far the step moves the predictor, in units of the width of the loss, times how large that is."""
     def shows(self, contrasts: _F64) -> list[bool]:
         """Whether each contrast is given."""
 

@@ -368,13 +368,7 @@ impl LastStep {
         if !(mean >= SEEN_CURVATURE * self.steps.edge) {
             return Ok(Some(Unfinished::Hidden([mean, self.steps.edge])));
         }
-        let size: f64 = self
-            .raised
-            .iter()
-            .zip(&self.step)
-            .map(|(r, s)| r * s * s)
-            .sum();
-        let moved = (size / self.curvature).sqrt();
+        let moved = self.moved();
         let [far, spread] = self.predictor()?;
         let errors = self.errors();
         let is_steep = !(far <= FARTHEST)
@@ -392,6 +386,24 @@ impl LastStep {
         }
         let longest = LONGEST * self.steps.loss.width;
         Ok((!(moved <= longest)).then_some(Unfinished::Moving([moved, longest])))
+    }
+
+    /// Root mean square change of the predictor in the last step, in units of the width of the loss, times that of the predictor.
+    ///
+    /// What the step leaves undone grows with both: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
+    pub fn leverage(&self) -> Result<f64> {
+        let [far, _] = self.predictor()?;
+        Ok(self.moved() / self.steps.loss.width * far)
+    }
+
+    /// Root mean square change of the predictor in the last step.
+    fn moved(&self) -> f64 {
+        let pairs = self.raised.iter().zip(&self.step);
+        let size: f64 = pairs.map(|(r, s)| r * s * s).sum();
+        (size / self.curvature).sqrt()
     }
 
     /// Squared residuals over their predicted variance, both weighted by the squared lengths of moved rows.
