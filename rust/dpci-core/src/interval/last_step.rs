@@ -369,7 +369,14 @@ impl LastStep {
             return Ok(Some(Unfinished::Hidden([mean, self.steps.edge])));
         }
         let moved = self.moved();
-        let [far, spread] = self.predictor()?;
+        let told = |value: f64| {
+            if value > 2.0 * self.steps.edge {
+                value
+            } else {
+                0.0
+            }
+        };
+        let [far, spread] = self.predictor(told)?;
         let errors = self.errors();
         let is_steep = !(far <= FARTHEST)
             && match errors {
@@ -391,11 +398,12 @@ impl LastStep {
     /// Root mean square change of the predictor in the last step, in units of the width of the loss, times that of the predictor.
     ///
     /// What the step leaves undone grows with both: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
+    /// Rows may vary as much as the noise allows along directions that it hides: there the columns tell most records, and none is curved.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
     pub fn leverage(&self) -> Result<f64> {
-        let [far, _] = self.predictor()?;
+        let [far, _] = self.predictor(|value| value.max(self.steps.edge))?;
         Ok(self.moved() / self.steps.loss.width * far)
     }
 
@@ -423,20 +431,15 @@ impl LastStep {
     /// Root mean square and standard deviation of the predictor over round rows, whose squares have the mean I.
     ///
     /// Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian tells the variance, as
-    /// ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
-    fn predictor(&self) -> Result<[f64; 2]> {
+    /// ten times its part of the mean curvature as far as it is told, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
+    fn predictor(&self, told: impl Fn(f64) -> f64) -> Result<[f64; 2]> {
         let (s, dim) = (&self.steps, self.dim);
         // M V = R⁻¹TV, by columns.
         let directions = solve_square(&s.round_map, &transposed(&self.back, dim), dim, MAPS)?;
         let along = coordinates(&self.eigen, &s.params);
         let mut params = vec![0.0; dim];
         for (j, direction) in directions.chunks_exact(dim).enumerate() {
-            let value = self.eigen.values[j];
-            let variance = if value > 2.0 * s.edge {
-                FEW * value / self.curvature
-            } else {
-                0.0
-            };
+            let variance = FEW * told(self.eigen.values[j]) / self.curvature;
             let part = (variance.sqrt() / vector::norm(direction)).min(1.0) * along[j];
             for (p, d) in params.iter_mut().zip(direction) {
                 *p += part * d;
