@@ -90,6 +90,7 @@ prove: build ## Run audits and long tables; write the logs to docs/evidence (tab
 		| tee docs/evidence/seeded_bugs.md
 	$(BIN)/python benches/small_curvature.py | tee docs/evidence/small_curvature.md
 	$(BIN)/python benches/random_cells.py | tee docs/evidence/random_cells.md
+	$(BIN)/python benches/random_newton.py | tee docs/evidence/random_newton.md
 	$(BIN)/python benches/refined_regression.py --runs 400 | tee docs/evidence/refined_regression.md
 	{ echo "commit $$(git rev-parse HEAD)"; date -u; DPCI_EVIDENCE=1 $(BIN)/python -m pytest -m prove -s -rA; } 2>&1 \
 		| tee docs/evidence/prove.log

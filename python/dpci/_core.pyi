@@ -377,6 +377,8 @@ class LastStep:
     def law(self) -> ErrorLaw: ...
     def unfinished(self) -> tuple[str, list[float]] | None:
         """A name, as "moving", and the numbers that show why the steps have not ended; None if they have."""
+    def leverage(self) -> float:
+        """How far the step moves the predictor, in units of the width of the loss, times how large that is."""
     def shows(self, contrasts: _F64) -> list[bool]:
         """Whether each contrast is given."""
 
@@ -1101,8 +1103,11 @@ class ReportSpec:
     ) -> ReportSpec:
         """Takes the choices of spec; shares are three, or None for the coefficients alone."""
 
-    def noise_scales(self) -> list[float]:
-        """Noise scales of the coefficients and, where they are released, the gradient and the Hessian."""
+    def steps(self) -> list[Step]:
+        """Steps of the coefficients and, where they are released, the gradient and the Hessian."""
+
+    def seal(self) -> list[Seal]:
+        """How the coefficients are sealed; the derivatives' seals cost the same, and the coefficients decide them."""
 
 def release_report(
     spec: ReportSpec,

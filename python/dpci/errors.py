@@ -346,7 +346,8 @@ class CurvatureWarning(DpciWarning):
         ``result.curvature_room``.
     parameters
         The parameters whose errors move the rows with curvature, the one that moves them most first. If the released
-        Hessian shows no such rows, those along which its noise can hide the curvature.
+        Hessian shows no such rows, those along which its noise can hide the curvature. All of them, where Newton steps
+        may not have ended.
     """
 
     code = "curvature"

@@ -186,7 +186,7 @@ def test_an_edited_file_is_found(budget):
 _EDITS_OF_PURE = (
     lambda saved: saved["newton"].__setitem__("ridge", 0.9 * saved["newton"]["ridge"]),
     lambda saved: saved["newton"]["centre"].__setitem__(0, saved["newton"]["centre"][0] + 0.1),
-    lambda saved: saved["newton"]["start"].__setitem__(0, saved["newton"]["start"][0] + 1e-9),
+    lambda saved: saved["newton"]["starts"][0].__setitem__(0, saved["newton"]["starts"][0][0] + 1e-9),
 )
 
 
@@ -311,6 +311,26 @@ def test_rare_classes_that_can_be_separated_have_none_either(n, share):
         sums = X.sum(axis=1)
         fit = dpci.fit(X, sums > np.quantile(sums, 1.0 - share), budget=dpci.ZCDP(rho=0.5), seed=seed)
         assert fit.interval_refusal is not None
+
+
+@pytest.mark.parametrize(("budget", "steep"), [(dpci.ZCDP(rho=0.5), 4.0), (dpci.PureDP(epsilon=1.0), 5.0)])
+@pytest.mark.parametrize("warns", [False, True])
+def test_steps_that_may_not_have_ended_name_every_parameter(budget, steep, warns):
+    spread = steep if warns else 1.0
+    told = []
+    for seed in range(1, 9):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(5000, 3))
+        positive = spread * X.sum(axis=1) / np.sqrt(3.0) + rng.logistic(size=5000) > 0.0
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = dpci.fit(X / 8.0, positive, rows="clip", budget=budget, seed=seed)
+        if fit.interval_refusal is None:
+            told += [w.message.parameters == fit.names for w in caught if w.category is dpci.CurvatureWarning] or [
+                False
+            ]
+    assert told
+    assert np.mean(told) > 0.8 if warns else not any(told)
 
 
 def test_steps_that_have_not_ended_are_told_by_the_width_of_the_loss():

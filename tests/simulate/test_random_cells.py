@@ -73,3 +73,16 @@ def test_a_low_parameter_that_no_warning_names_is_not_named(study):
     assert study.verdict(warned | {"coverage": [0.79, 0.4]}) == "warned"
     assert study.verdict(warned | {"mean": 0.95, "worst": 0.84, "coverage": [0.84, 0.9]}) == "holds"
     assert study.verdict(low | {"warnings": {"MomentNoiseWarning": 0.4, study.NOTE: 1.0}}) == "noted"
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize("number", [9, 11, 37, 38, 56])
+def test_cells_of_newton_steps_have_both_targets(study, number):
+    newton = importlib.import_module("random_newton")
+    made = newton.cell(number)
+    found = newton.fit(made, 1, {})
+    assert study.FITS
+    for name in ("target", "ordinary", "named"):
+        assert found[name].shape == (made.X.shape[1] + 1,)
+    # Weights and held slopes move the minimiser by less than an interval.
+    assert np.nanmax(np.abs(found["target"] - found["ordinary"])) < 2.0

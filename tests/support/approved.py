@@ -75,6 +75,7 @@ def made(kind, notion, neighbors):
             "max_rows": lambda: dpci.fit(X, Y, persons=dpci.Persons(IDS, max_rows=3), **fit, **people),
             "weights": lambda: dpci.fit(X, Y, weights=dpci.Weights(WEIGHTS, bound=2.0, total=N), **fit, **number),
             "clip": lambda: dpci.fit(X, Y, rows="clip", **fit, **number),
+            "newton": lambda: dpci.fit(X, Y, classes=(False, True), **common, **number),
             "ball": lambda: dpci.fit(X, Y, **assembled(radius=2.0, **fit, **number)),
             "hinge": lambda: dpci.fit(
                 X, Y, **assembled(loss="hinge", mechanism="output", moments="none", **fit, **number)

@@ -130,7 +130,7 @@ def test_saved_and_pickled(number):
         (lambda v: v["selection"].update(composition="parallel parts"), "the same in all its fields"),
         (lambda v: v["selection"].update(private=True), "the same in all its fields"),
         (lambda v: v["selection"].update(index=3), "index must be below n_candidates=3"),
-        (lambda v: v["selection"]["budget"].update(epsilon=3.0), "no more than"),
+        (lambda v: v["selection"]["budget"].update(epsilon=3.0), "and no more"),
         (
             lambda v: v["selection"].update(score_sensitivity=-1.0),
             "score_sensitivity must be finite and > 0",

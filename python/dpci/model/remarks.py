@@ -20,7 +20,7 @@ from dpci.inference.curvature import (
     shown,
     trusted_room,
 )
-from dpci.inference.error_law import NOISE_AWARE, strong_convexity
+from dpci.inference.error_law import NOISE_AWARE, last_step, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
 from dpci.released.fit_record import FitRecord
@@ -32,6 +32,9 @@ TRUSTED_SPREAD = 0.4
 In a study of random settings, intervals that were too short for single parameters had more (docs/intervals.md).
 """
 
+TRUSTED_LEVERAGE = 0.7
+"""Greatest change of the predictor in the last of Newton steps, times its root mean square, without a warning."""
+
 _NAMED = 5
 """Most parameters that a warning names."""
 
@@ -42,6 +45,7 @@ def remarks(record: FitRecord) -> Iterator[DpciWarning]:
         # What noise hides is not given.
         if refusal_of(record) is None:
             yield from _on_far_rows(record.newton)
+            yield from _on_steep_classes(record, record.newton)
         return
     yield from _on_noise(record)
     yield from _on_curvature(record)
@@ -56,6 +60,20 @@ def _on_far_rows(newton: Newton) -> Iterator[DpciWarning]:
             "categories, use a polynomial in place of a spline, or pass l2_strength"
         )
         yield FarRowsWarning(message, radius=float(newton.radii[-1]))
+
+
+def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning]:
+    if record.classes is None:
+        return
+    found = last_step(record, newton).leverage()
+    if found > TRUSTED_LEVERAGE:
+        message = (
+            "the last step must move the predictor of classes little where the columns, or the rarity of a class, tell "
+            f"most records, got a change times a predictor of {found:.2f}, above {TRUSTED_LEVERAGE:g}: the steps may "
+            "not have ended, and intervals of all coefficients may be too short; use more records, a greater budget or "
+            "fewer columns, or pass l2_strength"
+        )
+        yield CurvatureWarning(message, parameters=record.names)
 
 
 def _on_noise(record: FitRecord) -> Iterator[DpciWarning]:

@@ -3,12 +3,21 @@
 from dataclasses import replace
 from itertools import starmap
 
+from dpci.accounting.costs import seals_from, steps_from
 from dpci.approval.approvable import statement_of
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
 from dpci.approval.statement import Statement
 from dpci.model.result import PrivateFit
 from dpci.per_instance.record import ReportRecord
-from dpci.released.calibration import Sealed, differences_of_steps, fit_spec, sealed_of_fit
+from dpci.released.calibration import (
+    Sealed,
+    differences,
+    differences_of_derivatives,
+    differences_of_seals,
+    differences_of_steps,
+    fit_spec,
+    sealed_of_fit,
+)
 
 _VALUES = "bounds that someone computed for records: they are not in the file, and are private"
 
@@ -41,9 +50,14 @@ def approval_of_report(record: ReportRecord) -> Statement:
 def _other_noise(record: ReportRecord) -> str | None:
     """Return the first number in which the noise of a report is not that of its public choices, in words."""
     fit, spec = record.fit, fit_spec(record.fit)
-    row_norm = spec.plan()["row_norm"]
-    # Of the sums over the records, to which one adds at most this.
-    sensitivities = (spec.slope_bound * row_norm, spec.slope_bound * row_norm, spec.curvature_bound * row_norm**2)
-    numbers = zip(fit.steps, record.calibrated(spec).noise_scales(), sensitivities, strict=False)
-    expected = [replace(step, scale=scale, sensitivity=sensitivity) for step, scale, sensitivity in numbers]
-    return next(differences_of_steps(fit.steps, expected), None)
+    report = record.calibrated(spec)
+    steps, (seal,) = steps_from(report.steps()), seals_from(report.seal())
+    differ = (
+        *differences({"slope_bound": (fit.slope_bound, spec.slope_bound)}),
+        *differences({"curvature_bound": (fit.curvature_bound, spec.curvature_bound)}),
+        *differences({"noise_spectral_radius": (fit.noise_spectral_radius, 0.0)}),
+        *differences_of_steps(fit.steps, steps),
+        *differences_of_seals(fit.seals[:1], [seal]),
+        *differences_of_derivatives(fit.seals[1:], seal, len(fit.names)),
+    )
+    return next(iter(differ), None)

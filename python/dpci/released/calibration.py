@@ -20,6 +20,8 @@ from dpci.unit import Persons, core_unit
 
 # Elementary functions of another machine may round otherwise.
 TOLERANCE = 1e-6
+# Products of the saved numbers themselves are those of every machine, but for the order of sums.
+_ROUNDING = 1e-11
 # The best weights of a joint release are found by a search, which may end elsewhere there.
 _OF_SEARCH = 1e-4
 # Where the public grid ends on which the core checks declarations.
@@ -64,6 +66,7 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
                 "noise_scale": (record.noise_scale, spec.noise_scale(radii, bounds, newton.weights.tolist())),
                 "edge": (newton.edge, spec.edge(bounds[-1], hessian)),
                 "weights": (float(newton.weights.sum()), 1.0),
+                "noise_spectral_radius": (record.noise_spectral_radius, 0.0),
                 "ridge": (newton.ridge, spec.ridge(float(newton.radii[-1]))),
                 **_bounds_that_follow(spec, record, newton),
             }
@@ -80,10 +83,25 @@ def other_steps(record: FitRecord, newton: Newton) -> str | None:
         pulled = newton.ridge * (newton.centre - newton.starts)
         balanced = newton.ridge == 0.0 or np.allclose(newton.gradients, pulled, rtol=TOLERANCE, atol=0.0)
         ends = np.abs(ended - newton.params).max() <= TOLERANCE * size
-        maps = np.allclose(newton.map @ newton.params, record.params, rtol=TOLERANCE, atol=TOLERANCE * size)
+        room = _ROUNDING * (np.abs(newton.map) @ np.abs(newton.params))
+        maps = (np.abs(newton.map @ newton.params - record.params) <= room).all()
+        rounds = _is_a_rounding(newton)
     if not (ends and maps and balanced):
         differ.append("parameters at which the last step ends, got others")
+    if not rounds:
+        differ.append("maps of the rows that released matrices make, got others")
     return next(iter(differ), None)
+
+
+def _is_a_rounding(newton: Newton) -> bool:
+    """Return whether the maps are such as the steps make, as far as the file shows what they were made of."""
+    if newton.ridge > 0.0:
+        # Nothing moves the rows further.
+        return bool(np.allclose(newton.map, newton.round_map, rtol=_ROUNDING, atol=0.0))
+    # One matrix makes the rows round, by the inverse of a root, which is symmetric and has positive eigenvalues.
+    matrix = newton.round_map
+    is_root = np.allclose(matrix, matrix.T, rtol=0.0, atol=_ROUNDING * np.abs(matrix).max())
+    return is_root and bool((np.linalg.eigvalsh(matrix) > 0.0).all()) and not newton.centre.any()
 
 
 def _bounds_that_follow(
@@ -175,7 +193,7 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
         norm = record.params_norm
         margin = plan["row_norm"] * (norm if record.radius is None else min(norm, record.radius))
         expected += steps_from(_core.moment_steps(spec, margin))
-    seals = seals_from(plan["seals"])
+    seals, k = seals_from(plan["seals"]), len(record.names)
     before = record.released_bounds
     differ = [
         *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons, record.neighbors)),
@@ -191,7 +209,7 @@ def other_noise(record: FitRecord, spec: _core.Spec) -> str | None:
         *differences_of_seals(record.seals[:1], seals[:1]),
         # Those of the matrices are of a plan for all parameters; they cost the same.
         *_costs(record.seals, {seal.release: seal for seal in seals}),
-        *(text for seal in record.seals[1:] for text in _other_seal(seal, record)),
+        *(text for seal in record.seals[1:] for text in _other_seal(seal, k * (k + 1) // 2, record.budget.notion)),
     ]
     return next(iter(differ), None)
 
@@ -243,11 +261,17 @@ def differences_of_seals(found: Iterable[Seal], expected: Iterable[Seal]) -> Ite
         yield from _costs((own,), {other.release: other})
 
 
-def _other_seal(seal: Seal, record: FitRecord) -> Iterator[str]:
-    """Yield in which numbers the seal of a matrix of a fit is not that of its own distance and cost."""
-    k = len(record.names)
-    cost = core_budget(budget_from_parameters(record.budget.notion, seal.cost))
-    other = _core.Seal(dim=k * (k + 1) // 2, distance=seal.distance, budget=cost)
+def differences_of_derivatives(found: Iterable[Seal], first: Seal, k: int) -> Iterator[str]:
+    """Yield in which numbers the seals of a report's derivatives are not those of their costs and distances."""
+    for seal, numbers in zip(found, (k, k * (k + 1) // 2), strict=False):
+        yield from _costs((seal,), {seal.release: first})
+        yield from _other_seal(seal, numbers, "approx")
+
+
+def _other_seal(seal: Seal, n_numbers: int, notion: str) -> Iterator[str]:
+    """Yield in which numbers the seal of that many numbers is not that of its own distance and cost."""
+    cost = core_budget(budget_from_parameters(notion, seal.cost))
+    other = _core.Seal(dim=n_numbers, distance=seal.distance, budget=cost)
     numbers = {each: (float(getattr(seal, each)), float(getattr(other, each))) for each in _OF_SEAL}
     yield from differences({f"{each} of the seal of {seal.release!r}": pair for each, pair in numbers.items()})
 

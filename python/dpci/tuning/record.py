@@ -1,6 +1,7 @@
 """``TuneRecord``: the chosen candidate, how it was chosen and its model, and the JSON form of a tuning."""
 
 import copy
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, cast
@@ -71,13 +72,26 @@ def _check_spent(record: TuneRecord) -> None:
     parts = [model.budget] if chosen is None or record.model is not None else [chosen.budget, model.budget]
     for name, whole in budget.parameters().items():
         total = sum(Fraction(part.parameters().get(name, 0.0)) for part in parts)
-        if any(part.notion != budget.notion for part in parts) or total > Fraction(whole):
-            raise InvalidInput(f"choice and fit must spend no more than {budget}, got {' and '.join(map(str, parts))}")
+        # All of it, but for what the shares round down.
+        spends = total <= Fraction(whole) and math.isclose(total, whole, rel_tol=1e-9)
+        if any(part.notion != budget.notion for part in parts) or not spends:
+            raise InvalidInput(f"choice and fit must spend {budget} and no more, got {' and '.join(map(str, parts))}")
     if record.model is not None and (chosen is None or chosen.budget != budget or model.budget != budget):
         raise InvalidInput(f"a selected model must have the budget of its tuning, {budget}, got {model.budget}")
+    part = model.whole
+    if chosen is not None and part is not None and part.parts != chosen.n_candidates:
+        raise InvalidInput(f"the fit must be a part of {chosen.n_candidates} candidates, got {part.parts}")
     own = model.loss
     if chosen is not None and SEVERAL in {chosen.loss["name"], own["name"]} and chosen.loss != own:
         raise InvalidInput(f"validation_loss must be the loss of the model, got {chosen.loss!r} with {own!r}")
+
+
+def _has_ball(record: TuneRecord, mechanism: object) -> bool:
+    """Return whether the model lies in the ball that a mechanism names; a selected one in that of its score."""
+    if not isinstance(mechanism, dict) or "radius" not in mechanism:
+        return True
+    chosen, radius = record.selection, mechanism["radius"]
+    return bool(radius == record.of_model.radius and (chosen is None or radius == chosen.facts["radii"][chosen.index]))
 
 
 def _check_params(record: TuneRecord) -> None:
@@ -91,7 +105,7 @@ def _check_params(record: TuneRecord) -> None:
     for name, value, same in (
         ("l2_strength", strength, raised or strength == model.l2_strength),
         ("loss", loss, loss in (model.loss["name"], describe(model.loss))),
-        ("mechanism", mechanism, used == model.mechanism),
+        ("mechanism", mechanism, used == model.mechanism and _has_ball(record, mechanism)),
     ):
         if name in params and not same:
             raise InvalidInput(f"params must be those of the model, got {name}={value!r}")

@@ -225,6 +225,11 @@ impl LastStep {
         Ok(found.map(|found| (found.name(), found.numbers().to_vec())))
     }
 
+    /// How far the step moves the predictor, times how large that is.
+    fn leverage(&self) -> PyResult<f64> {
+        self.inner.leverage().map_err(to_python)
+    }
+
     /// Whether each contrast is given: the noise does not hide in which direction it lies.
     fn shows(&self, contrasts: PyReadonlyArray2<'_, f64>) -> PyResult<Vec<bool>> {
         let width = contrasts.shape()[1].max(1);

@@ -52,9 +52,14 @@ impl ReportSpec {
         Ok(Self { inner, fit })
     }
 
-    /// Noise scales of the coefficients and, where they are released, the gradient and the Hessian.
-    fn noise_scales(&self) -> Vec<f64> {
-        self.inner.steps().iter().map(|step| step.scale).collect()
+    /// Steps of the coefficients and, where they are released, the gradient and the Hessian.
+    fn steps(&self) -> Vec<Step> {
+        steps(&self.inner.steps())
+    }
+
+    /// How the coefficients are sealed. The seals of the derivatives cost the same, and the released coefficients decide them.
+    fn seal(&self) -> Vec<Seal> {
+        seals(&[*self.inner.fit().seal()])
     }
 }
 

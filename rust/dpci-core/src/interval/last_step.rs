@@ -410,13 +410,8 @@ impl LastStep {
         if !(mean >= SEEN_CURVATURE * noise) {
             return Ok(Some(Unfinished::Hidden([mean, noise])));
         }
-        let moved = self
-            .steps_from
-            .last()
-            .map_or(0.0, |step| self.moved(step))
-            .sqrt();
         let end = &self.steps.params;
-        let [far, spread] = self.predictor(end)?;
+        let [far, spread] = self.predictor(end, 0.0)?;
         // A perturbed minimiser has a ridge, off which its step leads.
         let is_of_odds = self.steps.loss.is_log_odds && !self.is_perturbed();
         let is_steep = !is_of_odds && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
@@ -424,13 +419,32 @@ impl LastStep {
             return Ok(Some(Unfinished::Separated([far, spread])));
         }
         let start = self.steps.starts.last().unwrap_or(end);
-        let growth = spread - self.predictor(start)?[1];
+        let growth = spread - self.predictor(start, 0.0)?[1];
         if is_of_odds && !(growth <= MOST_GROWTH) {
             return Ok(Some(Unfinished::Growing([growth, MOST_GROWTH])));
         }
         let (longest, width) = (LONGEST[usize::from(!is_of_odds)], self.steps.loss.width);
+        let moved = self.last_change();
         let numbers = [moved * width, longest * width];
         Ok((!(moved <= longest)).then_some(Unfinished::Moving(numbers)))
+    }
+
+    /// Root mean square change of the predictor in the last step, in units of the width of the loss.
+    fn last_change(&self) -> f64 {
+        let last = self.steps_from.last();
+        last.map_or(0.0, |step| self.moved(step).sqrt())
+    }
+
+    /// Change of the predictor in the last step, in units of the width of the loss, times its root mean square.
+    ///
+    /// What the step leaves undone grows with both: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
+    /// Rows may vary as much as the noise allows along directions that it hides: there the columns tell most records, and none is curved.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
+    pub fn leverage(&self) -> Result<f64> {
+        let [far, _] = self.predictor(&self.steps.params, self.edge())?;
+        Ok(self.last_change() * far)
     }
 
     /// Where the spectrum of the noise of the whole Hessian ends.
@@ -441,13 +455,13 @@ impl LastStep {
     /// Root mean square and standard deviation over round rows, whose squares have the mean I, of the predictor of parameters.
     ///
     /// Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian tells the variance, as
-    /// ten times its part of the mean curvature, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
-    fn predictor(&self, at: &[f64]) -> Result<[f64; 2]> {
+    /// ten times its part of the mean curvature, at least this, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
+    fn predictor(&self, at: &[f64], least: f64) -> Result<[f64; 2]> {
         let (s, dim) = (&self.steps, self.dim);
         let along = coordinates(&self.eigen, at);
         let mut params = vec![0.0; dim];
         for (j, direction) in self.directions.chunks_exact(dim).enumerate() {
-            let variance = FEW * self.eigen.values[j].max(0.0) / self.curvature;
+            let variance = FEW * self.eigen.values[j].max(least) / self.curvature;
             let part = (variance.sqrt() / vector::norm(direction)).min(1.0) * along[j];
             for (p, d) in params.iter_mut().zip(direction) {
                 *p += part * d;

@@ -93,6 +93,11 @@ impl Loss for CLogLog {
         Some([f64::NEG_INFINITY, 2.5])
     }
 
+    /// Over which an exponential changes by a power of e.
+    fn curvature_width(&self) -> f64 {
+        1.0
+    }
+
     /// Slope of a negative class of seven records in a hundred.
     fn usual_slope(&self) -> f64 {
         2.7

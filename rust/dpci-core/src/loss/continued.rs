@@ -177,7 +177,7 @@ impl Loss for Continued {
     }
 
     fn curvature_width(&self) -> f64 {
-        1.0
+        self.loss.curvature_width()
     }
 
     fn one_signed(&self) -> bool {

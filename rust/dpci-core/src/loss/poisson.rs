@@ -121,6 +121,11 @@ impl Loss for Poisson {
         Some([f64::NEG_INFINITY, self.count_bound.ln() + 1.0])
     }
 
+    /// Over which an exponential changes by a power of e.
+    fn curvature_width(&self) -> f64 {
+        1.0
+    }
+
     /// Slope of two events where hardly any are expected; counts with a bound of at most 1 are taken to be scaled, at least to tenths.
     fn usual_slope(&self) -> f64 {
         if self.count_bound > 1.0 {

@@ -89,6 +89,11 @@ impl Loss for Probit {
         })
     }
 
+    /// As of the logistic loss, whose predictors are 1.7 times as long.
+    fn curvature_width(&self) -> f64 {
+        0.6
+    }
+
     /// Slope of a class of one record in a hundred.
     fn usual_slope(&self) -> f64 {
         2.7
