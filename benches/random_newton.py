@@ -207,7 +207,7 @@ def held(loss: Any, rows: Numbers, mass: Numbers, newton: Any) -> tuple[Numbers,
     gradient, hessian = newton.bounds[-1, :2]
     if loss.name != "logistic":
         return mass * radial, gradient / (radial * lengths)
-    positive = 1.0 / (1.0 + np.exp(-(z @ newton.start)))
+    positive = 1.0 / (1.0 + np.exp(-(z @ newton.starts[-1])))
     steepest = np.maximum(positive, 1.0 - positive) * radial * lengths
     most_curved = np.maximum(positive * (1.0 - positive) * radial * lengths**2, 1e-300)
     return mass * radial * np.minimum(1.0, np.minimum(gradient / steepest, hessian / most_curved)), None

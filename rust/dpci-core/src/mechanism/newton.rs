@@ -296,8 +296,7 @@ impl<G: Gate> Stages<'_, G> {
         at.hessian = curvature * rounding.radius().powi(2);
         round.limit(at.gradient, at.hessian);
         let mut bounds = vec![at];
-        let (mut further, mut back) = (identity(dim), identity(dim));
-        let mut earlier = None;
+        let (mut further, mut back, mut earlier) = (identity(dim), identity(dim), None);
         for step in 0..EARLIER_STEPS {
             let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
             let rounder = Rounder {
@@ -320,7 +319,7 @@ impl<G: Gate> Stages<'_, G> {
             back = product_transposed(&inverse, &transposed(&back, dim), dim);
             at = NormBounds {
                 stretch: vector::norm(&further),
-                ..self.release_limits(&mut round, &point, typical)?
+                ..self.release_limits(&mut round, &point, typical, step)?
             };
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
             let change = product(&rounder.inverse_hessian()?, gradient.values());
@@ -457,9 +456,10 @@ impl<G: Gate> Stages<'_, G> {
         round: &mut Round<'_>,
         point: &[f64],
         typical: f64,
+        step: usize,
     ) -> Result<NormBounds> {
         let spec = self.spec;
-        let [of_gradients, of_hessians] = spec.norms(typical)?;
+        let [of_gradients, of_hessians] = spec.norms(typical, step)?;
         let loss = &*spec.choices().loss;
         let norms = [of_gradients.norms.as_slice(), &[]];
         let [counts, _] = round.counts_of_derivatives(loss, point, norms, self.exec)?;

@@ -282,7 +282,7 @@ fn no_neighbour_moves_a_query_further_than_its_sensitivity() {
 #[test]
 fn the_norm_leaves_the_wanted_share_beyond_it() {
     let spec = spec(400, 1e12);
-    let [counts, of_hessians] = spec.norms(2.0).unwrap();
+    let [counts, of_hessians] = spec.norms(2.0, 1).unwrap();
     let (radii, mut shares) = (counts.norms.clone(), vec![0.0; counts.norms.len()]);
     let last = radii.len() - 1;
     assert!(
@@ -387,7 +387,7 @@ fn counted_queries(
     let n = terms.divisor();
     let moments = spec.moments(bounds).unwrap();
     let alpha = moments.gradient_cov.law.scale() / moments.hessian.law.scale();
-    let norms = spec.norms(2.0).unwrap();
+    let norms = spec.norms(2.0, 1).unwrap();
     let sensitivities = [
         spec.radius(0, 9.0).unwrap().noise.step.sensitivity,
         norms[0].noise.step.sensitivity,

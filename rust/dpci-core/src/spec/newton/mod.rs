@@ -27,12 +27,12 @@ use crate::{Error, Result};
 /// Steps between the first one, from 0, and the last one. Each begins with a Hessian, by which the rows are made round anew.
 pub(crate) const EARLIER_STEPS: usize = 2;
 
-/// Shares of the budget, after the seals', of Gaussian noise: of both radii, the shape, the gradient at 0, each count of norms, earlier
-/// Hessians and gradients, and both matrices at the last point. The last gradient has the rest. Those under pure DP are in `pure.rs`.
+/// Shares of the budget, after the seals', of Gaussian noise: of both radii, the shape, the gradient at 0, in each earlier step the counts of
+/// the norms of gradients and of Hessians, earlier Hessians and gradients, and both matrices at the last point. The last gradient has the rest. Those under pure DP are in `pure.rs`.
 const RADII: [f64; 2] = [0.005, 0.01];
 const SHAPE: f64 = 0.04;
 const FIRST_GRADIENT: f64 = 0.01;
-const NORMS: f64 = 0.01;
+const NORMS: [[f64; 2]; EARLIER_STEPS] = [[0.01, 0.01], [0.02, 0.01]];
 const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.06, 0.05];
 const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.05, 0.16];
 const MOMENTS: f64 = 0.11;
@@ -55,7 +55,7 @@ fn gradient_share(at: At) -> f64 {
         At::Last => {
             let rows = RADII.iter().sum::<f64>() + SHAPE;
             let steps = EARLIER_HESSIANS.iter().chain(&EARLIER_GRADIENTS);
-            let earlier = steps.sum::<f64>() + EARLIER_STEPS as f64 * 2.0 * NORMS;
+            let earlier = steps.sum::<f64>() + NORMS.iter().flatten().sum::<f64>();
             1.0 - rows - FIRST_GRADIENT - earlier - MOMENTS
         }
     }
@@ -422,7 +422,7 @@ impl NewtonSpec {
             let hessian = self.hessian(last, step)?;
             add((hessian.step, hessian.seal));
             // The noise of counts is the same for all norms.
-            for counts in self.norms(1.0)? {
+            for counts in self.norms(1.0, step)? {
                 add((counts.noise.step, counts.noise.seal));
             }
             let gradient = self.gradient(at.gradient, at.stretch, At::Earlier(step))?;
@@ -538,7 +538,7 @@ impl NewtonSpec {
     ///
     /// # Errors
     /// Errors of [`Self::radius`].
-    pub(crate) fn norms(&self, typical: f64) -> Result<[NormCounts; 2]> {
+    pub(crate) fn norms(&self, typical: f64, step: usize) -> Result<[NormCounts; 2]> {
         let greatest = self.bounds_within(GREATEST_RADIUS * typical);
         // As far down from the usual slope, and from a hundredth of the greatest curvature, as those of other losses from the greatest ones.
         let loss = &self.choices.loss;
@@ -565,8 +565,8 @@ impl NewtonSpec {
         let of_odds = loss.null_predictor(0.0).is_some();
         let beyond = if of_odds { BEYOND_GRADIENT } else { 0.0 };
         Ok([
-            self.counts(of, gradients, beyond, NORMS)?,
-            self.counts(of_hessians, hessians, 0.0, NORMS)?,
+            self.counts(of, gradients, beyond, NORMS[step][0])?,
+            self.counts(of_hessians, hessians, 0.0, NORMS[step][1])?,
         ])
     }
 
