@@ -590,6 +590,7 @@ impl NewtonSpec {
                     cost,
                     scale,
                     hessian_scale: None,
+                    levels_scale: None,
                     sensitivity,
                 },
                 seal: Seal::new(part, number, distance, self.seal_cost)?,
@@ -648,6 +649,7 @@ impl NewtonSpec {
                 cost,
                 scale: std_dev,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity,
             },
             seal: Seal::new(Part::Gradient, dim, distance, self.seal_cost)?,
@@ -707,6 +709,7 @@ impl NewtonSpec {
                 cost,
                 scale: gradient_cov.law.scale(),
                 hessian_scale: Some(hessian.law.scale()),
+                levels_scale: None,
                 sensitivity: gradient_cov.sensitivity,
             },
             seals: [
@@ -731,7 +734,15 @@ impl NewtonSpec {
             _ => loss.bound_roundings(),
         };
         let roundings = [sum_rounding(&bounds, of_rows), of_curvature];
-        matrix_seal(part, &bounds, noise, greatest, roundings, self.seal_cost)
+        matrix_seal(
+            part,
+            &bounds,
+            noise,
+            greatest,
+            roundings,
+            0.0,
+            self.seal_cost,
+        )
     }
 
     fn symmetric_seal(&self, part: Part, data: f64, noise: MatrixNoise) -> Result<Seal> {
