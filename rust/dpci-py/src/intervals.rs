@@ -103,7 +103,8 @@ impl NoisyMatrices {
         let dim = hessian.shape()[0];
         let blocks = blocks_of(rows.as_ref());
         let of_levels = blocks.zip(levels_scale);
-        let levels = of_levels.map(|(rows, scale)| LevelTotals::new(Arc::clone(rows), scale.recip()));
+        let levels =
+            of_levels.map(|(rows, scale)| LevelTotals::new(Arc::clone(rows), scale.recip()));
         let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
         Ok(Self {
             hessian: hessian.as_slice()?.to_vec(),

@@ -10,7 +10,7 @@ use crate::noise::{Law, LevelTotals, SimulationGenerator, Totals};
 use crate::{Error, Result};
 
 /// Standard deviation of the Hessian around that of independent columns, as a share of it.
-const DEPENDENCE: f64 = 0.4;
+const DEPENDENCE: f64 = 0.5;
 
 /// Least part of the Hessian of independent columns that is left along any direction.
 const LEAST_PART: f64 = 0.25;
@@ -31,7 +31,7 @@ pub(super) struct LevelLaw<'a> {
     levels: &'a LevelTotals,
     gradients: Gradients<'a>,
     dim: usize,
-    /// From the released totals.
+    /// Sums that the released totals call for.
     found: Independent,
 }
 
@@ -41,10 +41,10 @@ struct Independent {
     weight: f64,
     /// Cells of all blocks, none negative, those of each block with this sum.
     cells: Vec<f64>,
-    /// `Σ w x`.
+    /// `Σ w x` over the sum of the weights.
     means: Vec<f64>,
     second: Vec<f64>,
-    /// How much greater the square of a column is expected to be, given that it is not negative.
+    /// Expected square of each column, given that it is not negative, less the one here.
     more: Vec<f64>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> LevelLaw<'a> {
         Ok((rotate_back(&shrunk, &axes.vectors, dim), expected))
     }
 
-    /// What the ridge adds to the squared gradients of each column.
+    /// Squared gradients of each column that the ridge shows.
     fn pull(&self, matrices: &NoisyMatrices<'_>, of: &Independent) -> Vec<f64> {
         let params = self.gradients.params;
         let predictor = vector::dot(&of.means, params);
@@ -232,11 +232,7 @@ impl<'a> LevelLaw<'a> {
                 *cell += found;
             }
             let totals = self.levels.totals(&cells);
-            let simulated = Independent::new(
-                self.levels,
-                &totals,
-                self.gradients.curvature_bound,
-            );
+            let simulated = Independent::new(self.levels, &totals, self.gradients.curvature_bound);
             for (mean, found) in mean.iter_mut().zip(of(&simulated)?) {
                 for (mean, found) in mean.iter_mut().zip(found) {
                     *mean += found / DRAWS as f64;
@@ -253,6 +249,57 @@ impl<'a> LevelLaw<'a> {
     }
 }
 
+/// One block's cells, and sums of its columns over their bounds.
+struct Block {
+    cells: Vec<f64>,
+    means: Vec<f64>,
+    squares: Vec<f64>,
+    more: Vec<f64>,
+}
+
+impl Block {
+    /// From a number u: sums of 1, u and u², and the noise of a cell.
+    fn number(weight: f64, found: [f64; 3], std_dev: f64) -> Self {
+        let [total, number, square] = found;
+        let [low, high] = [-0.5 * number, 0.5 * number].map(|side| 0.25 * (total + square) + side);
+        let cells = with_sum(&[low, 0.5 * (total - square), high], weight);
+        let mean = cells[2] - cells[0];
+        let of_mean = mean * mean / weight;
+        // Noise makes a variance that cannot be negative greater.
+        let variance = (weight - 2.0 * cells[1] - of_mean).max(0.0);
+        let shrunk = variance * (variance / (variance + 3.0_f64.sqrt() * std_dev));
+        Self {
+            cells,
+            means: vec![mean],
+            squares: vec![of_mean + shrunk.max(LEAST_VARIANCE * weight)],
+            more: vec![0.0],
+        }
+    }
+
+    /// From the totals of levels, and the noise of a cell and of the sum of all weights.
+    fn category(weight: f64, total: f64, levels: &[f64], [cell, all]: [f64; 2]) -> Self {
+        let rest = total - levels.iter().sum::<f64>();
+        let of_rest = (levels.len() as f64).sqrt() * cell;
+        let mut cells = levels.to_vec();
+        if rest > SEEN * of_rest.hypot(all) {
+            cells.push(rest);
+        }
+        let mut cells = with_sum(&cells, weight);
+        cells.resize(levels.len() + 1, 0.0);
+        let squares = cells[..levels.len()].to_vec();
+        let more = levels.iter().zip(&squares).map(|(found, square)| {
+            let expected = mean_of_positive(*found, cell).min(weight);
+            (expected - square).max(0.0)
+        });
+        Self {
+            more: more.collect(),
+            cells,
+            means: squares.clone(),
+            squares,
+        }
+    }
+}
+
 impl Independent {
     fn new(levels: &LevelTotals, totals: &Totals, curvature_bound: f64) -> Self {
         let dim = levels.rows().dim();
@@ -261,43 +308,25 @@ impl Independent {
             .min(curvature_bound)
             .max(f64::MIN_POSITIVE);
         let scale = levels.reach(dim - 1);
-        let (mut cells, mut means) = (Vec::with_capacity(levels.n_cells()), vec![0.0; dim]);
-        let (mut squares, mut more) = (vec![0.0; dim], vec![0.0; dim]);
+        let (mut cells, mut means) = (Vec::with_capacity(levels.n_cells()), vec![scale; dim]);
+        let (mut squares, mut more) = (vec![scale * scale * weight; dim], vec![0.0; dim]);
         for (b, columns) in levels.columns().iter().enumerate() {
             let std_dev = levels.std_dev(b);
-            if let [j] = columns[..] {
-                let (square, number) = (totals.squares[j], totals.numbers[j]);
-                let sides = [-0.5 * number, 0.5 * number];
-                let [low, high] = sides.map(|side| 0.25 * (totals.weight + square) + side);
-                let of_block =
-                    with_sum(&[low, 0.5 * (totals.weight - square), high], weight);
-                let bound = levels.reach(j);
-                let mean = of_block[2] - of_block[0];
-                let least = mean * mean / weight + LEAST_VARIANCE * weight;
-                means[j] = bound * mean;
-                squares[j] = bound * bound * (weight - 2.0 * of_block[1]).max(least);
-                cells.extend(of_block);
-                continue;
-            }
-            let mut of_block: Vec<f64> = columns.iter().map(|j| totals.squares[*j]).collect();
-            let rest = totals.weight - of_block.iter().sum::<f64>();
-            let of_rest = (columns.len() as f64).sqrt() * std_dev;
-            if rest > SEEN * of_rest.hypot(noise) {
-                of_block.push(rest);
-            }
-            let mut of_block = with_sum(&of_block, weight);
-            of_block.resize(columns.len() + 1, 0.0);
-            for (j, cell) in columns.iter().zip(&of_block) {
+            let block = if let [j] = columns[..] {
+                let found = [totals.weight, totals.numbers[j], totals.squares[j]];
+                Block::number(weight, found, std_dev)
+            } else {
+                let found: Vec<f64> = columns.iter().map(|j| totals.squares[*j]).collect();
+                Block::category(weight, totals.weight, &found, [std_dev, noise])
+            };
+            for (i, j) in columns.iter().enumerate() {
                 let bound = levels.reach(*j);
-                means[*j] = bound * cell;
-                squares[*j] = bound * bound * cell;
-                let expected = mean_of_positive(totals.squares[*j], std_dev).min(weight);
-                more[*j] = bound * bound * (expected - cell).max(0.0);
+                means[*j] = bound * block.means[i] / weight;
+                squares[*j] = bound * bound * block.squares[i];
+                more[*j] = bound * bound * block.more[i];
             }
-            cells.extend(of_block);
+            cells.extend(block.cells);
         }
-        means[dim - 1] = scale * weight;
-        squares[dim - 1] = scale * scale * weight;
         let members = levels.rows().members();
         let mut second = vec![0.0; dim * dim];
         for i in 0..dim {
@@ -307,11 +336,10 @@ impl Independent {
                 } else if members[i] == members[k] {
                     0.0
                 } else {
-                    means[i] * means[k] / weight
+                    means[i] * means[k] * weight
                 };
             }
         }
-        means.iter_mut().for_each(|mean| *mean /= weight);
         Self {
             weight,
             cells,
@@ -322,7 +350,7 @@ impl Independent {
     }
 }
 
-/// What is known of the Hessian's data part.
+/// Posterior of the Hessian's data part.
 struct Posterior {
     /// In the coordinates of the data.
     mean: Vec<f64>,
@@ -340,22 +368,15 @@ impl Posterior {
     fn second_order(&self, inverse: &[f64], variances: &[f64]) -> Vec<f64> {
         let dim = variances.len();
         let half = product_transposed(inverse, &diagonal(variances), dim);
-        let noise = rotate(
-            &product_transposed(&half, inverse, dim),
-            &self.vectors,
-            dim,
-        );
+        let noise = rotate(&product_transposed(&half, inverse, dim), &self.vectors, dim);
         let mut middle = vec![0.0; dim * dim];
         for i in 0..dim {
             for k in 0..dim {
                 // An entry off the diagonal has half the variance of its isometric coordinate.
-                let variance = |i: usize, k: usize| {
-                    self.open[i * dim + k] * if i == k { 1.0 } else { 0.5 }
-                };
+                let variance =
+                    |i: usize, k: usize| self.open[i * dim + k] * if i == k { 1.0 } else { 0.5 };
                 middle[i * dim + k] = if i == k {
-                    (0..dim)
-                        .map(|l| variance(i, l) * noise[l * dim + l])
-                        .sum()
+                    (0..dim).map(|l| variance(i, l) * noise[l * dim + l]).sum()
                 } else {
                     variance(i, k) * noise[k * dim + i]
                 };

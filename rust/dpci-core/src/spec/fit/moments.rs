@@ -104,7 +104,13 @@ impl Spec {
         let hessian_seal = hessian.map(|noise| {
             let greatest = loss.sup_curvature(radius);
             let more = of_levels.unwrap_or(0.0);
-            self.matrix_seal(Part::Hessian, noise, greatest, loss.tail_roundings(radius), more)
+            self.matrix_seal(
+                Part::Hessian,
+                noise,
+                greatest,
+                loss.tail_roundings(radius),
+                more,
+            )
         });
         let greatest = loss.sup_slope(radius).powi(2);
         Ok(Some(MomentNoise {
@@ -205,7 +211,9 @@ impl Spec {
                 loss.sup_slope(radius)
             };
             let weight = joint_weight(slope_bound, loss.curvature_within(radius));
-            let of_levels = self.level_rows()?.map(|rows| (rows, LEVELS_WEIGHT * weight));
+            let of_levels = self
+                .level_rows()?
+                .map(|rows| (rows, LEVELS_WEIGHT * weight));
             let total = weight + of_levels.as_ref().map_or(0.0, |(_, weight)| *weight);
             let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(total, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
