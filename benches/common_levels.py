@@ -42,7 +42,7 @@ LENGTH = 1.05
 def totals(run: Run) -> Iterator[str]:
     """Coverage and length of all parameters, without level totals and with them."""
     yield "## Level totals: all columns of three tables\n"
-    header = ["data, records", "λ", "budget", "joint: mean; worst", "levels: mean; worst", "below .90", "length", "ratio"]
+    header = "data and records|λ|budget|joint: mean; worst|levels: mean; worst|below .90|length|ratio".split("|")
     rows: list[list[object]] = []
     for name in ("adult", "bank", "credit_default"):
         X, y = encoded(name, ALL)
@@ -66,24 +66,15 @@ def totals(run: Run) -> Iterator[str]:
                     )
                     for moments in ("joint", *(["levels"] if isinstance(budget, dpci.PureDP) else []))
                 ]
-                before, after = found[0], found[-1]
                 by_parameter = [np.asarray(study.coverage_by_param) for study in found]
+                ratio = found[-1].mean_length / found[0].mean_length
                 cells = [f"{each.mean():.3f}; {each.min():.3f}" for each in by_parameter]
-                low = [int((each < LOW).sum()) for each in by_parameter]
-                ratio = after.mean_length / before.mean_length
-                is_pure = len(found) > 1
-                rows.append(
-                    [
-                        f"{name}, {size:,}",
-                        strength,
-                        title,
-                        cells[0],
-                        cells[-1] if is_pure else "",
-                        f"{low[0]} → {low[-1]}" if is_pure else low[0],
-                        f"{before.mean_length:.3f} → {after.mean_length:.3f}" if is_pure else f"{before.mean_length:.3f}",
-                        f"{ratio:.3f}" if is_pure else "",
-                    ]
-                )
+                shown = [
+                    " → ".join(str((each < LOW).sum()) for each in by_parameter),
+                    " → ".join(f"{study.mean_length:.3f}" for study in found),
+                ]
+                pure = [cells[1], *shown, f"{ratio:.3f}"] if len(found) > 1 else ["", *shown, ""]
+                rows.append([f"{name}, {size:,}", strength, title, cells[0], *pure])
                 slack = 2.0 * (LOW * (1.0 - LOW) / 600) ** 0.5
                 rules = [
                     (by_parameter[-1].min() >= LOW - slack, f"the worst must be at least {LOW}, got {cells[-1]}"),

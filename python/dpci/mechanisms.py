@@ -74,8 +74,8 @@ class ObjectivePerturbation(_Perturbation):
         ApproxDP, in the metric of the blocks where the rows have some.
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
-        PureDP, more for the matrices with few records and few parameters or with level totals of few records, and (.95, .025, .025) otherwise
-        (docs/proofs/mechanisms.md, "Accounting").
+        PureDP, more for the matrices with few records and few parameters or with level totals of few records, and
+        (.95, .025, .025) otherwise (docs/proofs/mechanisms.md, "Accounting").
     moments : {"joint", "levels", "separate", "none"}, optional
         How Hessian and gradient covariance, which the intervals need, are released. "levels" adds the totals of the
         levels of categories to a joint release, so that intervals of common levels cover; groups of columns must then

@@ -128,7 +128,12 @@ def hidden_columns(
 ) -> tuple[str, ...]:
     """Return the columns whose levels the noise will hide, by name; without a schema by position."""
     noise = noise_of(steps, "hessian")
-    if settings.moments == "levels" or noise is None or spec.plan()["projection"] != NOISE_AWARE or not steps[0].noise.startswith("shaped"):
+    if (
+        settings.moments == "levels"
+        or noise is None
+        or spec.plan()["projection"] != NOISE_AWARE
+        or not steps[0].noise.startswith("shaped")
+    ):
         return ()
     groups = hidden_in_advance(
         settings.rows,

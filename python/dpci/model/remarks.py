@@ -150,7 +150,8 @@ def _on_levels(record: FitRecord) -> Iterator[DpciWarning]:
         message = (
             f"{note(found)} Where the columns of a group are indicators, pass "
             "mechanism=dpci.ObjectivePerturbation(moments='levels'); or give a level that is publicly known to be the "
-            "most common as the reference of its column, use an (epsilon, delta) budget, more records, or rows=dpci.rows.Ball(...)"
+            "most common as the reference of its column, use an (epsilon, delta) budget, more records, or "
+            "rows=dpci.rows.Ball(...)"
         )
         values = {"parameters": found.parameters, "columns": found.columns, "coverage": found.coverage}
         yield CommonLevelWarning(message, **values)

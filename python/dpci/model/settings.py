@@ -243,7 +243,8 @@ class Settings(DerivedFacts):
     @property
     def moments(self) -> Moments:
         """How the matrices behind the intervals are released."""
-        return self.mechanism.moments or ("none" if self.core_loss.kinked else "levels" if self._has_levels else "joint")
+        default: Moments = "levels" if self._has_levels else "joint"
+        return self.mechanism.moments or ("none" if self.core_loss.kinked else default)
 
     @property
     def _has_levels(self) -> bool:
