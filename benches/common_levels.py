@@ -42,7 +42,8 @@ LENGTH = 1.05
 def totals(run: Run) -> Iterator[str]:
     """Coverage and length of all parameters, without level totals and with them."""
     yield "## Level totals: all columns of three tables\n"
-    header = ["data and records", "λ", "budget", "joint: mean; worst", "levels: mean; worst", "below .90", "length", "ratio"]
+    coverage = [f"{moments}: mean; worst" for moments in ("joint", "levels")]
+    header = ["data and records", "λ", "budget", *coverage, "below .90", "length", "ratio"]
     rows: list[list[object]] = []
     for name in ("adult", "bank", "credit_default"):
         X, y = encoded(name, ALL)
