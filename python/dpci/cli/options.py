@@ -221,7 +221,7 @@ Moments = Annotated[
     str | None,
     _one_of(
         INTERVALS,
-        "Release of the matrices behind the intervals: joint, with level totals, separate or none.",
+        "Release of the matrices behind the intervals: joint, levels (with their totals), separate or none.",
         "joint",
         "levels",
         "separate",

@@ -90,7 +90,9 @@ impl<'a> LevelLaw<'a> {
         let sandwich = |middle: &[f64], inverse: &[f64], scale: f64| {
             let half = product_transposed(inverse, middle, self.dim);
             let mut out = product_transposed(&half, inverse, self.dim);
-            out.iter_mut().for_each(|v| *v *= scale);
+            for entry in &mut out {
+                *entry *= scale;
+            }
             out
         };
         let mut sampling = sandwich(&covariance, &inverse, n.recip());

@@ -41,10 +41,10 @@ pub(super) fn shares(c: &Choices) -> Split {
 /// Derivative of what the coefficients get in the first number of the budget: their share, but where the share of the moments falls as
 /// 1/ε they get the whole of any increase.
 pub(super) fn marginal_share(c: &Choices) -> f64 {
-    if let (None, Budget::Pure { epsilon }) = (c.split, c.budget) {
-        if pure(c, epsilon).1 {
-            return 1.0;
-        }
+    if let (None, Budget::Pure { epsilon }) = (c.split, c.budget)
+        && pure(c, epsilon).1
+    {
+        return 1.0;
     }
     shares(c).coefficients
 }
