@@ -1,8 +1,9 @@
-"""Whether the warning of common levels names the parameters that are covered too rarely. Not private.
+"""Common levels: intervals with level totals and without, and what the warning names without. Not private.
 
 Each table is a sample of records with a public schema, which serves as the population of a bootstrap study. Coverage
 comes from the study, what is named from separate fits of bootstrap samples. The limits of the warning were chosen on
-the first two tables. Prints Markdown. Needs the full data files (DPCI_DATA).
+the first two of its tables, the numbers of the law of level totals on all. Prints Markdown. Needs the full data files
+(DPCI_DATA).
 """
 
 from __future__ import annotations
@@ -29,6 +30,59 @@ CHECK: list[Setting] = [
     *(("credit_default", 5_000, 5, 0.01, epsilon) for epsilon in (0.5, 2.0)),
 ]
 LOW, WELL = 0.90, 0.93
+BUDGETS: dict[str, dpci.Budget] = {
+    **{f"ε = {epsilon:g}": dpci.PureDP(epsilon) for epsilon in (0.5, 1.0, 3.0, 5.0)},
+    "ρ = .1": dpci.ZCDP(0.1),
+    "(1, 1e-6)": dpci.ApproxDP(1.0, 1e-6),
+}
+LENGTH = 1.05
+"""Greatest mean length with level totals over that without."""
+
+
+def totals(run: Run) -> Iterator[str]:
+    """Coverage and length of all parameters, without level totals and with them."""
+    yield "## Level totals: all columns of three tables\n"
+    coverage = [f"{moments}: mean; worst" for moments in ("joint", "levels")]
+    header = ["data and records", "λ", "budget", *coverage, "below .90", "length", "ratio"]
+    rows: list[list[object]] = []
+    for name in ("adult", "bank", "credit_default"):
+        X, y = encoded(name, ALL)
+        domain = schema_of(name, ALL).rows
+        for size, strength in ((5_000, 0.01), (len(y), 0.002)):
+            chosen = np.random.default_rng(5).permutation(len(y))[:size] if size < len(y) else slice(None)
+            for title, budget in BUDGETS.items():
+                found = [
+                    dpci.simulate.coverage(
+                        X[chosen],
+                        y[chosen],
+                        budget=budget,
+                        rows=domain,
+                        mechanism=dpci.ObjectivePerturbation(moments=moments),
+                        l2_strength=strength,
+                        classes=(-1, 1),
+                        n_replicates=40 if run.quick else 600,
+                        n_variability=0,
+                        seed=run.seed,
+                        n_threads=run.threads,
+                    )
+                    for moments in ("joint", *(["levels"] if isinstance(budget, dpci.PureDP) else []))
+                ]
+                by_parameter = [np.asarray(study.coverage_by_param) for study in found]
+                ratio = found[-1].mean_length / found[0].mean_length
+                cells = [f"{each.mean():.3f}; {each.min():.3f}" for each in by_parameter]
+                shown = [
+                    " → ".join(str((each < LOW).sum()) for each in by_parameter),
+                    " → ".join(f"{study.mean_length:.3f}" for study in found),
+                ]
+                pure = [cells[1], *shown, f"{ratio:.3f}"] if len(found) > 1 else ["", *shown, ""]
+                rows.append([f"{name}, {size:,}", strength, title, cells[0], *pure])
+                slack = 2.0 * (LOW * (1.0 - LOW) / 600) ** 0.5
+                rules = [
+                    (by_parameter[-1].min() >= LOW - slack, f"the worst must be at least {LOW}, got {cells[-1]}"),
+                    (ratio <= LENGTH, f"the length must be at most {LENGTH} times, got {ratio:.3f}"),
+                ]
+                run.check(f"{name}, {size}, {title}", [] if run.quick else rules)
+    yield from markdown(header, rows)
 
 
 def cell(run: Run, setting: Setting) -> list[object]:
@@ -106,13 +160,14 @@ def table(run: Run, cells: list[Setting], title: str) -> Iterator[str]:
 
 def main() -> None:
     sections = {
+        "totals": totals,
         "chosen": functools.partial(table, cells=CHOSEN, title="Tables that the limits were chosen on"),
         "check": functools.partial(table, cells=CHECK, title="Tables that nothing was chosen on"),
     }
     options = parser(__doc__.splitlines()[0], list(sections))
     arguments = options.parse_args()
     report(
-        "Common levels: which intervals the warning names",
+        "Common levels: intervals with and without level totals",
         started(arguments),
         changed_options(options, arguments),
         sections,

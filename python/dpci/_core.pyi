@@ -113,6 +113,7 @@ class Step:
     scale: float
     """1/rate (Laplace families) or standard deviation (Gaussian); in a plan, the moments' for any params."""
     hessian_scale: float | None
+    levels_scale: float | None
     """The Hessian's scale in a joint release, whose ``scale`` is the gradient covariance's."""
     sensitivity: float
 
@@ -229,7 +230,7 @@ class Spec:
         variant: Literal["standard", "cms11"],
         project: bool,
         split: tuple[float, float, float] | None,
-        moments: Literal["joint", "separate", "none"],
+        moments: Literal["joint", "levels", "separate", "none"],
         projection: Literal["floor", "cautious", "auto", "noise_aware"],
         calibration: Literal["tight", "paper"],
         neighbors: Literal["replace_one", "add_remove"],
@@ -537,8 +538,9 @@ class NoisyMatrices:
         may_be_flat: bool,
         rows: RowDomain | None = ...,
         gradients: tuple[_F64, tuple[float, float], RowDomain, float | None] | None = ...,
+        levels_scale: float | None = ...,
     ) -> NoisyMatrices:
-        """rows: those with the intercept, for noise in their shape.
+        """rows: those with the intercept, for noise in their shape and for level totals of this scale.
 
         gradients: parameters, bounds on slope and curvature, rows without the intercept, and the intercept.
         """

@@ -12,9 +12,9 @@ __all__ = ["Mechanism", "ObjectivePerturbation", "OutputPerturbation"]
 
 Noise: TypeAlias = Literal["spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian"]
 Variant: TypeAlias = Literal["standard", "cms11"]
-Moments: TypeAlias = Literal["joint", "separate", "none"]
+Moments: TypeAlias = Literal["joint", "levels", "separate", "none"]
 Projection: TypeAlias = Literal["auto", "floor", "cautious", "noise_aware"]
-_MOMENTS: tuple[Moments, ...] = ("joint", "separate", "none")
+_MOMENTS: tuple[Moments, ...] = ("joint", "levels", "separate", "none")
 _PROJECTIONS: tuple[Projection, ...] = ("auto", "floor", "cautious", "noise_aware")
 _VARIANTS: tuple[Variant, ...] = ("standard", "cms11")
 _NOISES: tuple[Noise, ...] = ("spherical_laplace", "shaped_laplace", "gaussian", "shaped_gaussian")
@@ -74,11 +74,14 @@ class ObjectivePerturbation(_Perturbation):
         ApproxDP, in the metric of the blocks where the rows have some.
     split : sequence of three floats, optional
         Shares of (coefficients, Hessian, gradient covariance), each above 0, with sum 1. None: (.9, .05, .05) under
-        PureDP, more for the matrices with few records and few parameters, and (.95, .025, .025) otherwise
-        (docs/proofs/mechanisms.md, "Accounting").
-    moments : {"joint", "separate", "none"}, optional
-        How Hessian and gradient covariance, which the intervals need, are released. "none" gives the whole budget to
-        the coefficients, and there are no intervals. None: "joint"; "none" for functions about coefficients alone.
+        PureDP, more for the matrices with few records and few parameters or with level totals of few records, and
+        (.95, .025, .025) otherwise (docs/proofs/mechanisms.md, "Accounting").
+    moments : {"joint", "levels", "separate", "none"}, optional
+        How Hessian and gradient covariance, which the intervals need, are released. "levels" adds the totals of the
+        levels of categories to a joint release, so that intervals of common levels cover; groups of columns must then
+        be indicators. "none" gives the whole budget to the coefficients, and there are no intervals. None: "levels" for
+        objective perturbation of the logistic loss under PureDP where a schema says that groups are indicators,
+        otherwise "joint"; "none" for functions about coefficients alone.
     projection : {"auto", "floor", "cautious", "noise_aware"}
         How intervals treat the noise in the released matrices. "noise_aware" keeps the matrices as released and counts
         their noise (docs/proofs/intervals.md, "Noise in the matrices"); "auto" is "noise_aware", or "floor" with

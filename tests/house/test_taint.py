@@ -49,7 +49,7 @@ ADD_REMOVE = {"neighbors": dpci.AddRemove(N)}
 SEALED = r"\.(params|hessian|gradient_cov|gradient|coefficients)\[\d+\](\[\d+\])?"
 OF_THE_NORM = (
     r"\.(noise_spectral_radius|projection|seals)",
-    r"\.steps\.(moments|hessian|gradient_cov)\.(scale|hessian_scale|sensitivity)",
+    r"\.steps\.(moments|hessian|gradient_cov)\.(scale|hessian_scale|levels_scale|sensitivity)",
     r"\.seals\.(hessian|gradient_cov|gradient)(\.\w+)*",
 )
 FIT = (SEALED, *OF_THE_NORM)

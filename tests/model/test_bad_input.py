@@ -135,7 +135,7 @@ KEYWORDS = {
     "moments": (
         {"moments": "no"},
         InvalidInput,
-        r"moments must be one of 'joint', 'separate', 'none', got moments='no'",
+        r"moments must be one of 'joint', 'levels', 'separate', 'none', got moments='no'",
     ),
     "projection": ({"projection": "no"}, InvalidInput, r"projection must be one of 'auto', .* got projection='no'"),
     "calibration": (

@@ -64,6 +64,8 @@ class Step:
         1/rate (Laplace families, and the exponential mechanism) or standard deviation (Gaussian).
     hessian_scale : float or None
         The Hessian's scale in a joint release, whose ``scale`` is that of the gradient covariance.
+    levels_scale : float or None
+        The scale of the level totals in one that has them.
     sensitivity : float
         Sensitivity to which the noise was calibrated, in the norm of its family.
     """
@@ -73,6 +75,7 @@ class Step:
     cost: Positive
     scale: NotNegative
     hessian_scale: Positive | None
+    levels_scale: Positive | None
     sensitivity: NotNegative
 
     def to_dict(self) -> dict[str, Any]:

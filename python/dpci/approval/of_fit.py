@@ -316,3 +316,4 @@ def _proofs(record: FitRecord) -> Iterator[str]:
         yield f"docs/proofs/mechanisms.md ({record.mechanism.capitalize()} perturbation)"
     if has_moments:
         yield f"docs/proofs/{'domains' if in_ball else 'intervals'}.md (Moments)"
+    yield from ["docs/proofs/intervals.md (Level totals)"] * (record.moments == "levels")

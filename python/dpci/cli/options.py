@@ -220,7 +220,12 @@ WithoutRidge = Annotated[
 Moments = Annotated[
     str | None,
     _one_of(
-        INTERVALS, "Release of the matrices behind the intervals: joint, separate or none.", "joint", "separate", "none"
+        INTERVALS,
+        "Release of the matrices behind the intervals: joint, levels (with their totals), separate or none.",
+        "joint",
+        "levels",
+        "separate",
+        "none",
     ),
 ]
 Projection = Annotated[

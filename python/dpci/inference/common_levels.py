@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, matrix_noise
+from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, levels_scale, matrix_noise
 from dpci.inference.intervals import law_of, refusal_of
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
@@ -59,7 +59,8 @@ class CommonLevels:
 def common_levels(record: FitRecord) -> CommonLevels | None:
     """Return the parameters and columns whose single intervals a fit does not support; None if there are none.
 
-    There is none without noise in the shape of blocks, an intercept and matrices with their noise.
+    There is none without noise in the shape of blocks, an intercept and matrices with their noise, or with level
+    totals, which the intervals count.
     """
     names = record.names
     noise, scale, hessian = matrix_noise(record, "hessian"), record.intercept_scale, record.hessian
@@ -67,6 +68,7 @@ def common_levels(record: FitRecord) -> CommonLevels | None:
     if (
         record.projection != NOISE_AWARE
         or not record.noise_law.startswith("shaped")
+        or levels_scale(record) is not None
         or noise is None
         or scale is None
         or hessian is None

@@ -292,8 +292,9 @@ def _noisy_matrices(record: FitRecord, hessian: _F64, gradient_cov: _F64) -> _co
         noise,
         gradients_of_likelihood(record),
         record.loss_facts.may_be_flat,
-        noise_blocks(record),
+        core_blocks(record.rows, record.intercept_scale),
         _gradients(record),
+        levels_scale(record),
     )
 
 
@@ -364,6 +365,11 @@ def gradients_of_likelihood(record: FitRecord) -> bool:
 def matrix_noise(record: FitRecord, matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:
     """Return the name and the scale of the noise in a released matrix; None without noise."""
     return noise_of(record.steps, matrix)
+
+
+def levels_scale(record: FitRecord) -> float | None:
+    """Return the scale of the noise in the level totals; None without them."""
+    return next((step.levels_scale for step in record.steps if step.step == "moments"), None)
 
 
 def noise_of(taken: Iterable[Step], matrix: Literal["hessian", "gradient_cov"]) -> tuple[str, float] | None:

@@ -126,9 +126,14 @@ def column_length(settings: Settings, greatest: float, std_devs: NDArray[np.floa
 def hidden_columns(
     settings: Settings, spec: _core.Spec, steps: Sequence[Step], std_devs: NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """Return the columns whose levels the noise in the Hessian will hide, by name; without a schema by position."""
+    """Return the columns whose levels the noise will hide, by name; without a schema by position."""
     noise = noise_of(steps, "hessian")
-    if noise is None or spec.plan()["projection"] != NOISE_AWARE or not steps[0].noise.startswith("shaped"):
+    if (
+        settings.moments == "levels"
+        or noise is None
+        or spec.plan()["projection"] != NOISE_AWARE
+        or not steps[0].noise.startswith("shaped")
+    ):
         return ()
     groups = hidden_in_advance(
         settings.rows,

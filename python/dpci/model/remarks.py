@@ -166,8 +166,10 @@ def _on_levels(record: FitRecord) -> Iterator[DpciWarning]:
     found = levels_of(record)
     if found is not None:
         message = (
-            f"{note(found)} Give a level that is publicly known to be the most common as the reference of its column, "
-            "or use an (epsilon, delta) budget, more records, or rows=dpci.rows.Ball(...)"
+            f"{note(found)} Where the columns of a group are indicators, pass "
+            "mechanism=dpci.ObjectivePerturbation(moments='levels'); or give a level that is publicly known to be the "
+            "most common as the reference of its column, use an (epsilon, delta) budget, more records, or "
+            "rows=dpci.rows.Ball(...)"
         )
         values = {"parameters": found.parameters, "columns": found.columns, "coverage": found.coverage}
         yield CommonLevelWarning(message, **values)

@@ -17,7 +17,16 @@ from dpci.base.validation import (
     check_seed,
     check_threads,
 )
-from dpci.budgets import Budget, Neighbors, NeighborsLike, check_budget, check_n_public, core_budget, read_neighbors
+from dpci.budgets import (
+    Budget,
+    Neighbors,
+    NeighborsLike,
+    PureDP,
+    check_budget,
+    check_n_public,
+    core_budget,
+    read_neighbors,
+)
 from dpci.data.arrays import OnViolation
 from dpci.data.labels import Classes, check_classes
 from dpci.data.rows import Rows
@@ -34,7 +43,7 @@ from dpci.mechanisms import (
 )
 from dpci.model.tables import check_counts, check_schema
 from dpci.released.fit_record import FitRecord
-from dpci.rows import Ball, RowDomain, RowsLike, core_rows, read_rows
+from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
@@ -234,7 +243,24 @@ class Settings(DerivedFacts):
     @property
     def moments(self) -> Moments:
         """How the matrices behind the intervals are released."""
-        return self.mechanism.moments or ("none" if self.core_loss.kinked else "joint")
+        default: Moments = "levels" if self._has_levels else "joint"
+        return self.mechanism.moments or ("none" if self.core_loss.kinked else default)
+
+    @property
+    def _has_levels(self) -> bool:
+        """Whether level totals are released: where the intervals have a law that counts them."""
+        mechanism = self.mechanism
+        return (
+            isinstance(mechanism, ObjectivePerturbation)
+            and isinstance(self.budget, PureDP)
+            and self.loss.name == Logistic.name
+            and (self.unit, self.weights) == (None, None)
+            and (mechanism.projection, mechanism.calibration) in {("auto", "tight"), ("noise_aware", "tight")}
+            and self.intercept is not None
+            and isinstance(self.rows, Blocks)
+            and self.schema is not None
+            and self.schema.has_levels
+        )
 
     def without_moments(self) -> "Settings":
         """Return the settings of a fit that releases parameters alone."""

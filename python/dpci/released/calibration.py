@@ -27,7 +27,7 @@ _OF_SEARCH = 1e-4
 # Where the public grid ends on which the core checks declarations.
 _GRID_END = 1e4
 _OF_SEAL = ("lattice", "scale", "std_dev")
-_OF_STEP = ("cost", "scale", "hessian_scale", "sensitivity")
+_OF_STEP = ("cost", "scale", "hessian_scale", "levels_scale", "sensitivity")
 
 
 def newton_spec(record: FitRecord) -> _core.NewtonSpec:

@@ -68,7 +68,7 @@ class FitRecord(ModelRecord):
     mechanism: Literal["objective", "output", "newton"]
     variant: Literal["standard", "cms11"]
     project: bool
-    moments: Literal["joint", "separate", "none"]
+    moments: Literal["joint", "levels", "separate", "none"]
     projection: Literal["floor", "cautious", "noise_aware", "none"]
     """The projection that was used."""
     calibration: Literal["tight", "paper"]

@@ -328,7 +328,8 @@ def _domain(record: FitRecord) -> str:
 def _moments(record: FitRecord) -> str:
     if record.newton is not None:
         return "Hessian and gradient covariance of the round rows, joint"
-    return f"Hessian and gradient covariance, {record.moments}; projection {record.projection}"
+    how = "joint with level totals" if record.moments == "levels" else record.moments
+    return f"Hessian and gradient covariance, {how}; projection {record.projection}"
 
 
 def _mechanism(record: FitRecord) -> str:

@@ -33,7 +33,7 @@ from dpci.schema.design import (
 )
 from dpci.schema.formula import formula_text, parse, target_of
 from dpci.schema.saved import build, essential, fields_of, plain, plain_column, read_file
-from dpci.schema.terms import Term, resolved
+from dpci.schema.terms import Levels, Missing, Term, resolved
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
 
@@ -178,6 +178,12 @@ class Schema(Displayed):
                 groups.append((range(start, start + part.width), bound))
             start += part.width
         return Blocks(bounds, groups)
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether there are groups of columns, and all of them are indicators."""
+        groups = [part for part in self._parts if part.width > 1]
+        return bool(groups) and all(isinstance(f, Levels | Missing) for part in groups for f in part.factors)
 
     @property
     def domain(self) -> Ball | Blocks:

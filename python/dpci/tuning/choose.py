@@ -289,7 +289,7 @@ def _noise_of_choice(spec: _core.TuningSpec, selection: Selection) -> dict[str, 
         "radius": selection.facts["radii"][selection.index],
         "noise_law": law,
         "noise_scale": scale,
-        "steps": [Step("coefficients", law, cost, scale, None, sensitivity)],
+        "steps": [Step("coefficients", law, cost, scale, None, None, sensitivity)],
         "seals": spec.model_seals(selection.index),
     }
 

@@ -47,6 +47,7 @@ pub(crate) struct Step {
     cost: f64,
     scale: f64,
     hessian_scale: Option<f64>,
+    levels_scale: Option<f64>,
     sensitivity: f64,
 }
 
@@ -58,6 +59,7 @@ impl From<&spec::Step> for Step {
             cost: step.cost.value(),
             scale: step.scale,
             hessian_scale: step.hessian_scale,
+            levels_scale: step.levels_scale,
             sensitivity: step.sensitivity,
         }
     }

@@ -1,8 +1,10 @@
 //! Intervals and p-values from released values.
 
+use std::sync::Arc;
+
 use dpci_core::Result;
 use dpci_core::interval::{self as core, ErrorShape, MatrixDraws, Regularised};
-use dpci_core::noise::{MatrixLaw, NoiseLaw};
+use dpci_core::noise::{LevelTotals, MatrixLaw, NoiseLaw};
 use dpci_core::privacy::Perturbation;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -56,6 +58,7 @@ pub(crate) struct NoisyMatrices {
     is_likelihood: bool,
     may_be_flat: bool,
     gradients: Option<Gradients>,
+    levels: Option<LevelTotals>,
 }
 
 /// Bounds on the gradients of single records; see the core.
@@ -79,7 +82,7 @@ impl NoisyMatrices {
     /// `rows` are those with the intercept, for noise in their shape.
     #[new]
     #[pyo3(signature = (hessian, gradient_cov, n_samples, mechanism, noise_law, noise_scale, l2_strength, strong_convexity, hessian_noise,
-        gradient_cov_noise, is_likelihood, may_be_flat, rows=None, gradients=None))]
+        gradient_cov_noise, is_likelihood, may_be_flat, rows=None, gradients=None, levels_scale=None))]
     fn new(
         hessian: PyReadonlyArray2<'_, f64>,
         gradient_cov: PyReadonlyArray2<'_, f64>,
@@ -95,9 +98,13 @@ impl NoisyMatrices {
         may_be_flat: bool,
         rows: Option<PyRef<'_, RowDomain>>,
         gradients: Option<BoundsOfGradients<'_>>,
+        levels_scale: Option<f64>,
     ) -> PyResult<Self> {
         let dim = hessian.shape()[0];
         let blocks = blocks_of(rows.as_ref());
+        let of_levels = blocks.zip(levels_scale);
+        let levels =
+            of_levels.map(|(rows, scale)| LevelTotals::new(Arc::clone(rows), scale.recip()));
         let of_matrix = |(name, scale): (String, f64)| MatrixLaw::from_name(&name, scale);
         Ok(Self {
             hessian: hessian.as_slice()?.to_vec(),
@@ -125,6 +132,7 @@ impl NoisyMatrices {
                     })
                 })
                 .transpose()?,
+            levels: levels.transpose().map_err(to_python)?,
         })
     }
 
@@ -166,6 +174,7 @@ impl NoisyMatrices {
                 rows: &given.rows,
                 intercept: given.intercept,
             }),
+            levels: self.levels.as_ref(),
         }
     }
 

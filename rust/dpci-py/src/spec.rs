@@ -99,6 +99,7 @@ impl Spec {
                 .map_err(to_python)?,
             moments: match moments {
                 "joint" => Moments::Joint,
+                "levels" => Moments::Levels,
                 "separate" => Moments::Separate,
                 "none" => Moments::None,
                 _ => return Err(unknown("moments", moments)),

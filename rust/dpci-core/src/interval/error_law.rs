@@ -243,6 +243,7 @@ mod tests {
             is_likelihood: true,
             may_be_flat: false,
             gradients: None,
+            levels: None,
         }
     }
 

@@ -16,6 +16,7 @@ mod directions;
 mod error_law;
 mod exact;
 mod last_step;
+mod level_law;
 mod little_curvature;
 mod matrix_draws;
 mod mixture;

@@ -7,16 +7,17 @@
 
 use super::MatrixDraws;
 use super::directions::{along, diagonal, rotate, rotate_back, rotate_diagonal, weighted};
+use super::level_law::LevelLaw;
 use super::little_curvature::Posterior;
 use super::rare_columns::{Gradients, shortfalls};
 use super::spectrum::{Eigenvalues, Spectrum};
 use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
-use crate::noise::{MatrixLaw, NoiseLaw};
+use crate::noise::{LevelTotals, MatrixLaw, NoiseLaw};
 use crate::privacy::Perturbation;
 use crate::{Error, Result};
 
 /// Least share of the variance that is expected: below it the noise of the gradient covariance is seen.
-const LEAST_SHARE: f64 = 0.1;
+pub(super) const LEAST_SHARE: f64 = 0.1;
 
 /// Least shape of the law of the true variance over the estimated one: an exponential law.
 pub(super) const LEAST_SHAPE: f64 = 1.0;
@@ -55,6 +56,8 @@ pub struct NoisyMatrices<'a> {
     pub may_be_flat: bool,
     /// Bounds on the gradients of single records; `None` for losses of several predictors.
     pub gradients: Option<Gradients<'a>>,
+    /// The level totals among the entries of the Hessian; of the logistic loss.
+    pub levels: Option<&'a LevelTotals>,
 }
 
 /// The estimated law, in the coordinates of the data: matrices are row-major and symmetric.
@@ -107,6 +110,9 @@ struct Directions {
 impl NoisyMatrices<'_> {
     /// Estimates the law of the error.
     pub(super) fn estimate(&self, draws: &MatrixDraws) -> Result<Estimate> {
+        if let Some(law) = LevelLaw::new(self)? {
+            return law.estimate(self);
+        }
         if let Some(posterior) = Posterior::new(self, draws)? {
             return Ok(posterior.estimate(self, draws));
         }
@@ -186,6 +192,9 @@ impl NoisyMatrices<'_> {
     /// As [`super::ErrorLaw::noise_aware`].
     pub fn estimated(&self, draws: &MatrixDraws) -> Result<[Vec<f64>; 2]> {
         let dim = draws.dim();
+        if let Some(law) = LevelLaw::new(self)? {
+            return law.matrices(self);
+        }
         if let Some(posterior) = Posterior::new(self, draws)? {
             return Ok(posterior.matrices(self));
         }

@@ -125,6 +125,7 @@ mod tests {
                 rows,
                 intercept: Some(1.0),
             }),
+            levels: None,
         };
         let along = Along {
             vectors: &[1.0, 0.0, 0.0, 1.0],

@@ -11,6 +11,7 @@ use crate::spec::{MomentNoise, Spec};
 /// Through [`Sealing`](super::Sealing) it spends the costs of the steps of `noise`. Given the parameters only the two sums depend on
 /// data. Their sensitivities hold for all margins up to `R‖θ̃‖`, to which `noise` was calibrated. Each loss value enters through one row, and the difference of two
 /// positive semidefinite rank-one terms has Frobenius norm at most √(a² + b²), nuclear norm at most a + b.
+/// Level totals are linear functions of the curvature's sum, and the entries that they tell have their noise alone.
 /// The ideal sums are those of the records' terms as computed, each a function of its record and of the parameters.
 ///
 /// # Errors
@@ -22,9 +23,14 @@ pub(super) fn release_moments<G: Gate>(
     gate: &mut G,
 ) -> Result<(Option<G::Value>, G::Value)> {
     let dim = spec.n_params();
+    let levels = noise.levels.as_ref();
     let hessian = match (noise.hessian, &noise.hessian_seal) {
         (Some(noise), Some(seal)) => {
-            let noisy = plus(data.curvature, &gate.draw(&noise.law.on(dim)?)?);
+            let mut draw = gate.draw(&noise.law.on(dim)?)?;
+            if let Some(levels) = levels {
+                levels.put(&gate.draw(&levels.law()?)?, &mut draw);
+            }
+            let noisy = plus(data.curvature, &draw);
             Some(gate.release_symmetric(seal, noisy)?)
         }
         _ => None,

@@ -243,6 +243,24 @@ impl NoiseLaw {
         Some(metric.into_iter().map(|c| (c / mean).sqrt()).collect())
     }
 
+    /// Variance of each of `dim` coordinates.
+    #[must_use]
+    pub fn coordinate_variances(&self, dim: usize) -> Vec<f64> {
+        match self {
+            Self::ShapedLaplace { blocks, rate } => {
+                let radius = radius_std_dev(blocks.dim(), *rate).powi(2);
+                blocks.variances().iter().map(|v| v * radius).collect()
+            }
+            Self::ShapedGaussian { blocks, std_dev } => {
+                let metric = blocks.metric();
+                metric.iter().map(|c| c * std_dev.powi(2)).collect()
+            }
+            Self::Gaussian { .. } | Self::SphericalLaplace { .. } => {
+                vec![self.coordinate_variance(); dim]
+            }
+        }
+    }
+
     /// Its square.
     #[must_use]
     pub fn coordinate_variance(&self) -> f64 {

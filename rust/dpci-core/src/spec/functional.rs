@@ -202,6 +202,7 @@ fn calibrated(c: &FunctionalChoices, budget: Budget, n_params: usize) -> Result<
         cost,
         scale,
         hessian_scale: None,
+        levels_scale: None,
         sensitivity,
     })
 }

@@ -81,6 +81,7 @@ impl LevelsSpec {
                 cost: Cost::of(budget),
                 scale: 1.0 / each,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity: 1.0,
             },
         })

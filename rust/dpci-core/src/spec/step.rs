@@ -64,6 +64,8 @@ pub struct Step {
     pub scale: f64,
     /// The same for the Hessian's part of a joint release.
     pub hessian_scale: Option<f64>,
+    /// The same for the level totals of one: 1/rate.
+    pub levels_scale: Option<f64>,
     /// Sensitivity that the noise was calibrated to, in the norm of its family.
     pub sensitivity: f64,
 }

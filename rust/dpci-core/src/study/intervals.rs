@@ -79,6 +79,7 @@ fn error_law(spec: &Spec, fit: &Fit<Simulated>, draws: Option<&MatrixDraws>) -> 
                 is_likelihood: choices.is_likelihood(),
                 may_be_flat: choices.loss.may_be_flat(),
                 gradients: (choices.loss.n_predictors() == 1).then_some(gradients),
+                levels: noise.levels.as_ref(),
             };
             ErrorLaw::noise_aware(&matrices, draws)
         }

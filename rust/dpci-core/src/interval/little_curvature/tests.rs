@@ -79,6 +79,7 @@ fn coverage(case: &Case) -> [f64; 3] {
             is_likelihood: false,
             may_be_flat: case.may_be_flat,
             gradients: None,
+            levels: None,
         };
         let found = ErrorLaw::noise_aware(&matrices, &draws).unwrap();
         for j in 0..4 {
@@ -231,6 +232,7 @@ fn a_posterior_needs_a_covariance_that_is_clearer() {
         is_likelihood: false,
         may_be_flat: false,
         gradients: None,
+        levels: None,
     };
     let (clear, hidden) = (diagonal(&[5.0, 5.0]), diagonal(&[0.5, 0.5]));
     let seen = matrices(&clear, 0.04);
@@ -271,6 +273,7 @@ fn with_little_noise_the_posterior_is_the_released_matrix() {
         is_likelihood: false,
         may_be_flat: true,
         gradients: None,
+        levels: None,
     };
     let draws = MatrixDraws::new(2, matrices.hessian_noise, matrices.gradient_cov_noise).unwrap();
     let posterior = Posterior::new(&matrices, &draws).unwrap().unwrap();

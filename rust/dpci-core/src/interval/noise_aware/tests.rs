@@ -23,6 +23,7 @@ fn matrices<'a>(hessian: &'a [f64], gradient_cov: &'a [f64], noise: f64) -> Nois
         is_likelihood: true,
         may_be_flat: false,
         gradients: None,
+        levels: None,
     }
 }
 

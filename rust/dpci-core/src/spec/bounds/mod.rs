@@ -267,6 +267,7 @@ impl Stage {
             cost: Cost::of(budget),
             scale: 2.0 * sensitivity / epsilon,
             hessian_scale: None,
+            levels_scale: None,
             sensitivity,
         };
         Ok(Self {

@@ -15,6 +15,9 @@ use crate::{Error, Result};
 pub enum Moments {
     /// Hessian and gradient covariance as one query.
     Joint,
+    /// The same, and level totals, whose noise takes the place of the Hessian's where they say more (docs/proofs/intervals.md, "Level
+    /// totals").
+    Levels,
     /// Two queries.
     Separate,
     /// None: the whole budget goes to the coefficients, and there are no intervals.
@@ -191,6 +194,9 @@ pub(super) fn check_combination(c: &Choices) -> Result<()> {
     check_domain_choices(c)?;
     check_several(c)?;
     check_unit(c)?;
+    if c.moments == Moments::Levels {
+        check_levels(c)?;
+    }
     if c.moments == Moments::None && c.split.is_some() {
         return unsupported(
             "split must be None with moments=\"none\", because the coefficients then receive the whole budget, got a split",
@@ -304,6 +310,33 @@ fn check_unit(c: &Choices) -> Result<()> {
     };
     Err(Error::Unsupported(format!(
         "a fit with {what} does not support {got}"
+    )))
+}
+
+/// Refuses level totals where their law is not one of these intervals.
+fn check_levels(c: &Choices) -> Result<()> {
+    let got = if c.rows.is_ball() {
+        "rows in a ball (pass rows with blocks)"
+    } else if c.intercept.is_none() {
+        "no intercept"
+    } else if !matches!(c.budget, Budget::Pure { .. }) {
+        "another budget than PureDP"
+    } else if c.perturbation == Perturbation::Output {
+        "mechanism=\"output\""
+    } else if c.loss.name() != "logistic" {
+        "another loss than the logistic one"
+    } else if !c.terms.is_of_rows() {
+        "persons or weights"
+    } else if c.projection.decided() != Projection::NoiseAware {
+        "a projection of the matrices"
+    } else if c.calibration == Calibration::Paper {
+        "calibration=\"paper\""
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsupported(format!(
+        "moments=\"levels\" requires PureDP, objective perturbation of the logistic loss with an intercept, and rows in blocks, got {got} \
+         (use moments=\"joint\")"
     )))
 }
 

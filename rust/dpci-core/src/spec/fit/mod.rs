@@ -125,6 +125,7 @@ impl Spec {
             cost,
             scale: law.scale(),
             hessian_scale: None,
+            levels_scale: None,
             sensitivity,
         };
         let gain = noise_gain(of);

@@ -1,12 +1,15 @@
 //! Calibrates the noise of the Hessian and the gradient covariance from public values and the released parameters' norm.
 
+use std::sync::Arc;
+
 use super::Spec;
 use super::choices::Moments;
 use super::distances::{greatest_excess, greatest_mass, sum_rounding};
 use crate::Result;
 use crate::loss::{Loss, moment_rounding, person_rounding};
-use crate::noise::{Family, Law, MatrixLaw, symmetric};
+use crate::noise::{Family, Law, LevelTotals, MatrixLaw, symmetric};
 use crate::privacy::{Calibration, Cost, DataBounds, gaussian_std_dev, laplace_rate};
+use crate::row_domain::Blocks;
 use crate::spec::{Part, Query, Seal, Step};
 
 /// Weight `k` of the Hessian in the joint release under pure DP: 2, the best of 1, 2, 4, 8 for the logistic loss by
@@ -16,6 +19,10 @@ fn joint_weight(slope_bound: f64, curvature_bound: f64) -> f64 {
     let greatest = slope_bound.powi(2) / curvature_bound;
     2.0_f64.max(0.5 * greatest).min(greatest)
 }
+
+/// Weight of the level totals over that of the Hessian: with 7 the worst coefficient of each table is covered .90 (docs/proofs/intervals.md,
+/// "Level totals").
+const LEVELS_WEIGHT: f64 = 7.0;
 
 /// The noise of one matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +47,8 @@ pub struct MomentNoise {
     pub hessian: Option<MatrixNoise>,
     /// Noise of the gradient covariance's data part.
     pub gradient_cov: MatrixNoise,
+    /// Noise of the level totals, which are entries of the Hessian.
+    pub levels: Option<LevelTotals>,
     /// The seal of the Hessian's data part.
     pub hessian_seal: Option<Seal>,
     /// The seal of the gradient covariance's data part.
@@ -49,7 +58,12 @@ pub struct MomentNoise {
 }
 
 /// Noise of the Hessian and of the gradient covariance, and the steps for the record.
-type Matrices = (Option<MatrixNoise>, MatrixNoise, Vec<Step>);
+type Matrices = (
+    Option<MatrixNoise>,
+    MatrixNoise,
+    Option<LevelTotals>,
+    Vec<Step>,
+);
 
 impl MomentNoise {
     /// The seals.
@@ -79,23 +93,38 @@ impl Spec {
         let Some(costs) = self.moment_costs else {
             return Ok(None);
         };
-        let (hessian, gradient_cov, steps) = match self.choices.moments {
-            Moments::Joint => {
+        let (hessian, gradient_cov, levels, steps) = match self.choices.moments {
+            Moments::Joint | Moments::Levels => {
                 self.joint(radius, costs[0].with(costs[0].value() + costs[1].value()))?
             }
             _ => self.separate(radius, costs)?,
         };
         let loss = &*self.choices.loss;
+        let of_levels = levels.as_ref().map(LevelTotals::error_bound).transpose()?;
         let hessian_seal = hessian.map(|noise| {
             let greatest = loss.sup_curvature(radius);
-            self.matrix_seal(Part::Hessian, noise, greatest, loss.tail_roundings(radius))
+            let more = of_levels.unwrap_or(0.0);
+            self.matrix_seal(
+                Part::Hessian,
+                noise,
+                greatest,
+                loss.tail_roundings(radius),
+                more,
+            )
         });
         let greatest = loss.sup_slope(radius).powi(2);
         Ok(Some(MomentNoise {
             hessian,
             gradient_cov,
             hessian_seal: hessian_seal.transpose()?,
-            gradient_cov_seal: self.matrix_seal(Part::GradientCov, gradient_cov, greatest, 0.0)?,
+            gradient_cov_seal: self.matrix_seal(
+                Part::GradientCov,
+                gradient_cov,
+                greatest,
+                0.0,
+                0.0,
+            )?,
+            levels,
             steps,
         }))
     }
@@ -112,7 +141,7 @@ impl Spec {
         if let (Some([cost, _]), Moments::Separate) = (self.moment_costs, self.choices.moments) {
             let least = self.least_curvature();
             let noise = self.separate_noise(least, cost)?;
-            self.matrix_seal(Part::Hessian, noise, least, 0.0)?;
+            self.matrix_seal(Part::Hessian, noise, least, 0.0, 0.0)?;
         }
         Ok(())
     }
@@ -141,6 +170,7 @@ impl Spec {
         noise: MatrixNoise,
         greatest: f64,
         tail_roundings: f64,
+        error_of_levels: f64,
     ) -> Result<Seal> {
         // The covariance of persons is one of their gradients, each a sum itself, and that of weighted rows has one factor more.
         let is_plain = self.choices.terms.is_of_rows();
@@ -155,14 +185,24 @@ impl Spec {
             noise,
             greatest,
             roundings,
+            error_of_levels,
             self.seal_cost,
         )
     }
 
-    /// One query: under pure DP `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* ≤ ε`; with Gaussian noise one vector `(αH, Σ)`.
+    /// The rows whose level totals are released, with their constant.
+    fn level_rows(&self) -> Result<Option<Arc<Blocks>>> {
+        match self.choices.moments {
+            Moments::Levels => self.choices.rows.blocks(self.choices.intercept),
+            _ => Ok(None),
+        }
+    }
+
+    /// One query: under pure DP `γ_H‖Δ_H‖_* + γ_Σ‖Δ_Σ‖_* + γ_T‖Δ_T‖_K ≤ ε`, T the level totals; with Gaussian noise one vector `(αH, Σ)`.
     fn joint(&self, radius: f64, cost: Cost) -> Result<Matrices> {
         let loss = &*self.choices.loss;
         let has_hessian = self.has_hessian(loss.sup_curvature(radius));
+        let mut levels = None;
         let (hessian, gradient_cov) = if let Cost::Epsilon(epsilon) = cost {
             // Slopes that the domain alone bounds are bounded better by what the released parameters leave of it.
             let slope_bound = if loss.slope_bound().is_finite() {
@@ -171,8 +211,17 @@ impl Spec {
                 loss.sup_slope(radius)
             };
             let weight = joint_weight(slope_bound, loss.curvature_within(radius));
-            let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(weight, radius));
+            let of_levels = self
+                .level_rows()?
+                .map(|rows| (rows, LEVELS_WEIGHT * weight));
+            let total = weight + of_levels.as_ref().map_or(0.0, |(_, weight)| *weight);
+            let sensitivity = self.bounds.nuclear(loss.sup_weighted_sum(total, radius));
             let rate = laplace_rate(sensitivity, epsilon)?;
+            levels = of_levels
+                .map(|(rows, weight)| {
+                    LevelTotals::new(rows, weight * self.bounds.row_norm.powi(2) * rate)
+                })
+                .transpose()?;
             let with = |rate| MatrixNoise {
                 law: MatrixLaw::MatrixLaplace { rate },
                 sensitivity,
@@ -183,15 +232,17 @@ impl Spec {
             gaussian_moments(&self.bounds, loss, radius, alpha.unwrap_or(1.0), cost)?.into()
         };
         let hessian = has_hessian.then_some(hessian);
+        let levels = levels.filter(|_| has_hessian);
         let step = Step {
             query: Query::Moments,
             noise: gradient_cov.law.family(),
             cost,
             scale: gradient_cov.law.scale(),
             hessian_scale: hessian.map(|noise| noise.law.scale()),
+            levels_scale: levels.as_ref().map(LevelTotals::scale),
             sensitivity: gradient_cov.sensitivity,
         };
-        Ok((hessian, gradient_cov, vec![step]))
+        Ok((hessian, gradient_cov, levels, vec![step]))
     }
 
     /// The noise of one matrix whose records' terms are at most `sup·R²`.
@@ -240,30 +291,32 @@ impl Spec {
             cost,
             scale: noise.map_or(0.0, |n| n.law.scale()),
             hessian_scale: None,
+            levels_scale: None,
             sensitivity: noise.map_or(0.0, |n| n.sensitivity),
         };
         let steps = vec![
             step(Query::Hessian, hessian_cost, hessian),
             step(Query::GradientCov, cov_cost, Some(gradient_cov)),
         ];
-        Ok((hessian, gradient_cov, steps))
+        Ok((hessian, gradient_cov, None, steps))
     }
 }
 
 /// The seal of a mean over the records of matrices of norm at most `greatest·R²`; the roundings are those of the mean, relative, and of
-/// each term in a tail of the loss.
+/// each term in a tail of the loss; `further` is the error of other noise in the matrix.
 pub(in crate::spec) fn matrix_seal(
     part: Part,
     bounds: &DataBounds,
     noise: MatrixNoise,
     greatest: f64,
     [of_mean, in_tail]: [f64; 2],
+    further: f64,
     cost: Cost,
 ) -> Result<Seal> {
     let dim = bounds.params;
     let tail = greatest_mass(bounds) * in_tail * 0.5 * f64::EPSILON;
     let data = bounds.row_norm.powi(2) * greatest * (of_mean + tail * (1.0 + 1e-6));
-    let distance = data + 2.0 * noise.law.on(dim)?.error_bound();
+    let distance = data + 2.0 * (noise.law.on(dim)?.error_bound() + further);
     Seal::new(part, symmetric::isometric_dim(dim), distance, cost)
 }
 

@@ -58,6 +58,7 @@ impl HistogramSpec {
             cost,
             scale,
             hessian_scale: None,
+            levels_scale: None,
             sensitivity,
         };
         let n_cells = grid.n_cells();

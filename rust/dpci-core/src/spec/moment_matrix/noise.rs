@@ -56,6 +56,7 @@ pub(in crate::spec) fn step_of(query: Query, cost: Cost, noise: MatrixNoise) -> 
         cost,
         scale: noise.law.scale(),
         hessian_scale: None,
+        levels_scale: None,
         sensitivity: noise.sensitivity,
     }
 }

@@ -74,6 +74,7 @@ impl MomentMatrixSpec {
                 cost,
                 scale: law.scale(),
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity,
             },
             seal: Seal::new(Part::ResidualGradient, dim, distance, self.seal_cost)?,

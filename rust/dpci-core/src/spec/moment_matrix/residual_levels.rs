@@ -125,6 +125,7 @@ impl MomentMatrixSpec {
                 cost,
                 scale,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity,
             },
             seal: Seal::new(Part::ResidualLevels, LEVELS, distance, self.seal_cost)?,

@@ -601,6 +601,7 @@ impl NewtonSpec {
                     cost,
                     scale,
                     hessian_scale: None,
+                    levels_scale: None,
                     sensitivity,
                 },
                 seal: Seal::new(part, number, distance, self.seal_cost)?,
@@ -659,6 +660,7 @@ impl NewtonSpec {
                 cost,
                 scale: std_dev,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity,
             },
             seal: Seal::new(Part::Gradient, dim, distance, self.seal_cost)?,
@@ -718,6 +720,7 @@ impl NewtonSpec {
                 cost,
                 scale: gradient_cov.law.scale(),
                 hessian_scale: Some(hessian.law.scale()),
+                levels_scale: None,
                 sensitivity: gradient_cov.sensitivity,
             },
             seals: [
@@ -742,7 +745,15 @@ impl NewtonSpec {
             _ => loss.bound_roundings(),
         };
         let roundings = [sum_rounding(&bounds, of_rows), of_curvature];
-        matrix_seal(part, &bounds, noise, greatest, roundings, self.seal_cost)
+        matrix_seal(
+            part,
+            &bounds,
+            noise,
+            greatest,
+            roundings,
+            0.0,
+            self.seal_cost,
+        )
     }
 
     fn symmetric_seal(&self, part: Part, data: f64, noise: MatrixNoise) -> Result<Seal> {

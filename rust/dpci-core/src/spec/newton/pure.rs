@@ -74,6 +74,7 @@ impl NewtonSpec {
                 cost,
                 scale,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity,
             },
             seal: Seal::new(Part::Gradient, 1, distance, self.seal_cost)?,

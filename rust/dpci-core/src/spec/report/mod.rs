@@ -104,6 +104,7 @@ impl ReportSpec {
                 cost: costs[i],
                 scale: gaussian_std_dev(sensitivities[i], mu)?,
                 hessian_scale: None,
+                levels_scale: None,
                 sensitivity: sensitivities[i],
             })
         };
