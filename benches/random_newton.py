@@ -316,6 +316,12 @@ def final_of(row: dict[str, Any]) -> dict[str, Any]:
     return again if "target" in again else row
 
 
+def shown_of(row: dict[str, Any], by: str) -> dict[str, float]:
+    """Coverage of a cell, by a target that may have no end."""
+    found: dict[str, float] = final_of(row).get(by, {"mean": math.nan, "worst": math.nan})
+    return found
+
+
 def verdict(row: dict[str, Any]) -> str:
     """ "holds", "named", "warned" or "silent"."""
     final = final_of(row)
@@ -334,7 +340,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for name in groups:
         of = [row for row in given if row["loss"] == name]
         tenth = sorted(final_of(row)["target"]["worst"] for row in of)[len(of) // 10]
-        means = [f"{np.mean([final_of(row)[by]['mean'] for row in of]):.3f}" for by in ("target", "ordinary")]
+        means = [f"{np.nanmean([shown_of(row, by)['mean'] for row in of]):.3f}" for by in ("target", "ordinary")]
         verdicts = collections.Counter(map(verdict, of))
         summary.append([name, len(of), f"{np.mean([row['given'] for row in of]):.2f}", *means, f"{tenth:.3f}",
                         *(verdicts[what] for what in ("named", "warned", "silent"))])  # fmt: skip
@@ -345,7 +351,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in given:
         final = final_of(row)
         if is_low(final):
-            shown = [f"{final[by][key]:.3f}" for by in ("target", "ordinary") for key in ("mean", "worst")]
+            shown = [f"{shown_of(row, by)[key]:.3f}" for by in ("target", "ordinary") for key in ("mean", "worst")]
             said = ", ".join(f"{name} {share:.0%}" for name, share in final["warnings"].items()) or "none"
             found.append([row["number"], row["title"], f"{final['given']:.2f}", *shown, said, verdict(row)])
     head = "number,cell,given,target: mean,worst,ordinary: mean,worst,warnings,verdict"
