@@ -89,7 +89,7 @@ impl Loss for Probit {
         })
     }
 
-    /// As of the logistic loss, whose predictors are 1.7 times as long.
+    /// Width of the logistic loss, whose predictors are 1.7 times as long.
     fn curvature_width(&self) -> f64 {
         0.6
     }
