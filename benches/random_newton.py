@@ -38,6 +38,7 @@ FITS, AGAIN = 100, 200
 ENDLESS = 5.0
 # Fits without intervals after which a cell without any is left; least share of fits with an interval that counts.
 FOR_NOTHING, GIVEN = 25, 0.1
+FLAT = {"huber", "quantile"}
 LOSSES = ("logistic", "logistic", "logistic", "probit", "cloglog", "poisson", "huber", "quantile")
 COUNT_BOUND = 10.0
 KINDS = ("uniform", "normal", "student", "lognormal", "rare", "correlated", "mixed", "groups", "collinear")
@@ -97,7 +98,7 @@ def columns_of(rng: np.random.Generator, kind: str, n: int, d: int) -> Numbers:
 
 def drawn_targets(rng: np.random.Generator, loss: str, signal: Numbers) -> tuple[str, Numbers]:
     n = len(signal)
-    if loss in {"huber", "quantile"}:
+    if loss in FLAT:
         return real_targets(rng, signal)
     if loss == "poisson":
         heavy = float(rng.choice([0.0, 0.5]))
@@ -180,17 +181,21 @@ def minimiser(made: Cell, rows: Numbers, mass: Numbers, most: Numbers | None, st
 def steps_from(params: Numbers, made: Cell, rows: Numbers, mass: Numbers, most: Numbers | None) -> Numbers:
     """The end of Newton's steps; NaN where there is none."""
     mass = mass / mass.sum()
-    for _ in range(40):
+    squares = (rows * mass[:, None]).T @ rows
+    room = 1e-7 * np.sqrt(np.diag(squares)) * made.loss.to_core().slope_bound if made.loss.name in FLAT else math.inf
+    for k in range(400 if made.loss.name in FLAT else 40):
         slope, curvature = slopes(made.loss, rows @ params, made.y)
         if most is not None:
             curvature = np.where(np.abs(slope) < most, curvature, 0.0)
             slope = np.clip(slope, -most, most)
         gradient = rows.T @ (mass * slope)
         hessian = (rows * (mass * curvature)[:, None]).T @ rows
-        step = np.linalg.pinv(hessian, rcond=1e-13, hermitian=True) @ gradient
+        # Where a loss is flat for most rows, steps are held back once they do not end.
+        curved = hessian + (k >= 40) * curvature.max() * 0.2 * squares
+        step = np.linalg.pinv(curved, rcond=1e-13, hermitian=True) @ gradient
         longest = float(np.abs(rows @ step).max())
         params = params - step * min(1.0, 2.0 / max(longest, 1e-300))
-        if longest < 1e-6:
+        if longest < 1e-6 and (np.abs(gradient) <= room).all():
             errors = np.sqrt(np.diag(np.linalg.pinv(hessian, rcond=1e-13, hermitian=True)) / len(rows))
             hidden = np.diag(hessian) < 1e-9 * (rows**2).mean(axis=0)
             return np.where(hidden | (errors * np.ptp(rows, axis=0) > ENDLESS), np.nan, params)
@@ -311,6 +316,12 @@ def final_of(row: dict[str, Any]) -> dict[str, Any]:
     return again if "target" in again else row
 
 
+def shown_of(row: dict[str, Any], by: str) -> dict[str, float]:
+    """Coverage of a cell, by a target that may have no end."""
+    found: dict[str, float] = final_of(row).get(by, {"mean": math.nan, "worst": math.nan})
+    return found
+
+
 def verdict(row: dict[str, Any]) -> str:
     """ "holds", "named", "warned" or "silent"."""
     final = final_of(row)
@@ -329,7 +340,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for name in groups:
         of = [row for row in given if row["loss"] == name]
         tenth = sorted(final_of(row)["target"]["worst"] for row in of)[len(of) // 10]
-        means = [f"{np.mean([final_of(row)[by]['mean'] for row in of]):.3f}" for by in ("target", "ordinary")]
+        means = [f"{np.nanmean([shown_of(row, by)['mean'] for row in of]):.3f}" for by in ("target", "ordinary")]
         verdicts = collections.Counter(map(verdict, of))
         summary.append([name, len(of), f"{np.mean([row['given'] for row in of]):.2f}", *means, f"{tenth:.3f}",
                         *(verdicts[what] for what in ("named", "warned", "silent"))])  # fmt: skip
@@ -340,7 +351,7 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in given:
         final = final_of(row)
         if is_low(final):
-            shown = [f"{final[by][key]:.3f}" for by in ("target", "ordinary") for key in ("mean", "worst")]
+            shown = [f"{shown_of(row, by)[key]:.3f}" for by in ("target", "ordinary") for key in ("mean", "worst")]
             said = ", ".join(f"{name} {share:.0%}" for name, share in final["warnings"].items()) or "none"
             found.append([row["number"], row["title"], f"{final['given']:.2f}", *shown, said, verdict(row)])
     head = "number,cell,given,target: mean,worst,ordinary: mean,worst,warnings,verdict"

@@ -32,7 +32,7 @@ TRUSTED_SPREAD = 0.4
 In a study of random settings, intervals that were too short for single parameters had more (docs/intervals.md).
 """
 
-TRUSTED_LEVERAGE = 0.7
+TRUSTED_LEVERAGE = 0.75
 """Greatest change of the predictor in the last of Newton steps, times its root mean square, without a warning."""
 
 _NAMED = 5

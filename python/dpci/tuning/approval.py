@@ -123,7 +123,7 @@ def _differences(common: FitRecord, made: TuneRecord, choice: Selection) -> Iter
         }
     )
     cost = next(iter(choice.budget.parameters().values()))
-    yield from differences_of_steps(model.steps, [Step("coefficients", law, cost, scale, None, sensitivity)])
+    yield from differences_of_steps(model.steps, [Step("coefficients", law, cost, scale, None, None, sensitivity)])
     yield from differences_of_seals(model.seals, seals_from(spec.model_seals(choice.index)))
 
 
