@@ -341,9 +341,7 @@ class NewtonSpec:
     def planned(self, radii: list[float], bounds: list[list[float]]) -> tuple[list[Step], list[Seal]]:
         """Steps and seals, where the radii are these, and at each point both bounds and the stretch of round rows."""
 
-    def noise_scale(
-        self, radii: list[float], bounds: list[list[float]], weights: list[float] | None = None
-    ) -> float:
+    def noise_scale(self, radii: list[float], bounds: list[list[float]], weights: list[float] | None = None) -> float:
         """Scale of the noise in the sum of the last gradients, each with its weight; without weights the least."""
 
     def edge(self, bounds: list[float], hessian: _F64) -> float:
@@ -389,8 +387,10 @@ class NewtonDict(TypedDict):
     round_map: _F64
     radii: _F64
     bounds: list[list[float]]
-    start: _F64
-    gradient: _F64
+    starts: list[list[float]]
+    gradients: list[list[float]]
+    weights: list[float]
+    noise_scale: float
     centre: _F64
     """Centre of the ridge under pure DP."""
     ridge: float

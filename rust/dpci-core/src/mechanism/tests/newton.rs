@@ -319,7 +319,7 @@ fn the_norm_leaves_the_wanted_share_beyond_it() {
     let found = of_rows.quantile(&shares);
     assert!(near(found.norm, radii[10] * 1.2_f64.powf(-0.1)));
     // Noise hides what is below 3.5 of its standard deviations.
-    let [noisy, _] = self::spec(400, 0.01).norms(2.0).unwrap();
+    let [noisy, _] = self::spec(400, 0.01).norms(2.0, 1).unwrap();
     let mut shares = vec![0.0; noisy.norms.len()];
     shares[9] = 0.9 * 3.5 * 12f64.sqrt() * noisy.noise.step.scale;
     assert!(near(noisy.quantile(&shares).norm, noisy.norms[0]));
