@@ -33,7 +33,7 @@ const LONGEST: [f64; 2] = [1.0, 0.6];
 /// Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the constant alone, as
 /// where one class has less than two in a hundred records; of log-odds, its standard deviation.
 const FARTHEST: f64 = 4.0;
-/// How much the standard deviation of log-odds may grow in the last step: it grows by 2.5 to 3 where the classes are separable, by 1 where it
+/// How much the standard deviation of the predictor of classes, in units of its width, may grow in the last step: that of log-odds grows by 2.5 to 3 where the classes are separable, by 1 where it
 /// is 5 at the target, by a quarter at 3, and by less of smaller ones, which tables have.
 const MOST_GROWTH: f64 = 0.5;
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
@@ -88,6 +88,8 @@ pub struct StepNoise {
 pub struct StepLoss {
     /// Whether the predictor is the logarithm of odds.
     pub is_log_odds: bool,
+    /// Whether it tells the probability of a class, and grows without end where the columns separate the classes.
+    pub is_of_classes: bool,
     /// Whether the gradients of records are those of a likelihood.
     pub is_likelihood: bool,
     /// Over how far a predictor moves before the curvature changes.
@@ -411,22 +413,29 @@ impl LastStep {
             return Ok(Some(Unfinished::Hidden([mean, noise])));
         }
         let end = &self.steps.params;
-        let [far, spread] = self.predictor(end, 0.0)?;
+        let (loss, longest) = (self.steps.loss, self.longest());
+        // Probabilities of classes change over the width.
+        let unit = if loss.is_of_classes { loss.width } else { 1.0 };
+        let [far, spread] = self.predictor(end, 0.0)?.map(|size| size / unit);
         // A perturbed minimiser has a ridge, off which its step leads.
-        let is_of_odds = self.steps.loss.is_log_odds && !self.is_perturbed();
-        let is_steep = !is_of_odds && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
+        let grows = loss.is_of_classes && !self.is_perturbed();
+        let is_steep = !grows && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
         if !(spread <= FARTHEST) || is_steep {
             return Ok(Some(Unfinished::Separated([far, spread])));
         }
         let start = self.steps.starts.last().unwrap_or(end);
-        let growth = spread - self.predictor(start, 0.0)?[1];
-        if is_of_odds && !(growth <= MOST_GROWTH) {
+        let growth = spread - self.predictor(start, 0.0)?[1] / unit;
+        if grows && !(growth <= MOST_GROWTH) {
             return Ok(Some(Unfinished::Growing([growth, MOST_GROWTH])));
         }
-        let (longest, width) = (LONGEST[usize::from(!is_of_odds)], self.steps.loss.width);
         let moved = self.last_change();
-        let numbers = [moved * width, longest * width];
+        let numbers = [moved, longest].map(|change| change * loss.width);
         Ok((!(moved <= longest)).then_some(Unfinished::Moving(numbers)))
+    }
+
+    /// The longest last step, in units of the width.
+    fn longest(&self) -> f64 {
+        LONGEST[usize::from(!self.steps.loss.is_log_odds || self.is_perturbed())]
     }
 
     /// Root mean square change of the predictor in the last step, in units of the width of the loss.

@@ -106,7 +106,7 @@ impl DataBounds {
     }
 
     /// Least λ at which a loss with `l'' ≤ c(L - |l'|)` needs no ε for the Jacobian of objective perturbation, rounded up:
-    /// `cR²/(nλ)` is then at most what a unit of slope takes of ε (docs/proofs/newton_pure.md).
+    /// `cR²/(nλ)` is then at most what a unit of slope takes of ε (`docs/proofs/newton_pure.md`).
     #[must_use]
     pub fn offset_l2_strength(&self, slope_bound: f64, slack: f64, epsilon: f64) -> f64 {
         let of_one = epsilon / (self.neighbors.changed_records() * slope_bound);

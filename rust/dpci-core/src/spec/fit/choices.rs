@@ -43,7 +43,7 @@ pub enum Variant {
     /// `ln(1+κ)` (Wang, Kifer & Lee); a λ that is too small is refused.
     Standard,
     /// Nothing: for losses whose curvature vanishes at the greatest slope, a λ of at least [`offset_l2_strength`] leaves the
-    /// Jacobian to what the shift does not take (docs/proofs/newton_pure.md).
+    /// Jacobian to what the shift does not take (`docs/proofs/newton_pure.md`).
     ///
     /// [`offset_l2_strength`]: crate::privacy::DataBounds::offset_l2_strength
     Offset,

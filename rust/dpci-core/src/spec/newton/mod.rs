@@ -17,7 +17,8 @@ use crate::error::check_length;
 use crate::interval::{StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
-    Continued, Loss, gradient_rounding, moment_rounding, person_rounding, second_moment_rounding,
+    Continued, Loss, Targets, gradient_rounding, moment_rounding, person_rounding,
+    second_moment_rounding,
 };
 use crate::noise::{AnyLaw, Law, MatrixLaw, NoiseLaw, symmetric};
 use crate::privacy::{Budget, Cost, DataBounds, gaussian_std_dev};
@@ -442,6 +443,7 @@ impl NewtonSpec {
         let c = &self.choices;
         StepLoss {
             is_log_odds: c.loss.null_predictor(0.0).is_some(),
+            is_of_classes: c.loss.is_likelihood() && matches!(c.loss.targets(), Targets::Signs),
             is_likelihood: c.loss.is_likelihood() && c.terms.is_of_rows(),
             width: c.loss.curvature_width(),
         }

@@ -1,7 +1,7 @@
 //! The stages under pure DP: objective perturbation on round rows, whose minimiser is the start of the last step.
 //!
 //! Costs add up linearly, so that many noisy gradients would each have little. The perturbed minimiser needs none: there the noisy gradient
-//! is known, as what the ridge balances (docs/proofs/newton_pure.md).
+//! is known, as what the ridge balances (`docs/proofs/newton_pure.md`).
 
 use std::sync::Arc;
 
