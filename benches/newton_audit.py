@@ -78,7 +78,7 @@ def greatest(first: _F64, second: _F64) -> float:
 
 
 def scores(case: _core.NewtonSpec, side: tuple[_F64, _F64], n_runs: int, seed: int) -> _F64:
-    """Return the parameter of so many runs: the noise of the last gradient makes most of its error."""
+    """Return the parameter of so many runs: the noise of the last two gradients makes most of its error."""
     rows = _core.simulate(case, _core.Records(*side), n_runs=n_runs, seed=seed, n_threads=1)
     return np.asarray(rows[:, 0])
 
@@ -91,8 +91,8 @@ def main() -> None:
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N:,} records with one\n"
         "column. A threshold on the parameter tells them apart. Its lower bound on\n"
-        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last gradient has .535 of the budget's μ²,\n"
-        "and a record's gradient is about .4 of the bound: no such threshold can show more than a third of μ. Where\n"
+        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last two gradients have .615 of the budget's\n"
+        "μ², and a record's gradient is about .4 of the bound: no such threshold can show more than a third of μ. Where\n"
         f"{MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
         "test compares the densities of its start between all neighbours of a small table.\n"
     )
