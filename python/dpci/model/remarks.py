@@ -68,9 +68,9 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
     found = last_step(record, newton).leverage()
     if found > TRUSTED_LEVERAGE:
         message = (
-            "the last step must move the predictor of classes little where the columns, or the rarity of a class, tell "
-            f"most records, got a change times a predictor of {found:.2f}, above {TRUSTED_LEVERAGE:g}: the steps may "
-            "not have ended, and intervals of all coefficients may be too short; use more records, a greater budget or "
+            "the steps may not have ended, and intervals of all coefficients may be too short: the change of the "
+            f"predictor in the last step times its root mean square is {found:.2f}, above {TRUSTED_LEVERAGE:g}, as "
+            "where the columns, or the rarity of a class, tell most records; use more records, a greater budget or "
             "fewer columns, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
