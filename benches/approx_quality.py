@@ -115,21 +115,20 @@ def lengths(run: Run) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to stay within the (ε,δ) budget; ``other`` holds keywords of the fit besides those named."""
+    """One way to stay within the (ε,δ) budget."""
 
     name: str
     budget: dpci.budgets.Budget
-    mechanism: str
+    mechanism: str | dpci.ObjectivePerturbation
     neighbors: str
-    other: tuple[tuple[str, Any], ...] = ()
 
     def keywords(self, rows: Rows) -> dict[str, Any]:
         relation = dpci.AddRemove(len(load(rows)[1])) if self.neighbors == "add_remove" else self.neighbors
-        named = {"budget": self.budget, "mechanism": self.mechanism, "neighbors": relation}
-        return named | dict(self.other)
+        return {"budget": self.budget, "mechanism": self.mechanism, "neighbors": relation}
 
 
 REPLACE, ADD = "replace_one", "add_remove"
+PAPER = dpci.ObjectivePerturbation(calibration="paper")
 GAUSSIAN_OBJECTIVE = {relation: Way("Gaussian objective", BUDGET, "objective", relation) for relation in (REPLACE, ADD)}
 WAYS = (
     GAUSSIAN_OBJECTIVE[REPLACE],
@@ -140,7 +139,7 @@ WAYS = (
     Way("spherical-Laplace output, pure DP", dpci.PureDP(BUDGET.epsilon), "output", REPLACE),
     GAUSSIAN_OBJECTIVE[ADD],
     Way("Gaussian output", BUDGET, "output", ADD),
-    Way("Gaussian objective, Kifer et al.", BUDGET, "objective", ADD, (("calibration", "paper"),)),
+    Way("Gaussian objective, Kifer et al.", BUDGET, PAPER, ADD),
 )
 
 
