@@ -17,7 +17,7 @@ from dpci.audit.bounds import probability_bounds
 from dpci.budgets import core_budget
 
 N = 100
-MANY = 12
+MANY = 16
 """Records that differ where the audit has to find more than the claim for one."""
 CONFIDENCE = 1.0 - 1e-6
 _F64 = NDArray[np.float64]
