@@ -16,8 +16,8 @@ from dpci import _core
 from dpci.audit.bounds import probability_bounds
 from dpci.budgets import core_budget
 
-N = 100
-MANY = 16
+N = 400
+MANY = 24
 """Records that differ where the audit has to find more than the claim for one."""
 CONFIDENCE = 1.0 - 1e-6
 _F64 = NDArray[np.float64]
@@ -91,9 +91,9 @@ def main() -> None:
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N:,} records with one\n"
         "column. A threshold on the parameter tells them apart. Its lower bound on\n"
-        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last two gradients have .615 of the budget's\n"
-        "μ², and a record's gradient is about .4 of the bound: no such threshold can show more than a third of μ. Where\n"
-        f"{MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
+        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last two gradients have .615 of the\n"
+        "budget's μ², and a record's gradient is a third of the bound: no such threshold can show more than a third of μ.\n"
+        f"Where {MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
         "test compares the densities of its start between all neighbours of a small table.\n"
     )
     print(f"| claim | neighbours | μ of the claim | at least | where {MANY} records differ, at least |")
