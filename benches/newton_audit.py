@@ -90,9 +90,9 @@ def main() -> None:
     print(f"`python benches/newton_audit.py {n_runs}`, commit {commit()}, {now()}, seeds 0 and 1.\n")
     print(
         f"This audit makes {n_runs:,} releases from each of two neighbouring data sets of {N:,} records with one\n"
-        "column. A threshold on the parameter tells them apart. Its lower bound on\n"
-        "μ of Gaussian differential privacy has confidence 1 - 1e-6. The last two gradients have .615 of the\n"
-        "budget's μ², and a record's gradient is a third of the bound: no such threshold can show more than a third of μ.\n"
+        "column. A threshold on the parameter tells them apart. Its lower bound on μ of Gaussian differential privacy\n"
+        "has confidence 1 - 1e-6. The last two gradients have .615 of the budget's μ², and a record's gradient is a\n"
+        "third of the bound: no such threshold can show more than a third of μ.\n"
         f"Where {MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
         "test compares the densities of its start between all neighbours of a small table.\n"
     )
