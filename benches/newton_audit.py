@@ -93,8 +93,8 @@ def main() -> None:
         "column. A threshold on the parameter tells them apart. Its lower bound on μ of Gaussian differential privacy\n"
         "has confidence 1 - 1e-6. The last two gradients have .615 of the budget's μ², and a record's gradient is a\n"
         "third of the bound: no such threshold can show more than a third of μ.\n"
-        f"Where {MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here: a\n"
-        "test compares the densities of its start between all neighbours of a small table.\n"
+        f"Where {MANY} records differ, the same audit finds more than the claim for one. Pure DP is not audited here:\n"
+        "a test compares the densities of its start between all neighbours of a small table.\n"
     )
     print(f"| claim | neighbours | μ of the claim | at least | where {MANY} records differ, at least |")
     print("|---|---|---|---|---|")
