@@ -313,6 +313,15 @@ def test_rare_classes_that_can_be_separated_have_none_either(n, share):
         assert fit.interval_refusal is not None
 
 
+@pytest.mark.parametrize("budget", [dpci.ZCDP(rho=0.5), dpci.ApproxDP(epsilon=1.0, delta=1e-6)])
+@pytest.mark.parametrize("positive", [True, False])
+def test_a_single_class_has_no_intervals(budget, positive):
+    X, _ = population(12, 20_000)
+    for seed in range(5):
+        fit = dpci.fit(X, np.full(20_000, positive), budget=budget, classes=(False, True), seed=seed)
+        assert fit.interval_refusal is not None
+
+
 @pytest.mark.parametrize(("budget", "steep"), [(dpci.ZCDP(rho=0.5), 3.5), (dpci.PureDP(epsilon=1.0), 5.0)])
 @pytest.mark.parametrize("warns", [False, True])
 def test_steps_that_may_not_have_ended_name_every_parameter(budget, steep, warns):

@@ -42,7 +42,7 @@ _UNFINISHED = {
         "{:.3g} over the rows (" + _ENDLESS + ")"
     ),
     "growing": (
-        "that the steps end, got a predictor whose standard deviation grew by {:.2g} in the last one, above {:.2g} ("
+        "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} ("
         + _ENDLESS
         + ")"
     ),

@@ -33,9 +33,13 @@ const LONGEST: [f64; 2] = [1.0, 0.6];
 /// Root mean square of the predictor over round rows beyond which almost every record is told by its columns, or by the constant alone, as
 /// where one class has less than two in a hundred records; of log-odds, its standard deviation.
 const FARTHEST: f64 = 4.0;
-/// How much the standard deviation of the predictor of classes, in units of its width, may grow in the last step: that of log-odds grows by 2.5 to 3 where the classes are separable, by 1 where it
+/// How much the standard deviation of the predictor of classes, or its root mean square, in units of the width, may grow in the last step:
+/// that of log-odds grows by 2.5 to 3 where the classes are separable, by 1 where it
 /// is 5 at the target, by a quarter at 3, and by less of smaller ones, which tables have.
 const MOST_GROWTH: f64 = 0.5;
+/// Change of the predictor in the last step times its root mean square, where that is above [`FARTHEST`]: of a single class, whose constant has
+/// no end, it is 2.8 to 7.
+const MOST_LEVERAGE: f64 = 2.5;
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
 const FEW: f64 = 10.0;
 
@@ -103,7 +107,7 @@ pub enum Unfinished {
     Hidden([f64; 2]),
     /// The predictor separates the classes: its root mean square, and its standard deviation.
     Separated([f64; 2]),
-    /// The predictor grows: by how much its standard deviation does in the last step, and the most that is allowed.
+    /// The predictor grows: by how much its standard deviation or its root mean square does in the last step, and the most that is allowed.
     Growing([f64; 2]),
     /// The change of the predictor in the last step, and the most that is allowed.
     Moving([f64; 2]),
@@ -419,12 +423,19 @@ impl LastStep {
         let [far, spread] = self.predictor(end, 0.0)?.map(|size| size / unit);
         // A perturbed minimiser has a ridge, off which its step leads.
         let grows = loss.is_of_classes && !self.is_perturbed();
-        let is_steep = !grows && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
+        let is_steep = !(far <= FARTHEST)
+            && if grows {
+                !(self.leverage()? <= MOST_LEVERAGE)
+            } else {
+                spread.powi(2) > mean / noise
+            };
         if !(spread <= FARTHEST) || is_steep {
             return Ok(Some(Unfinished::Separated([far, spread])));
         }
         let start = self.steps.starts.last().unwrap_or(end);
-        let growth = spread - self.predictor(start, 0.0)?[1] / unit;
+        // Of a single class the constant grows, and nothing else.
+        let before = self.predictor(start, 0.0)?.map(|size| size / unit);
+        let growth = (spread - before[1]).max(far - before[0]);
         if grows && !(growth <= MOST_GROWTH) {
             return Ok(Some(Unfinished::Growing([growth, MOST_GROWTH])));
         }
@@ -446,7 +457,7 @@ impl LastStep {
 
     /// Change of the predictor in the last step, in units of the width of the loss, times its root mean square.
     ///
-    /// What the step leaves undone grows with both: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
+    /// Both tell how much the step leaves undone: of classes that predictors of this size tell, curvatures fall by a multiple in a step.
     /// Rows may vary as much as the noise allows along directions that it hides: there the columns tell most records, and none is curved.
     ///
     /// # Errors

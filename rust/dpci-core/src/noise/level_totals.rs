@@ -87,7 +87,7 @@ impl LevelTotals {
     /// The law of the cells' noise.
     ///
     /// # Errors
-    /// As [`ShapedLaplace::new`].
+    /// Errors of [`ShapedLaplace::new`].
     pub fn law(&self) -> Result<ShapedLaplace> {
         ShapedLaplace::new(Arc::clone(&self.cells), self.rate)
     }
@@ -208,7 +208,7 @@ impl LevelTotals {
     /// number or level that off the diagonal counts twice. Each entry has at most as many roundings as there are cells, and 8.
     ///
     /// # Errors
-    /// As [`Self::law`].
+    /// Errors of [`Self::law`].
     pub fn error_bound(&self) -> Result<f64> {
         let cells = self.cells.dim() as f64;
         let greatest = self.rows.bounds().iter().fold(0.0_f64, |a, b| a.max(*b));
