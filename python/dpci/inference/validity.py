@@ -42,9 +42,7 @@ _UNFINISHED = {
         "{:.3g} over the rows (" + _ENDLESS + ")"
     ),
     "growing": (
-        "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} ("
-        + _ENDLESS
-        + ")"
+        "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} (" + _ENDLESS + ")"
     ),
     "moving": (
         "that the steps end, got a last step that moves the predictor by {:.2g}, above {:.2g} (the classes may be "
