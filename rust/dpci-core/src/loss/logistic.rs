@@ -38,6 +38,16 @@ impl Loss for Logistic {
         Ok(())
     }
 
+    fn evaluate_singly(
+        &self,
+        u: &[f64],
+        y: &[f64],
+        [slope, curvature]: [&mut [f64]; 2],
+    ) -> Result<()> {
+        sigmoid_family::evaluate_singly(u, y, slope, curvature);
+        Ok(())
+    }
+
     fn doubled_slopes(&self, u: &mut [Doubled], y: &[f64]) -> bool {
         for (u, y) in u.iter_mut().zip(y) {
             *u = *u * -y;

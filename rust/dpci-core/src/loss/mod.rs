@@ -199,6 +199,27 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// [`Loss::predictor_bound`].
     fn evaluate(&self, u: &[f64], y: &[f64], out: Batch<'_>) -> Result<()>;
 
+    /// Slopes and curvatures of which each depends on its own row alone: those of batches of one, bit by bit.
+    ///
+    /// # Errors
+    /// As [`Loss::evaluate`].
+    fn evaluate_singly(
+        &self,
+        u: &[f64],
+        y: &[f64],
+        [slope, curvature]: [&mut [f64]; 2],
+    ) -> Result<()> {
+        for k in 0..u.len() {
+            let out = Batch {
+                slope: Some(&mut slope[k..=k]),
+                curvature: Some(&mut curvature[k..=k]),
+                ..Batch::default()
+            };
+            self.evaluate(&u[k..=k], &y[k..=k], out)?;
+        }
+        Ok(())
+    }
+
     /// Linear predictors of a record, each with a block of parameters of its own. Where there are several, the slope is a vector and the
     /// curvature a matrix; their bounds are then the Euclidean norm, and the greatest eigenvalue ([`Loss::curvature_bound`]) or the trace
     /// (the suprema under pure DP) or the Frobenius norm ([`Loss::sup_joint_norm`]).

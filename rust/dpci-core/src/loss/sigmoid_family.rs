@@ -38,7 +38,33 @@ const STRIDE: usize = crate::linalg::LANES;
 
 /// Evaluates `s·log(1 + e^{(m - yu)/s})` in a batch; `s = 1, m = 0` is the logistic loss.
 pub(super) fn evaluate(s: f64, m: f64, u: &[f64], y: &[f64], out: Batch<'_>) {
-    crate::linalg::arch().dispatch(Evaluate { s, m, u, y, out });
+    let singly = false;
+    crate::linalg::arch().dispatch(Evaluate {
+        s,
+        m,
+        u,
+        y,
+        out,
+        singly,
+    });
+}
+
+/// Slopes and curvatures of the logistic loss, each by a division of its own.
+pub(super) fn evaluate_singly(u: &[f64], y: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
+    let out = Batch {
+        slope: Some(slope),
+        curvature: Some(curvature),
+        ..Batch::default()
+    };
+    let (s, m, singly) = (1.0, 0.0, true);
+    crate::linalg::arch().dispatch(Evaluate {
+        s,
+        m,
+        u,
+        y,
+        out,
+        singly,
+    });
 }
 
 /// A batch to be evaluated; a type of its own because only its `with_simd` is compiled for the wide instruction sets.
@@ -48,6 +74,8 @@ struct Evaluate<'a> {
     u: &'a [f64],
     y: &'a [f64],
     out: Batch<'a>,
+    /// Whether no division is shared, so that each value depends on its own row alone.
+    singly: bool,
 }
 
 impl WithSimd for Evaluate<'_> {
@@ -61,13 +89,15 @@ impl WithSimd for Evaluate<'_> {
             u,
             y,
             mut out,
+            singly,
         } = self;
         let mut buffers = [[0.0; GROUP]; 3];
         let mut sum = 0.0;
         for start in (0..u.len()).step_by(GROUP) {
             let rows = start..(start + GROUP).min(u.len());
             let inputs = [&u[rows.clone()], &y[rows.clone()]];
-            sum += evaluate_group(simd, [s, m], inputs, rows, &mut out, &mut buffers);
+            let how = (s, m, singly);
+            sum += evaluate_group(simd, how, inputs, rows, &mut out, &mut buffers);
         }
         if let Some(total) = &mut out.total {
             **total = s * sum;
@@ -80,7 +110,7 @@ impl WithSimd for Evaluate<'_> {
 #[inline(always)]
 fn evaluate_group<S: Simd>(
     simd: S,
-    [s, m]: [f64; 2],
+    (s, m, singly): (f64, f64, bool),
     [u, y]: [&[f64]; 2],
     rows: Range<usize>,
     out: &mut Batch<'_>,
@@ -93,7 +123,11 @@ fn evaluate_group<S: Simd>(
         *t = (m - u * y) * rate;
         *e = exp_nonpositive(-t.abs());
     }
-    reciprocals(simd, e, large);
+    if singly {
+        own_reciprocals(e, large);
+    } else {
+        reciprocals(simd, e, large);
+    }
     if let Some(slope) = &mut out.slope {
         let cells = t.iter().zip(&*e).zip(&*large);
         for ((o, ((t, e), large)), y) in slope[rows.clone()].iter_mut().zip(cells).zip(y) {
@@ -175,7 +209,13 @@ fn reciprocals<S: Simd>(simd: S, e: &[f64], out: &mut [f64]) {
             out[at(3)] = simd.mul_f64s(inverse_cd, c);
         }
     }
-    for (e, out) in rest.iter().zip(out_rest) {
+    own_reciprocals(rest, out_rest);
+}
+
+/// The same with a division each.
+#[inline(always)]
+fn own_reciprocals(e: &[f64], out: &mut [f64]) {
+    for (e, out) in e.iter().zip(out) {
         *out = 1.0 / (1.0 + e);
     }
 }

@@ -511,3 +511,28 @@ fn curvatures_change_no_faster_than_their_concordance() {
             .is_infinite()
     );
 }
+
+#[test]
+fn values_of_single_rows_are_those_of_batches_of_one() {
+    for loss in examples() {
+        let all = targets(&*loss);
+        let u: Vec<f64> = (0..300).map(|i| 1.3 * (f64::from(i) * 0.7).sin()).collect();
+        let y: Vec<f64> = (0..300).map(|i| all[i % all.len()]).collect();
+        let expected: Vec<[u64; 2]> = (0..300)
+            .map(|i| evaluate(&*loss, u[i], y[i]))
+            .map(|[_, slope, curvature]| [slope.to_bits(), curvature.to_bits()])
+            .collect();
+        for arch in crate::linalg::architectures() {
+            for n in [1, 63, 300] {
+                let (mut slopes, mut curvatures) = (vec![9.0; n], vec![9.0; n]);
+                crate::linalg::with_arch(arch, || {
+                    loss.evaluate_singly(&u[..n], &y[..n], [&mut slopes, &mut curvatures])
+                        .unwrap();
+                });
+                let found = slopes.iter().zip(&curvatures);
+                let found = found.map(|(slope, curvature)| [slope.to_bits(), curvature.to_bits()]);
+                assert!(found.eq(expected[..n].iter().copied()), "{loss:?} {arch:?}");
+            }
+        }
+    }
+}
