@@ -78,6 +78,19 @@ impl<'a> Dense<'a> {
         }
     }
 
+    /// All features, where they are owned and the rows as they stand for themselves.
+    pub(super) fn own_features(&mut self) -> Option<&mut [f64]> {
+        match (
+            &mut self.features,
+            &self.placement,
+            &self.scales,
+            &self.block_scales,
+        ) {
+            (Numbers::Double(Cow::Owned(features)), None, None, None) => Some(features),
+            _ => None,
+        }
+    }
+
     /// The chosen rows, owned, scales applied.
     pub(super) fn select(&self, rows: &[usize]) -> Dense<'static> {
         if self.block_scales.is_some() || self.placement.is_some() {

@@ -6,14 +6,13 @@ use super::Design;
 use crate::Result;
 use crate::loss::{Batch, Loss};
 
-/// Bounds on the norms of one row's gradient and Hessian, and those of rows with slope and curvature 1.
+/// Bounds on the norms of one row's gradient and Hessian.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
-    /// `w‖x‖` and `w‖x‖²`, the norms rounded up.
-    gradients: Vec<f64>,
-    hessians: Vec<f64>,
+    /// `‖x‖`, rounded up.
+    norms: Vec<f64>,
     /// w: how much rows far out weigh less.
-    pub(super) weights: Vec<f64>,
+    weights: Vec<f64>,
     /// How much each row counts among the records, whatever its weight; `None`: one each.
     shares: Option<Vec<f64>>,
     gradient: f64,
@@ -25,23 +24,32 @@ const ROOM: f64 = 1.0 - 4.0 * f64::EPSILON;
 
 impl Limits {
     /// No limits yet, on rows of these norms and weights.
-    pub(super) fn none(norms: &[f64], weights: &[f64], shares: Option<&[f64]>) -> Self {
-        let pairs = || norms.iter().zip(weights);
+    pub(super) fn none(norms: Vec<f64>, weights: Vec<f64>, shares: Option<&[f64]>) -> Self {
         Self {
-            gradients: pairs().map(|(norm, w)| w * norm).collect(),
-            hessians: pairs().map(|(norm, w)| w * norm * norm).collect(),
-            weights: weights.to_vec(),
+            norms,
+            weights,
             shares: shares.map(<[f64]>::to_vec),
             gradient: f64::INFINITY,
             hessian: f64::INFINITY,
         }
     }
 
+    /// No limits on the same rows, whose norms have changed.
+    pub(super) fn lift(&mut self, norms: Vec<f64>) {
+        self.norms = norms;
+        (self.gradient, self.hessian) = (f64::INFINITY, f64::INFINITY);
+    }
+
+    /// Norms of the gradient and the Hessian of a row, over slope and curvature: `w‖x‖` and `w‖x‖²`.
+    pub(super) fn norms_of(&self, i: usize) -> [f64; 2] {
+        let (norm, weight) = (self.norms[i], self.weights[i]);
+        [weight * norm, weight * norm * norm]
+    }
+
     /// Limits of some rows.
     pub(super) fn select(&self, rows: &[usize]) -> Self {
         Self {
-            gradients: rows.iter().map(|&i| self.gradients[i]).collect(),
-            hessians: rows.iter().map(|&i| self.hessians[i]).collect(),
+            norms: rows.iter().map(|&i| self.norms[i]).collect(),
             weights: rows.iter().map(|&i| self.weights[i]).collect(),
             shares: self
                 .shares
@@ -65,12 +73,6 @@ impl Design<'_> {
         }
     }
 
-    /// Norms of the gradients and Hessians of moved rows, over slope and curvature.
-    pub(super) fn norms(&self) -> Option<[&[f64]; 2]> {
-        let limits = self.limits.as_ref()?;
-        Some([&limits.gradients, &limits.hessians])
-    }
-
     /// Shares of moved rows in their records, whatever their weights.
     pub(super) fn shares_of_records(&self) -> Option<&[f64]> {
         self.limits.as_ref()?.shares.as_deref()
@@ -89,11 +91,14 @@ impl Design<'_> {
         let Some(limits) = &self.limits else {
             return Ok(());
         };
+        if limits.gradient == f64::INFINITY && limits.hessian == f64::INFINITY {
+            return Ok(());
+        }
         // Slopes and curvatures of other losses are not those of their predictors alone.
         let of_odds = loss.null_predictor(0.0).is_some();
         let (steepest, most_curved) = (loss.slope_bound(), loss.curvature_bound());
         for (k, (i, u)) in range.clone().zip(predictors).enumerate() {
-            let (gradient, hessian) = (limits.gradients[i], limits.hessians[i]);
+            let [gradient, hessian] = limits.norms_of(i);
             let mut weight = 1.0_f64;
             if of_odds && steepest * gradient > limits.gradient {
                 weight = weight.min(limits.gradient / (gradient * loss.sup_slope(u.abs())));

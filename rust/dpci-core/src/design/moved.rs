@@ -3,6 +3,7 @@
 //! A moved row is a function of its record alone, whatever its place and the processor: products are added one after another.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::limits::Limits;
 use super::weights::Weights;
@@ -10,7 +11,7 @@ use super::{Design, OnViolation, RowBounds, Rows};
 use crate::error::check_length;
 use crate::exec::{BLOCK, Executor, blocks, check_room};
 use crate::linalg::{CompensatedSum, vector};
-use crate::loss::{Batch, Loss};
+use crate::loss::Loss;
 use crate::row_domain::RowDomain;
 use crate::{Error, Result};
 
@@ -18,7 +19,8 @@ use crate::{Error, Result};
 #[derive(Debug)]
 pub struct Moved<'d> {
     design: &'d Design<'d>,
-    rows: Vec<f64>,
+    /// `None`: as they are.
+    rows: Option<Vec<f64>>,
     norms: Vec<f64>,
 }
 
@@ -28,37 +30,68 @@ impl Design<'_> {
     /// # Errors
     /// [`Error::Length`] for a map of another size, [`Error::Resource`], [`Error::Interrupted`].
     pub fn moved(&self, map: &[f64], exec: &Executor<'_>) -> Result<Moved<'_>> {
-        let dim = self.n_params();
-        check_length("the map of the rows", dim * dim, map.len())?;
-        // Chunks, and all of them together.
-        check_room(self.n_rows().saturating_mul(2 * dim))?;
-        let chunks = self.chunks();
-        let parts = exec.map(chunks.len(), |c| {
-            let mut moved = vec![0.0; chunks[c].len() * dim];
-            let mut norms = Vec::with_capacity(chunks[c].len());
-            let mut rows = vec![0.0; BLOCK * dim];
-            for (range, out) in blocks(chunks[c].clone()).zip(moved.chunks_mut(BLOCK * dim)) {
-                exec.check()?;
-                let rows = &mut rows[..out.len()];
-                self.write_rows(range, rows);
-                vector::add_moved_rows(rows, dim, map, out);
-                norms.extend(
-                    out.chunks_exact(dim)
-                        .map(|row| vector::sparse_norm_bound(row, dim)),
-                );
-            }
-            Ok((moved, norms))
-        })?;
-        let (rows, norms): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let (chunks, dim) = (self.chunks(), self.n_params());
+        let identity = (0..map.len()).all(|k| map[k] == f64::from(u8::from(k / dim == k % dim)));
+        let mut rows = None;
+        let norms = if identity && map.len() == dim * dim {
+            let parts = exec.map(chunks.len(), |c| {
+                let mut norms = vec![0.0; chunks[c].len()];
+                let mut block = vec![0.0; BLOCK * dim];
+                for (range, norms) in blocks(chunks[c].clone()).zip(norms.chunks_mut(BLOCK)) {
+                    exec.check()?;
+                    let block = &mut block[..range.len() * dim];
+                    self.write_rows(range, block);
+                    vector::rows_norm_bounds(block, dim, norms);
+                }
+                Ok(norms)
+            })?;
+            parts.concat()
+        } else {
+            let numbers = self.n_rows().saturating_mul(dim);
+            check_room(numbers)?;
+            let moved = rows.insert(vec![0.0; numbers]);
+            move_rows(&chunks, moved, map, exec, |range, _, block| {
+                self.write_rows(range, block);
+            })?
+        };
         Ok(Moved {
             design: self,
-            rows: rows.concat(),
-            norms: norms.concat(),
+            rows,
+            norms,
         })
     }
 }
 
-impl Moved<'_> {
+/// Replaces the rows of `out` by those moved by a map, of which `read` gets a block at a time, by their numbers and what `out` has there;
+/// returns their norms, rounded up.
+fn move_rows(
+    chunks: &[Range<usize>],
+    out: &mut [f64],
+    map: &[f64],
+    exec: &Executor<'_>,
+    read: impl Fn(Range<usize>, &[f64], &mut [f64]) + Sync,
+) -> Result<Vec<f64>> {
+    let n_rows = chunks.last().map_or(0, |chunk| chunk.end);
+    let dim = out.len() / n_rows.max(1);
+    check_length("the map of the rows", dim * dim, map.len())?;
+    let numbers: Vec<_> = chunks.iter().map(|c| c.start * dim..c.end * dim).collect();
+    let norms = exec.map_into(&numbers, out, |c, out| {
+        let mut norms = vec![0.0; chunks[c].len()];
+        let mut rows = vec![0.0; BLOCK * dim];
+        let places = out.chunks_mut(BLOCK * dim).zip(norms.chunks_mut(BLOCK));
+        for (range, (out, norms)) in blocks(chunks[c].clone()).zip(places) {
+            exec.check()?;
+            let rows = &mut rows[..out.len()];
+            read(range, out, rows);
+            vector::move_rows(rows, dim, map, out);
+            vector::rows_norm_bounds(out, dim, norms);
+        }
+        Ok(norms)
+    })?;
+    Ok(norms.concat())
+}
+
+impl<'d> Moved<'d> {
     /// Records with a norm between each of the radii, which increase, and the next one, those beyond the last at the end: a row by its share
     /// of its record, as often as it counts. Not private.
     #[must_use]
@@ -73,35 +106,29 @@ impl Moved<'_> {
     /// The moved rows with weights: a row z beyond the radius R weighs `R²/‖z‖²`, so that neither `w‖z‖` is above R nor `w‖z‖²` above R².
     /// No row is longer than `longest`.
     #[must_use]
-    pub fn within(self, radius: f64, longest: f64) -> Design<'static> {
+    pub fn within(self, radius: f64, longest: f64) -> Design<'d> {
         // Norms are upper bounds; two quotients and a product are rounded.
         let room = 1.0 - 4.0 * f64::EPSILON;
         let weight = |norm: &f64| match radius / norm {
             ratio if ratio < 1.0 => ratio * ratio * room,
             _ => 1.0,
         };
-        let shares: Vec<f64> = self.norms.iter().map(weight).collect();
-        let counted = self.design.shares();
-        let limits = Limits::none(&self.norms, &shares, counted);
-        let mut moved = self.into_design(longest, limits);
-        match (&mut moved.persons, &mut moved.weights) {
-            (Some(persons), _) => persons.scale(&shares),
-            (None, Some(weights)) => weights.scale(&shares),
-            (None, weights) => *weights = Some(Weights::of_shares(shares)),
-        }
-        moved
-    }
-
-    fn into_design(self, longest: f64, limits: Limits) -> Design<'static> {
         let design = self.design;
-        Design {
-            rows: Rows::dense_owned(self.rows, design.n_params()),
-            targets: Cow::Owned(design.targets.to_vec()),
+        let shares: Vec<f64> = self.norms.iter().map(weight).collect();
+        let counted = design.shares();
+        let limits = Limits::none(self.norms, shares.clone(), counted);
+        let (rows, intercept) = match self.rows {
+            Some(rows) => (Rows::dense_owned(rows, design.n_params()), None),
+            None => (design.rows.clone(), design.intercept),
+        };
+        let mut moved = Design {
+            rows,
+            targets: Cow::Borrowed(&design.targets),
             multiplicities: design.multiplicities.clone(),
             persons: design.persons.clone(),
             weights: design.weights.clone(),
             n_records: design.n_records,
-            intercept: None,
+            intercept,
             bounds: RowBounds {
                 rows: RowDomain::Ball(longest),
                 targets: design.bounds.targets,
@@ -109,7 +136,13 @@ impl Moved<'_> {
             },
             extremes: None,
             limits: Some(limits),
+        };
+        match (&mut moved.persons, &mut moved.weights) {
+            (Some(persons), _) => persons.scale(&shares),
+            (None, Some(weights)) => weights.scale(&shares),
+            (None, weights) => *weights = Some(Weights::of_shares(shares)),
         }
+        moved
     }
 }
 
@@ -117,17 +150,22 @@ impl Design<'_> {
     /// Rows that have weights already, moved once more: they keep these weights, and have no limits yet.
     ///
     /// # Errors
-    /// Errors of [`Design::moved`], and [`Error::Unsupported`] for rows that were not moved before.
-    pub fn moved_further(&self, map: &[f64], exec: &Executor<'_>) -> Result<Design<'static>> {
-        let Some(limits) = &self.limits else {
+    /// [`Error::Length`] for a map of another size, [`Error::Interrupted`], and [`Error::Unsupported`] for rows that were not moved before.
+    pub fn moved_further(mut self, map: &[f64], exec: &Executor<'_>) -> Result<Self> {
+        let chunks = self.chunks();
+        let own = match &mut self.rows {
+            Rows::Dense(rows) => rows.own_features(),
+            Rows::Csr(_) | Rows::Coded(_) => None,
+        };
+        let (Some(limits), Some(rows)) = (&mut self.limits, own) else {
             return Err(Error::Unsupported(
                 "rows must have been moved and weighted before they are moved further".into(),
             ));
         };
-        let moved = self.moved(map, exec)?;
-        let limits = Limits::none(&moved.norms, &limits.weights, self.shares_of_records());
-        let longest = self.bounds.rows.norm() * vector::norm(map);
-        Ok(moved.into_design(longest, limits))
+        let copy = |_, rows: &[f64], block: &mut [f64]| block.copy_from_slice(rows);
+        limits.lift(move_rows(&chunks, rows, map, exec, copy)?);
+        self.bounds.rows = RowDomain::Ball(self.bounds.rows.norm() * vector::norm(map));
+        Ok(self)
     }
 }
 
@@ -144,30 +182,37 @@ impl Design<'_> {
         [gradients, hessians]: [&[f64]; 2],
         exec: &Executor<'_>,
     ) -> Result<[CompensatedSum; 2]> {
-        let [of_slopes, of_curvatures] = self.norms().unwrap_or_default();
-        let shares = self.shares_of_records();
-        let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, shares, bounds));
-        let mut buffers = [[0.0; BLOCK]; 3];
-        for range in blocks(0..of_slopes.len()) {
-            exec.check()?;
-            let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
-            self.linear_predictor(range.clone(), params, u);
-            // Row by row: in a batch the last bits depend on the other rows, which a count must not.
-            for (k, y) in self.targets(range.clone()).iter().enumerate() {
-                let out = Batch {
-                    slope: Some(&mut slope[k..=k]),
-                    curvature: Some(&mut curvature[k..=k]),
-                    ..Batch::default()
-                };
-                loss.evaluate(&u[k..=k], std::slice::from_ref(y), out)?;
+        let Some(limits) = &self.limits else {
+            return Ok([CompensatedSum::default(), CompensatedSum::default()]);
+        };
+        let chunks = self.chunks();
+        let parts = exec.map(chunks.len(), |c| {
+            let shares = self.shares_of_records();
+            let mut counts = [gradients, hessians].map(|bounds| Counts::new(self, shares, bounds));
+            let mut buffers = [[0.0; BLOCK]; 3];
+            for range in blocks(chunks[c].clone()) {
+                exec.check()?;
+                let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
+                self.linear_predictor(range.clone(), params, u);
+                // In a batch the last bits depend on the other rows, which a count must not.
+                let targets = self.targets(range.clone());
+                loss.evaluate_singly(u, targets, [&mut *slope, &mut *curvature])?;
+                self.weigh(&range, loss, u, [&mut [], &mut *curvature])?;
+                let gradients = range.clone().zip(&*slope);
+                counts[0].add(gradients.map(|(i, s)| (i, s.abs() * limits.norms_of(i)[0])));
+                let hessians = range.zip(&*curvature);
+                counts[1].add(hessians.map(|(i, c)| (i, c * limits.norms_of(i)[1])));
             }
-            self.weigh(&range, loss, u, [&mut [], &mut *curvature])?;
-            let gradients = slope.iter().zip(&of_slopes[range.clone()]);
-            counts[0].add(range.clone().zip(gradients.map(|(s, norm)| s.abs() * norm)));
-            let hessians = curvature.iter().zip(&of_curvatures[range.clone()]);
-            counts[1].add(range.zip(hessians.map(|(c, norm)| c * norm)));
+            Ok(counts.map(|counts| counts.total))
+        })?;
+        let mut totals = [CompensatedSum::default(), CompensatedSum::default()];
+        for part in parts {
+            totals
+                .iter_mut()
+                .zip(&part)
+                .for_each(|(total, part)| total.merge(part));
         }
-        Ok(counts.map(|counts| counts.total))
+        Ok(totals)
     }
 }
 

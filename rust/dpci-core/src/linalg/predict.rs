@@ -31,6 +31,31 @@ pub fn scaled_rows_times_vector(rows: &[f64], scales: &[f64], vector: &[f64], ou
     }
 }
 
+/// `out[i] = rows[i] · rows[i]` for contiguous rows of `width` entries, by the same order of operations.
+pub(super) fn rows_times_themselves(rows: &[f64], width: usize, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], usize, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let Op(rows, width, out) = self;
+            for (row, o) in rows.chunks_exact(width).zip(out) {
+                [*o] = match S::F64_LANES {
+                    8 => products::<S, 1, 1, false>(simd, [row], [1.0], row),
+                    4 => products::<S, 2, 1, false>(simd, [row], [1.0], row),
+                    2 => products::<S, 4, 1, false>(simd, [row], [1.0], row),
+                    _ => products::<S, 8, 1, false>(simd, [row], [1.0], row),
+                };
+            }
+        }
+    }
+    if width == 0 {
+        out.fill(0.0);
+    } else {
+        arch().dispatch(Op(rows, width, out));
+    }
+}
+
 /// The product of a sparse row, entries in the order of their columns, with a vector: that of the same row stored dense, bit by bit.
 pub fn sparse_times_vector(entries: impl Iterator<Item = (usize, f64)>, vector: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];

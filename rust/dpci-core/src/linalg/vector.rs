@@ -3,6 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::arch::arch;
+use super::predict::rows_times_themselves;
 
 /// Σ aᵢbᵢ.
 #[must_use]
@@ -44,8 +45,13 @@ pub fn norm_bound(a: &[f64]) -> f64 {
 /// The bound of a vector of `len` entries that holds these and zeros: that of the whole vector, bit by bit.
 #[must_use]
 pub fn sparse_norm_bound(a: &[f64], len: usize) -> f64 {
+    rounded_up(norm(a), len)
+}
+
+/// A computed norm of so many entries, past its roundings.
+fn rounded_up(norm: f64, len: usize) -> f64 {
     // Not a sum with the least number, which takes longer than the norm.
-    (norm(a) * (1.0 + (len as f64 + 8.0) * f64::EPSILON)).next_up()
+    (norm * (1.0 + (len as f64 + 8.0) * f64::EPSILON)).next_up()
 }
 
 /// Copies multiplicities into a block's buffer as numbers.
@@ -190,25 +196,57 @@ pub fn add_weighted_rows(rows: &[f64], weights: &[f64], out: &mut [f64]) {
     }
 }
 
-/// `out[i] += Mᵀrows[i]` for contiguous rows of `width` entries; M is square and row-major. Products are added one after another, so
+/// `out[i] = Mᵀrows[i]` for contiguous rows of `width` entries; M is square and row-major. Products are added one after another, so
 /// that the bits are the same for all vectors.
-pub fn add_moved_rows(rows: &[f64], width: usize, map: &[f64], out: &mut [f64]) {
+pub fn move_rows(rows: &[f64], width: usize, map: &[f64], out: &mut [f64]) {
+    /// Rows whose sums are in registers at a time: they share the loads of the map.
+    const ROWS: usize = 8;
     struct Op<'a>(&'a [f64], usize, &'a [f64], &'a mut [f64]);
     impl WithSimd for Op<'_> {
         type Output = ();
         #[inline(always)]
-        fn with_simd<S: Simd>(self, _simd: S) {
+        fn with_simd<S: Simd>(self, simd: S) {
             let Op(rows, width, map, out) = self;
-            for (row, out) in rows.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
-                for (value, from) in row.iter().zip(map.chunks_exact(width)) {
-                    for (o, m) in out.iter_mut().zip(from) {
-                        *o += value * m;
+            let mut panel = vec![simd.splat_f64s(0.0); width];
+            for first in (0..width).step_by(S::F64_LANES) {
+                let columns = first..(first + S::F64_LANES).min(width);
+                for (p, from) in panel.iter_mut().zip(map.chunks_exact(width)) {
+                    *p = simd.partial_load_f64s(&from[columns.clone()]);
+                }
+                let groups = rows.chunks(ROWS * width);
+                for (rows, out) in groups.zip(out.chunks_mut(ROWS * width)) {
+                    let n = rows.len() / width;
+                    // Fewer rows than the others have: the last one again.
+                    let row: [&[f64]; ROWS] =
+                        std::array::from_fn(|r| &rows[r.min(n - 1) * width..][..width]);
+                    let mut sums = [simd.splat_f64s(0.0); ROWS];
+                    for (k, p) in panel.iter().enumerate() {
+                        for (sum, row) in sums.iter_mut().zip(row) {
+                            *sum = simd.add_f64s(*sum, simd.mul_f64s(simd.splat_f64s(row[k]), *p));
+                        }
+                    }
+                    for (out, sum) in out.chunks_exact_mut(width).zip(sums) {
+                        simd.partial_store_f64s(&mut out[columns.clone()], sum);
                     }
                 }
             }
         }
     }
-    arch().dispatch(Op(rows, width, map, out));
+    if width > 0 {
+        arch().dispatch(Op(rows, width, map, out));
+    }
+}
+
+/// [`norm_bound`] of contiguous rows of `width` entries; the bits are the same for all vectors.
+pub fn rows_norm_bounds(rows: &[f64], width: usize, out: &mut [f64]) {
+    rows_times_themselves(rows, width, out);
+    for (i, o) in out.iter_mut().enumerate() {
+        *o = if (1e-280..1e280).contains(o) {
+            rounded_up(o.sqrt(), width)
+        } else {
+            norm_bound(&rows[i * width..][..width])
+        };
+    }
 }
 
 /// `out[place..] += weights[i]·rows[i]` for the contiguous rows of `width` entries that have a place; `places` are pairs (i, place).
@@ -246,6 +284,7 @@ pub fn scatter_weighted_rows(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::arch::{architectures, with_arch};
 
     fn wave(len: usize, step: f64) -> Vec<f64> {
         (0..len).map(|i| (i as f64 * step).sin()).collect()
@@ -257,22 +296,24 @@ mod tests {
             for n in [0, 1, 3, 4, 9] {
                 let rows = wave(n * width, 0.7);
                 let weights = wave(n, 2.1);
-                let (map, mut moved) = (wave(width * width, 1.3), vec![0.0; n * width]);
-                add_moved_rows(&rows, width, &map, &mut moved);
+                let (map, mut moved) = (wave(width * width, 1.3), vec![9.0; n * width]);
+                move_rows(&rows, width, &map, &mut moved);
                 for (k, value) in moved.iter().enumerate() {
                     let (row, column) = (&rows[k / width * width..], k % width);
                     let plain =
                         (0..width).fold(0.0, |sum, j| sum + row[j] * map[j * width + column]);
                     assert_eq!(value.to_bits(), f64::to_bits(plain));
                 }
-                let mut squares = vec![9.0; n];
+                let (mut squares, mut bounds) = (vec![9.0; n], vec![9.0; n]);
                 rows_squared_norms(&rows, width, &mut squares);
+                rows_norm_bounds(&rows, width, &mut bounds);
                 let mut g = wave(width, 0.1);
                 let mut expected = g.clone();
                 add_weighted_rows(&rows, &weights, &mut g);
                 for i in 0..n {
                     let row = &rows[i * width..][..width];
                     assert!((squares[i] - dot(row, row)).abs() < 1e-13);
+                    assert!(bounds[i] >= norm(row) && bounds[i] <= norm_bound(row) * (1.0 + 1e-14));
                     expected
                         .iter_mut()
                         .zip(row)
@@ -302,6 +343,26 @@ mod tests {
         assert!(norm_bound(&[3.0, 4.0]) > 5.0 && norm_bound(&[3.0, 4.0]) < 5.0 + 1e-13);
         assert!(norm_bound(&[0.0; 4]) <= least);
         assert!(norm_bound(&[f64::NAN, 1.0]).is_nan());
+        let rows = [3e200, 4e200, 3e-200, 4e-200, 0.0, 0.0, 1.0, f64::NAN];
+        let mut bounds = [0.0; 4];
+        rows_norm_bounds(&rows, 2, &mut bounds);
+        for (row, bound) in rows.chunks_exact(2).zip(bounds) {
+            assert_eq!(bound.to_bits(), norm_bound(row).to_bits());
+        }
+    }
+
+    #[test]
+    fn norms_have_the_same_bits_for_all_vectors() {
+        for width in [1, 5, 8, 21, 64] {
+            let rows = wave(30 * width, 0.7);
+            let of = |arch| {
+                let mut bounds = [0.0; 30];
+                with_arch(arch, || rows_norm_bounds(&rows, width, &mut bounds));
+                bounds.map(f64::to_bits)
+            };
+            let found: Vec<_> = architectures().into_iter().map(of).collect();
+            assert!(found.iter().all(|bounds| *bounds == found[0]));
+        }
     }
 
     #[test]

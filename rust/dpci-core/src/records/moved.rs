@@ -98,7 +98,7 @@ pub struct Rounding {
 
 impl Rounding {
     /// The rows of a design, moved and weighted, with limits.
-    pub(super) fn of(&self, design: &Design<'_>, exec: &Executor<'_>) -> Result<Design<'static>> {
+    pub(super) fn of<'d>(&self, design: &'d Design<'d>, exec: &Executor<'_>) -> Result<Design<'d>> {
         let moved = design.moved(&self.map, exec)?;
         let mut round = moved.within(self.radius, self.longest);
         for map in self.further.chunks(self.map.len().max(1)) {
@@ -115,7 +115,7 @@ pub enum Round<'r> {
     /// Rows in memory.
     Here {
         /// The rows.
-        design: Box<Design<'static>>,
+        design: Box<Design<'r>>,
         /// To which the weights hold them.
         radius: f64,
     },
