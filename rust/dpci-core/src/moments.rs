@@ -31,6 +31,22 @@ pub fn data_moments(
     sample_moments(records, None, loss, params, n_samples, exec)
 }
 
+/// [`DataMoments::curvature`] alone, for a loss of one predictor.
+///
+/// # Errors
+/// Errors of [`data_moments`].
+pub fn data_hessian(
+    records: &dyn Records,
+    loss: &dyn Loss,
+    params: &[f64],
+    n_samples: f64,
+    exec: &Executor<'_>,
+) -> Result<Vec<f64>> {
+    let params = params.to_vec();
+    let sums = records.sums(&Request::Hessian { params }, loss, None, exec)?;
+    assembled(sums.grams, 1, n_samples)
+}
+
 /// Moments of a sample, given by how often it holds each row of a design.
 ///
 /// # Errors

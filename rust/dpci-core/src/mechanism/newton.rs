@@ -8,7 +8,7 @@ use crate::Result;
 use crate::exec::Executor;
 use crate::linalg::{add_diagonal, product_transposed, project_eigenvalues, vector};
 use crate::loss::Loss;
-use crate::moments::{DataMoments, data_moments, second_moments};
+use crate::moments::{data_hessian, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
 use crate::spec::{
     At, EARLIER_STEPS, LastPoint, MatrixNoise, NewtonSpec, NormBounds, NormCounts, Quantile, Seal,
@@ -523,8 +523,9 @@ impl<G: Gate> Stages<'_, G> {
         step: usize,
     ) -> Result<(G::Value, f64)> {
         let planned = self.spec.hessian(bounds, step)?;
-        let moments = self.data_moments(round, point)?;
-        let hessian = self.release_matrix(moments.curvature, planned.law, planned.seal)?;
+        let (loss, n) = (&*self.spec.choices().loss, self.spec.divisor());
+        let hessian = data_hessian(round, loss, point, n, self.exec)?;
+        let hessian = self.release_matrix(hessian, planned.law, planned.seal)?;
         self.steps.push(planned.step);
         Ok((hessian, self.spec.edge(planned.law)))
     }
@@ -537,18 +538,14 @@ impl<G: Gate> Stages<'_, G> {
         bounds: NormBounds,
     ) -> Result<([G::Value; 2], f64)> {
         let planned = self.spec.moments(bounds)?;
-        let data = self.data_moments(round, point)?;
+        let (loss, n) = (&*self.spec.choices().loss, self.spec.divisor());
+        let data = data_moments(round, loss, point, n, self.exec)?;
         let [of_hessian, of_cov] = planned.seals;
         let hessian = self.release_matrix(data.curvature, planned.hessian, of_hessian)?;
         let cov = self.release_matrix(data.squared_slope, planned.gradient_cov, of_cov)?;
         self.steps.push(planned.step);
         let std_dev = planned.hessian.law.isometric_std_dev(self.spec.n_params());
         Ok(([hessian, cov], std_dev))
-    }
-
-    fn data_moments(&self, round: &Round<'_>, point: &[f64]) -> Result<DataMoments> {
-        let loss = &*self.spec.choices().loss;
-        data_moments(round, loss, point, self.spec.divisor(), self.exec)
     }
 
     fn release_matrix(

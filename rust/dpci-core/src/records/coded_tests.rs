@@ -108,6 +108,9 @@ impl Table {
             Request::Moments {
                 params: params.clone(),
             },
+            Request::Hessian {
+                params: params.clone(),
+            },
             Request::CappedSlopes {
                 params: params.clone(),
                 cap,

@@ -70,16 +70,19 @@ pub(super) fn sums(
         exec,
     };
     let chunks = match request {
-        Request::Moments { .. } | Request::CappedSlopes { .. } | Request::SecondMoments => {
-            matrix_chunks(design.n_rows(), dim)
-        }
+        Request::Moments { .. }
+        | Request::Hessian { .. }
+        | Request::CappedSlopes { .. }
+        | Request::SecondMoments => matrix_chunks(design.n_rows(), dim),
         Request::Risk { hessian, .. } if *hessian != HessianRows::None => {
             matrix_chunks(design.n_rows(), dim)
         }
         _ => design.chunks(),
     };
     let limits = match request {
-        Request::Moments { params } if n_predictors == 1 => pass.suprema(params)?,
+        Request::Moments { params } | Request::Hessian { params } if n_predictors == 1 => {
+            pass.suprema(params)?
+        }
         _ => [0.0; 2],
     };
     match (request, design.persons()) {
@@ -140,6 +143,7 @@ impl Pass<'_> {
             ))),
             Request::Risk { params, hessian } => self.risk(chunk, params, *hessian),
             Request::Moments { params } => self.moments(chunk, params, limits),
+            Request::Hessian { params } => self.hessian(chunk, params, limits),
             Request::CappedSlopes {
                 params,
                 cap,
@@ -263,6 +267,25 @@ impl Pass<'_> {
         }
         Ok(Sums {
             grams: grams.into(),
+            ..Sums::default()
+        })
+    }
+
+    /// Second moments of curvatures over a chunk.
+    fn hessian(&self, chunk: Range<usize>, params: &[f64], limits: [f64; 2]) -> Result<Sums> {
+        let mut gram = [GramAccumulator::new(params.len())];
+        let mut packed = PackedBlock::new(params.len(), BLOCK);
+        let mut buffers = [[0.0; BLOCK]; 3];
+        for range in blocks(chunk) {
+            self.exec.check()?;
+            let [u, slope, curvature] = buffers.each_mut().map(|b| &mut b[..range.len()]);
+            self.bounded_derivatives(&range, params, limits, [u, slope, &mut *curvature])?;
+            self.weights.multiply(&range, curvature);
+            self.design
+                .add_grams(range, [&*curvature], &mut gram, &mut packed);
+        }
+        Ok(Sums {
+            grams: gram.into(),
             ..Sums::default()
         })
     }

@@ -57,6 +57,11 @@ pub enum Request {
         /// `θ`.
         params: Vec<f64>,
     },
+    /// The first of [`Self::Moments`] alone.
+    Hessian {
+        /// `θ`.
+        params: Vec<f64>,
+    },
     /// `Σ min(|l'|, cap)² x xᵀ`.
     CappedSlopes {
         /// `θ`.
@@ -149,6 +154,7 @@ impl Request {
             } => "risk",
             Self::Risk { .. } => "risk_and_hessian",
             Self::Moments { .. } => "moments",
+            Self::Hessian { .. } => "hessian",
             Self::CappedSlopes { targets: true, .. } => "capped_slopes",
             Self::CappedSlopes { targets: false, .. } => "capped_slopes_at_0",
             Self::CappedGradient { targets: true, .. } => "capped_gradient",
@@ -170,7 +176,9 @@ impl Request {
     #[must_use]
     pub fn point(&self) -> Vec<f64> {
         match self {
-            Self::Risk { params, .. } | Self::Moments { params } => params.clone(),
+            Self::Risk { params, .. } | Self::Moments { params } | Self::Hessian { params } => {
+                params.clone()
+            }
             Self::CappedSlopes {
                 params, cap: last, ..
             }
@@ -233,6 +241,7 @@ impl Request {
             "risk" => risk(point, HessianRows::None),
             "risk_and_hessian" => risk(point, HessianRows::All),
             "moments" => Ok(Self::Moments { params: point }),
+            "hessian" => Ok(Self::Hessian { params: point }),
             "capped_slopes"
             | "capped_slopes_at_0"
             | "capped_gradient"
@@ -314,6 +323,7 @@ impl Request {
         match self {
             Self::Risk { params, .. }
             | Self::Moments { params }
+            | Self::Hessian { params }
             | Self::CappedSlopes { params, .. }
             | Self::CappedGradient { params, .. }
             | Self::SlopeLevels { params, .. }

@@ -154,6 +154,7 @@ impl Request {
             Self::Risk { .. } => (dim + 1, blocks, 0),
             Self::Moments { .. } if unit == Unit::Row => (0, blocks.repeat(2), 0),
             Self::Moments { .. } => (0, [blocks, vec![dim]].concat(), 0),
+            Self::Hessian { .. } => (0, blocks, 0),
             Self::CappedSlopes { .. } => (0, vec![dim], 0),
             Self::CappedGradient { .. } => (dim + 1, vec![], 0),
             Self::SlopeLevels { .. } => (LEVELS, vec![], 0),

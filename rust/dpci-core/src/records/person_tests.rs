@@ -206,6 +206,12 @@ fn check_sums(
     let greatest = mass * reach * reach;
     let gap = distance(&moments[0].clone().finish(1.0), &hessian);
     assert!(gap <= hessian_rounding(n) * greatest, "hessian {gap:e}");
+    let params = PARAMS.to_vec();
+    let alone = design.sums(&Request::Hessian { params }, loss, None, exec);
+    let alone = alone.unwrap().grams;
+    assert_eq!(alone.len(), 1);
+    let gap = distance(&alone[0].clone().finish(1.0), &hessian);
+    assert!(gap <= hessian_rounding(n) * greatest, "hessian {gap:e}");
     let gap = distance(&moments[1].clone().finish(1.0), &covariance);
     assert!(gap <= person_rounding(n) * greatest, "covariance {gap:e}");
     // Also by the rounding that is left: a share that were another one would be seen.

@@ -32,7 +32,7 @@ fn sparse(x: &[f64]) -> Rows<'static> {
     Rows::Csr(Csr::new(starts, columns, x.to_vec(), WIDTH).unwrap())
 }
 
-fn requests() -> [Request; 14] {
+fn requests() -> [Request; 16] {
     let params = vec![0.4, -0.3, 0.2, 0.1, -0.5];
     let risk = |hessian| Request::Risk {
         params: params.clone(),
@@ -55,6 +55,9 @@ fn requests() -> [Request; 14] {
         risk(HessianRows::None),
         risk(HessianRows::All),
         Request::Moments {
+            params: params.clone(),
+        },
+        Request::Hessian {
             params: params.clone(),
         },
         Request::CappedSlopes {
@@ -93,6 +96,9 @@ fn requests() -> [Request; 14] {
         }),
         moved(Request::SecondMoments),
         moved(Request::Moments {
+            params: params.clone(),
+        }),
+        moved(Request::Hessian {
             params: params.clone(),
         }),
     ]
@@ -213,7 +219,7 @@ fn rounding_does_not_grow_with_the_number_of_parts() {
 #[test]
 fn moved_rows_in_parts_are_those_in_memory() {
     let (x, y) = rows(600);
-    let [.., of_rows, counts, derivatives, moments, curvatures] = requests();
+    let [.., of_rows, counts, derivatives, moments, curvatures, _] = requests();
     let Request::Moved { rounding, .. } = &moments else {
         panic!()
     };
