@@ -238,8 +238,11 @@ impl<'a> Counts<'a> {
 
     /// Adds a block of rows, by their numbers and norms.
     fn add(&mut self, norms: impl Iterator<Item = (usize, f64)>) {
+        let Some(least) = self.bounds.first() else {
+            return;
+        };
         self.block.fill(0.0);
-        for (i, norm) in norms {
+        for (i, norm) in norms.filter(|(_, norm)| norm > least) {
             if let Some(place) = self.bounds.partition_point(|b| *b < norm).checked_sub(1) {
                 let share = self.shares.map_or(1.0, |shares| shares[i]);
                 self.block[place] += self

@@ -226,7 +226,10 @@ pub fn move_rows(rows: &[f64], width: usize, map: &[f64], out: &mut [f64]) {
                         }
                     }
                     for (out, sum) in out.chunks_exact_mut(width).zip(sums) {
-                        simd.partial_store_f64s(&mut out[columns.clone()], sum);
+                        match S::as_mut_simd_f64s(&mut out[columns.clone()]) {
+                            ([whole], _) => *whole = sum,
+                            (_, part) => simd.partial_store_f64s(part, sum),
+                        }
                     }
                 }
             }
