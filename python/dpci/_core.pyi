@@ -429,12 +429,13 @@ class Request:
     """Sums that are requested of the records, and the key of the fit; immutable, picklable."""
 
     def __new__(cls, name: str, point: _F64, key: bytes) -> Request:
-        """name: "risk", "risk_and_hessian", "moments", "capped_slopes", "capped_slopes_at_0", "capped_gradient",
-        "capped_gradient_at_0", "slope_levels" and "slope_levels_at_0" (the cap, or the greatest slope, comes last),
-        "doubled_gradient" (two numbers each), "lengths" and "second_moments" (none). "moved_counts": the number of
-        entries of the map, the map, and the radii; "moved_" before another name: the number of entries, the map, the
-        radius, the greatest length, the limits on gradient and Hessian, and the point; "derivative_counts", of moved
-        rows: the number of bounds on gradients, these, the same of Hessians, and the point.
+        """name: "risk", "risk_and_hessian", "moments", "hessian", "capped_slopes", "capped_slopes_at_0",
+        "capped_gradient", "capped_gradient_at_0", "slope_levels" and "slope_levels_at_0" (the cap, or the greatest
+        slope, comes last), "doubled_gradient" (two numbers each), "lengths" and "second_moments" (none).
+        "moved_counts": the number of entries of the map, the map, and the radii; "moved_" before another name: the
+        number of entries, the map, the radius, the greatest length, the limits on gradient and Hessian, and the point;
+        "derivative_counts", of moved rows: the number of bounds on gradients, these, the same of Hessians, and the
+        point.
 
         key: 32 random bytes, which decide the fingerprints of rows.
         """

@@ -99,7 +99,7 @@ def test_a_stage_is_one_pass():
         *ROUND,
         "moved_counts",
         "moved_risk",
-        *["moved_moments", *["moved_derivative_counts"] * 2, "moved_risk"] * 2,
+        *["moved_hessian", *["moved_derivative_counts"] * 2, "moved_risk"] * 2,
         "moved_moments",
         "moved_risk",
     ]

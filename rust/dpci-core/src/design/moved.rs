@@ -31,9 +31,13 @@ impl Design<'_> {
     /// [`Error::Length`] for a map of another size, [`Error::Resource`], [`Error::Interrupted`].
     pub fn moved(&self, map: &[f64], exec: &Executor<'_>) -> Result<Moved<'_>> {
         let (chunks, dim) = (self.chunks(), self.n_params());
-        let identity = (0..map.len()).all(|k| map[k] == f64::from(u8::from(k / dim == k % dim)));
+        check_length("the map of the rows", dim * dim, map.len())?;
+        let of_identity = |k: usize| f64::from(u8::from(k / dim == k % dim)).to_bits();
+        let is_identity = (0..map.len()).all(|k| map[k].to_bits() == of_identity(k));
+        let numbers = self.n_rows().saturating_mul(dim);
+        check_room(numbers)?;
         let mut rows = None;
-        let norms = if identity && map.len() == dim * dim {
+        let norms = if is_identity {
             let parts = exec.map(chunks.len(), |c| {
                 let mut norms = vec![0.0; chunks[c].len()];
                 let mut block = vec![0.0; BLOCK * dim];
@@ -47,8 +51,6 @@ impl Design<'_> {
             })?;
             parts.concat()
         } else {
-            let numbers = self.n_rows().saturating_mul(dim);
-            check_room(numbers)?;
             let moved = rows.insert(vec![0.0; numbers]);
             move_rows(&chunks, moved, map, exec, |range, _, block| {
                 self.write_rows(range, block);
