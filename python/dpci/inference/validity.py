@@ -32,14 +32,22 @@ TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
 _ENDLESS = "the classes may be separable, or one of them may be too rare"
+_MORE = "use a greater budget, more records or fewer columns"
 _UNFINISHED = {
     "hidden": (
-        "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} (use a "
-        "greater budget, more records or fewer columns)"
+        "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} ("
+        + _MORE + ")"
+    ),
+    "half_hidden": (
+        "a Hessian of which the noise hides fewer than half of the directions, got {:.0f} of {:.0f} (" + _MORE + ")"
     ),
     "separated": (
         "a predictor that does not separate the classes, got one of root mean square {:.3g} and standard deviation "
         "{:.3g} over the rows (" + _ENDLESS + ")"
+    ),
+    "steep": (
+        "that the steps end, got {:.2g} for the change of the predictor in the last one times its root mean square, above "
+        "{:.2g} (" + _ENDLESS + ")"
     ),
     "growing": (
         "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} (" + _ENDLESS + ")"

@@ -35,6 +35,9 @@ In a study of random settings, intervals that were too short for single paramete
 TRUSTED_LEVERAGE = 0.75
 """Greatest change of the predictor in the last of Newton steps, times its root mean square, without a warning."""
 
+TRUSTED_HIDDEN = 0.4
+"""Greatest share of the directions of the Hessian of classes that noise may hide from Newton steps without a warning."""
+
 _NAMED = 5
 """Most parameters that a warning names."""
 
@@ -65,13 +68,20 @@ def _on_far_rows(newton: Newton) -> Iterator[DpciWarning]:
 def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning]:
     if record.classes is None:
         return
-    found = last_step(record, newton).leverage()
-    if found > TRUSTED_LEVERAGE:
+    step, k = last_step(record, newton), len(record.names)
+    if (found := step.leverage()) > TRUSTED_LEVERAGE:
         message = (
             "the steps may not have ended, and intervals of all coefficients may be too short: the change of the "
             f"predictor in the last step times its root mean square is {found:.2f}, above {TRUSTED_LEVERAGE:g}, as "
             "where the columns, or the rarity of a class, tell most records; use more records, a greater budget or "
             "fewer columns, or pass l2_strength"
+        )
+        yield CurvatureWarning(message, parameters=record.names)
+    if step.n_hidden > TRUSTED_HIDDEN * k:
+        message = (
+            f"the noise hides {step.n_hidden} of {k} directions of the Hessian, more than {TRUSTED_HIDDEN:.0%}: what the "
+            "predictor has along them changes all coefficients, whose intervals may be too short; use more records, a "
+            "greater budget or fewer columns, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
 

@@ -25,6 +25,15 @@ impl RowDomain {
         }
     }
 
+    /// The greatest absolute value of each of the coordinates of a row.
+    #[must_use]
+    pub fn greatest_entries(&self, dim: usize) -> Vec<f64> {
+        match self {
+            Self::Ball(norm) => vec![*norm; dim],
+            Self::Blocks(blocks) => blocks.members.iter().map(|b| blocks.bounds[*b]).collect(),
+        }
+    }
+
     /// Whether it is a ball.
     #[must_use]
     pub fn is_ball(&self) -> bool {

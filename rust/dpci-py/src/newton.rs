@@ -165,6 +165,7 @@ impl NewtonSpec {
             edge,
             ridge,
             intercept: c.intercept,
+            greatest_entries: self.inner.greatest_entries(),
             n_samples: c.terms.divisor(),
             loss: self.inner.step_loss(),
         };
@@ -223,6 +224,12 @@ impl LastStep {
     fn unfinished(&self) -> PyResult<Option<(&'static str, Vec<f64>)>> {
         let found = self.inner.unfinished().map_err(to_python)?;
         Ok(found.map(|found| (found.name(), found.numbers().to_vec())))
+    }
+
+    /// How many directions of the Hessian the noise hides.
+    #[getter]
+    fn n_hidden(&self) -> usize {
+        self.inner.n_hidden()
     }
 
     /// How far the step moves the predictor, times how large that is.

@@ -7,13 +7,15 @@ use super::ErrorLaw;
 use crate::Result;
 use crate::error::check_length;
 use crate::linalg::{Eigen, product_transposed, solve_square, vector};
+use crate::loss::inverse_mills;
 
 /// Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds, and for other losses,
 /// of which only the size of the covariance is known beforehand.
 const DEVIATIONS: [f64; 2] = [0.3, 0.5];
-/// Expected covariance of the gradients of odds, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
-/// (docs/evidence/newton.md).
+/// Expected covariance of the gradients of a likelihood, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
+/// (docs/evidence/newton.md); and the standard deviation around it where rows are of persons, or weigh, or where variances are greater.
 const EXPECTED: f64 = 1.2;
+const EXPECTED_DEVIATION: f64 = 0.4;
 /// Root mean square change of log-odds over round rows that the error along a hidden direction makes, at most: of a category with one record
 /// in a hundred its coefficient would be 10 off.
 const MOST_HIDDEN: f64 = 1.0;
@@ -25,6 +27,8 @@ const NEXT_STEP: f64 = 0.5;
 /// part of the way, which intervals count.
 const HIDDEN_SHARE: f64 = 0.75;
 
+/// Share of the directions that noise may hide of the Hessian of classes: what a predictor has along these changes all other coefficients.
+const MOST_HIDDEN_DIRECTIONS: f64 = 0.5;
 /// Least mean eigenvalue of the Hessian over the edge of its noise, with which a fit has intervals.
 pub const SEEN_CURVATURE: f64 = 1.5;
 /// Root mean square change of the predictor in the last step, over the width of the loss, beyond which steps have not ended: of log-odds, of
@@ -37,9 +41,9 @@ const FARTHEST: f64 = 4.0;
 /// that of log-odds grows by 2.5 to 3 where the classes are separable, by 1 where it
 /// is 5 at the target, by a quarter at 3, and by less of smaller ones, which tables have.
 const MOST_GROWTH: f64 = 0.5;
-/// Change of the predictor in the last step times its root mean square, where that is above [`FARTHEST`]: of a single class, whose constant has
-/// no end, it is 2.8 to 7.
-const MOST_LEVERAGE: f64 = 2.5;
+/// Greatest change of the predictor of classes in the last step times its root mean square: of a single class, whose constant has no end, it is
+/// 2.8 to 7. A step off a ridge, under pure DP, shows less of the way that is left (docs/proofs/newton_pure.md).
+const MOST_LEVERAGE: [f64; 2] = [2.5, 1.0];
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
 const FEW: f64 = 10.0;
 
@@ -66,6 +70,8 @@ pub struct Steps {
     pub ridge: f64,
     /// The constant of each row.
     pub intercept: Option<f64>,
+    /// Greatest absolute value of each entry of a row, with its constant.
+    pub greatest_entries: Vec<f64>,
     /// Public number of records.
     pub n_samples: f64,
     /// Noise in the values.
@@ -94,8 +100,12 @@ pub struct StepLoss {
     pub is_log_odds: bool,
     /// Whether it tells the probability of a class, and grows without end where the columns separate the classes.
     pub is_of_classes: bool,
-    /// Whether the gradients of records are those of a likelihood.
+    /// Whether the curvature is an exponential of the predictor.
+    pub is_exponential: bool,
+    /// Whether it is a likelihood.
     pub is_likelihood: bool,
+    /// Whether each record is one row of full weight.
+    pub is_of_rows: bool,
     /// Over how far a predictor moves before the curvature changes.
     pub width: f64,
 }
@@ -105,8 +115,12 @@ pub struct StepLoss {
 pub enum Unfinished {
     /// The noise hides the Hessian: its mean eigenvalue, and where the noise ends.
     Hidden([f64; 2]),
+    /// The noise hides half of the directions of the Hessian, or more: how many, and how many there are.
+    HalfHidden([f64; 2]),
     /// The predictor separates the classes: its root mean square, and its standard deviation.
     Separated([f64; 2]),
+    /// The predictor is steep and moves: the change of the predictor in the last step times its root mean square, and the most that is allowed.
+    Steep([f64; 2]),
     /// The predictor grows: by how much its standard deviation or its root mean square does in the last step, and the most that is allowed.
     Growing([f64; 2]),
     /// The change of the predictor in the last step, and the most that is allowed.
@@ -114,12 +128,14 @@ pub enum Unfinished {
 }
 
 impl Unfinished {
-    /// `"hidden"`, `"separated"`, `"growing"` or `"moving"`.
+    /// `"hidden"`, `"half_hidden"`, `"separated"`, `"steep"`, `"growing"` or `"moving"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Hidden(_) => "hidden",
+            Self::HalfHidden(_) => "half_hidden",
             Self::Separated(_) => "separated",
+            Self::Steep(_) => "steep",
             Self::Growing(_) => "growing",
             Self::Moving(_) => "moving",
         }
@@ -130,7 +146,9 @@ impl Unfinished {
     pub fn numbers(&self) -> &[f64] {
         match self {
             Self::Hidden(numbers)
+            | Self::HalfHidden(numbers)
             | Self::Separated(numbers)
+            | Self::Steep(numbers)
             | Self::Growing(numbers)
             | Self::Moving(numbers) => numbers,
         }
@@ -166,6 +184,7 @@ impl LastStep {
     pub fn new(steps: Steps) -> Result<Self> {
         let dim = steps.params.len();
         check_length("weights", steps.starts.len(), steps.weights.len())?;
+        check_length("greatest_entries", dim, steps.greatest_entries.len())?;
         for start in &steps.starts {
             check_length("start", dim, start.len())?;
         }
@@ -225,6 +244,12 @@ impl LastStep {
         self.eigen.values[direction] <= self.steps.edge
     }
 
+    /// How many directions the noise hides.
+    #[must_use]
+    pub fn n_hidden(&self) -> usize {
+        (0..self.dim).filter(|j| self.is_hidden(*j)).count()
+    }
+
     /// Whether contrasts of the parameters of the rows are given: the noise does not hide in which direction they lie.
     ///
     /// # Errors
@@ -247,11 +272,11 @@ impl LastStep {
     #[must_use]
     pub fn law(&self) -> ErrorLaw {
         let (s, dim, n) = (&self.steps, self.dim, self.steps.n_samples);
-        let is_of_odds = s.loss.is_log_odds && s.loss.is_likelihood;
+        let is_of_odds = s.loss.is_log_odds && s.loss.is_of_rows;
         let size = if is_of_odds {
             EXPECTED
         } else {
-            trace(&s.gradient_cov, dim).max(0.0) / self.raised.iter().sum::<f64>()
+            self.covariance_size()
         };
         let mut sampling = self.turned(&s.gradient_cov);
         self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
@@ -276,13 +301,35 @@ impl LastStep {
                 dim,
             )
         };
+        let (mut sampling, mut least) = (of_rows(&sampling), of_rows(&least));
+        for (j, error) in self.entrywise_errors().into_iter().enumerate() {
+            sampling[j * dim + j] += error;
+            least[j * dim + j] += error;
+        }
         let mut multipliers = transposed(&self.back, dim);
         for (row, divided) in multipliers.chunks_exact_mut(dim).zip(&divided) {
             for m in row {
                 *m = *m / divided / n;
             }
         }
-        ErrorLaw::of_parts(of_rows(&sampling), of_rows(&least), multipliers)
+        ErrorLaw::of_parts(sampling, least, multipliers)
+    }
+
+    /// The posterior mean of the covariance of the gradients, as a multiple of the Hessian, by its released trace: a multiple is not negative, and
+    /// noise may leave nothing else of it.
+    fn covariance_size(&self) -> f64 {
+        let (s, dim) = (&self.steps, self.dim);
+        let whole = self.raised.iter().sum::<f64>();
+        let released = trace(&s.gradient_cov, dim) / whole;
+        let noise = (dim as f64).sqrt() * s.noise.gradient_cov / whole;
+        let (mut mean, mut deviation) = (released, noise);
+        if s.loss.is_likelihood {
+            let weight = noise.powi(2) / (noise.powi(2) + EXPECTED_DEVIATION.powi(2));
+            mean += weight * (EXPECTED - released);
+            deviation = weight.sqrt() * EXPECTED_DEVIATION;
+        }
+        // The mean of a normal variable that is not negative.
+        mean + deviation * inverse_mills(mean / deviation.max(f64::MIN_POSITIVE))
     }
 
     fn is_perturbed(&self) -> bool {
@@ -321,6 +368,38 @@ impl LastStep {
             next.iter_mut().zip(step).for_each(|(n, s)| *n += part * s);
         }
         next
+    }
+
+    /// By how much the square of what a further step would change of each parameter of the rows may be greater, where few rows have all of an
+    /// entry.
+    ///
+    /// The predictors of these rows change by up to the step of the parameter times the greatest entry, and a further step by half the square
+    /// of this where the curvature is an exponential. That of classes is one where the columns tell them, and steps go outwards.
+    fn entrywise_errors(&self) -> Vec<f64> {
+        let (s, width) = (&self.steps, self.steps.loss.width);
+        let of_rows = |along: &[f64]| -> Vec<f64> {
+            let rows = self.back.chunks_exact(self.dim);
+            rows.map(|row| vector::dot(row, along)).collect()
+        };
+        let (step, counted) = (of_rows(&self.step), of_rows(&self.next_steps()));
+        let ends = of_rows(&coordinates(&self.eigen, &s.params));
+        let parts = step
+            .iter()
+            .zip(&ends)
+            .zip(&counted)
+            .zip(&s.greatest_entries);
+        let error = |(((step, end), counted), greatest): (((&f64, &f64), &f64), &f64)| {
+            let part = if s.loss.is_exponential {
+                1.0
+            } else if s.loss.is_of_classes && step * end > 0.0 {
+                (0.5 * end * greatest / width).tanh()
+            } else {
+                0.0
+            };
+            let further = 0.5 * step * step * greatest / width * part;
+            (further * further - counted * counted).max(0.0)
+        };
+        parts.map(error).collect()
     }
 
     /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.
@@ -413,24 +492,28 @@ impl LastStep {
             self.edge(),
         );
         // Written so that a NaN is a refusal, here and below.
+        let (loss, longest) = (self.steps.loss, self.longest());
         if !(mean >= SEEN_CURVATURE * noise) {
             return Ok(Some(Unfinished::Hidden([mean, noise])));
         }
+        let [hidden, all] = [self.n_hidden(), self.dim].map(|k| k as f64);
+        if loss.is_of_classes && hidden >= MOST_HIDDEN_DIRECTIONS * all {
+            return Ok(Some(Unfinished::HalfHidden([hidden, all])));
+        }
         let end = &self.steps.params;
-        let (loss, longest) = (self.steps.loss, self.longest());
         // Probabilities of classes change over the width.
         let unit = if loss.is_of_classes { loss.width } else { 1.0 };
         let [far, spread] = self.predictor(end, 0.0)?.map(|size| size / unit);
         // A perturbed minimiser has a ridge, off which its step leads.
         let grows = loss.is_of_classes && !self.is_perturbed();
-        let is_steep = !(far <= FARTHEST)
-            && if grows {
-                !(self.leverage()? <= MOST_LEVERAGE)
-            } else {
-                spread.powi(2) > mean / noise
-            };
-        if !(spread <= FARTHEST) || is_steep {
+        let tells_all = !grows && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
+        if !(spread <= FARTHEST) || tells_all {
             return Ok(Some(Unfinished::Separated([far, spread])));
+        }
+        let most = MOST_LEVERAGE[usize::from(self.is_perturbed())];
+        let leverage = self.leverage()?;
+        if loss.is_of_classes && !(leverage <= most) {
+            return Ok(Some(Unfinished::Steep([leverage, most])));
         }
         let start = self.steps.starts.last().unwrap_or(end);
         // Of a single class the constant grows, and nothing else.

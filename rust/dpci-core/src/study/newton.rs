@@ -99,6 +99,7 @@ pub(super) fn bounds(
         edge: release.edge,
         ridge: release.perturbed.as_ref().map_or(0.0, |p| p.l2_strength),
         intercept: spec.choices().intercept,
+        greatest_entries: spec.greatest_entries(),
         n_samples: spec.choices().terms.divisor(),
         noise,
         loss: spec.step_loss(),

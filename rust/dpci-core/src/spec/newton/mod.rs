@@ -36,7 +36,9 @@ const FIRST_GRADIENT: f64 = 0.01;
 const NORMS: [[f64; 2]; EARLIER_STEPS] = [[0.01, 0.01], [0.02, 0.01]];
 const EARLIER_HESSIANS: [f64; EARLIER_STEPS] = [0.06, 0.05];
 const EARLIER_GRADIENTS: [f64; EARLIER_STEPS] = [0.05, 0.16];
-const MOMENTS: f64 = 0.11;
+/// Share for each parameter of the matrices at the last point, and within which theirs lies: the noise of a matrix is that of as many directions.
+const MOMENTS: f64 = 0.01;
+const MOMENTS_WITHIN: [f64; 2] = [0.11, 0.2];
 
 /// The gradient of a Newton step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +49,6 @@ pub(crate) enum At {
     Earlier(usize),
     /// Gradient of the last step.
     Last,
-}
-
-fn gradient_share(at: At) -> f64 {
-    match at {
-        At::Zero => FIRST_GRADIENT,
-        At::Earlier(step) => EARLIER_GRADIENTS[step],
-        At::Last => {
-            let rows = RADII.iter().sum::<f64>() + SHAPE;
-            let steps = EARLIER_HESSIANS.iter().chain(&EARLIER_GRADIENTS);
-            let earlier = steps.sum::<f64>() + NORMS.iter().flatten().sum::<f64>();
-            1.0 - rows - FIRST_GRADIENT - earlier - MOMENTS
-        }
-    }
 }
 
 /// Seals: radii and shape, the gradient at 0, four of each earlier step, then gradient, Hessian and covariance of the last point.
@@ -444,9 +433,20 @@ impl NewtonSpec {
         StepLoss {
             is_log_odds: c.loss.null_predictor(0.0).is_some(),
             is_of_classes: c.loss.is_likelihood() && matches!(c.loss.targets(), Targets::Signs),
-            is_likelihood: c.loss.is_likelihood() && c.terms.is_of_rows(),
+            is_exponential: c.loss.is_likelihood() && !matches!(c.loss.targets(), Targets::Signs),
+            is_likelihood: c.loss.is_likelihood(),
+            is_of_rows: c.terms.is_of_rows(),
             width: c.loss.curvature_width(),
         }
+    }
+
+    /// Greatest absolute value of each entry of a row, with its constant.
+    #[must_use]
+    pub fn greatest_entries(&self) -> Vec<f64> {
+        let c = &self.choices;
+        let mut entries = c.rows.greatest_entries(c.n_columns);
+        entries.extend(c.intercept);
+        entries
     }
 
     /// The law of the noise in the sum of the last gradients, of which each has this weight, and all noise behind the last step, by the
@@ -505,6 +505,27 @@ impl NewtonSpec {
             seal: of_seal,
         };
         Ok((law, noise))
+    }
+
+    fn gradient_share(&self, at: At) -> f64 {
+        match at {
+            At::Zero => FIRST_GRADIENT,
+            At::Earlier(step) => EARLIER_GRADIENTS[step],
+            At::Last => {
+                let rows = RADII.iter().sum::<f64>() + SHAPE;
+                let steps = EARLIER_HESSIANS.iter().chain(&EARLIER_GRADIENTS);
+                let earlier = steps.sum::<f64>() + NORMS.iter().flatten().sum::<f64>();
+                1.0 - rows - FIRST_GRADIENT - earlier - self.moments_share()
+            }
+        }
+    }
+
+    fn moments_share(&self) -> f64 {
+        if self.is_pure() {
+            return pure::MOMENTS;
+        }
+        let [least, most] = MOMENTS_WITHIN;
+        (MOMENTS * self.n_params() as f64).clamp(least, most)
     }
 
     fn share(&self, share: f64) -> Cost {
@@ -647,7 +668,7 @@ impl NewtonSpec {
         at: At,
     ) -> Result<Planned<NoiseLaw>> {
         let (bounds, dim) = (self.bounds(1.0)?, self.n_params());
-        let cost = self.share(gradient_share(at));
+        let cost = self.share(self.gradient_share(at));
         let sensitivity = bounds.argmin(bounds.objective_shift(greatest), 1.0);
         let std_dev = gaussian_std_dev(sensitivity, cost.mu())?;
         let law = NoiseLaw::Gaussian { std_dev };
@@ -686,7 +707,7 @@ impl NewtonSpec {
 
     /// Gaussian noise on the vector (αH, Σ).
     fn gaussian_moments(&self, greatest: NormBounds) -> Result<[MatrixNoise; 2]> {
-        let (bounds, cost) = (self.bounds(1.0)?, self.share(MOMENTS));
+        let (bounds, cost) = (self.bounds(1.0)?, self.share(self.moments_share()));
         let square = greatest.gradient.powi(2);
         let alpha = HESSIAN_PART * square / greatest.hessian;
         let sensitivity = bounds.joint_frobenius((alpha * greatest.hessian).hypot(square));
@@ -710,11 +731,7 @@ impl NewtonSpec {
         } else {
             self.gaussian_moments(greatest)?
         };
-        let cost = self.share(if self.is_pure() {
-            pure::MOMENTS
-        } else {
-            MOMENTS
-        });
+        let cost = self.share(self.moments_share());
         Ok(PlannedMoments {
             step: Step {
                 query: Query::Moments,
