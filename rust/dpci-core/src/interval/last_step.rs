@@ -100,8 +100,8 @@ pub struct StepLoss {
     pub is_log_odds: bool,
     /// Whether it tells the probability of a class, and grows without end where the columns separate the classes.
     pub is_of_classes: bool,
-    /// Whether the curvature is an exponential of the predictor.
-    pub is_exponential: bool,
+    /// Whether its slope has no bound but where it goes on as a straight line.
+    pub is_continued: bool,
     /// Whether it is a likelihood.
     pub is_likelihood: bool,
     /// Whether each record is one row of full weight.
@@ -370,36 +370,27 @@ impl LastStep {
         next
     }
 
-    /// By how much the square of what a further step would change of each parameter of the rows may be greater, where few rows have all of an
-    /// entry.
+    /// By how much the square of what a further step would change of each parameter of the rows may be greater, of a continued loss, where few
+    /// rows have all of an entry.
     ///
-    /// The predictors of these rows change by up to the step of the parameter times the greatest entry, and a further step by half the square
-    /// of this where the curvature is an exponential. That of classes is one where the columns tell them, and steps go outwards.
+    /// The predictors of these rows change by up to the step of the parameter times the greatest entry. A further step changes them by half the
+    /// square of this where the curvature is an exponential, and is no longer than this one.
     fn entrywise_errors(&self) -> Vec<f64> {
-        let (s, width) = (&self.steps, self.steps.loss.width);
+        let (s, dim) = (&self.steps, self.dim);
+        if !s.loss.is_continued {
+            return vec![0.0; dim];
+        }
         let of_rows = |along: &[f64]| -> Vec<f64> {
-            let rows = self.back.chunks_exact(self.dim);
+            let rows = self.back.chunks_exact(dim);
             rows.map(|row| vector::dot(row, along)).collect()
         };
         let (step, counted) = (of_rows(&self.step), of_rows(&self.next_steps()));
-        let ends = of_rows(&coordinates(&self.eigen, &s.params));
-        let parts = step
-            .iter()
-            .zip(&ends)
-            .zip(&counted)
-            .zip(&s.greatest_entries);
-        let error = |(((step, end), counted), greatest): (((&f64, &f64), &f64), &f64)| {
-            let part = if s.loss.is_exponential {
-                1.0
-            } else if s.loss.is_of_classes && step * end > 0.0 {
-                (0.5 * end * greatest / width).tanh()
-            } else {
-                0.0
-            };
-            let further = 0.5 * step * step * greatest / width * part;
+        let error = |((step, counted), greatest): ((&f64, &f64), &f64)| {
+            let further = step.abs() * (0.5 * step.abs() * greatest / s.loss.width).min(1.0);
             (further * further - counted * counted).max(0.0)
         };
-        parts.map(error).collect()
+        let steps = step.iter().zip(&counted);
+        steps.zip(&s.greatest_entries).map(error).collect()
     }
 
     /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.

@@ -433,7 +433,7 @@ impl NewtonSpec {
         StepLoss {
             is_log_odds: c.loss.null_predictor(0.0).is_some(),
             is_of_classes: c.loss.is_likelihood() && matches!(c.loss.targets(), Targets::Signs),
-            is_exponential: c.loss.is_likelihood() && !matches!(c.loss.targets(), Targets::Signs),
+            is_continued: c.loss.is_continued(),
             is_likelihood: c.loss.is_likelihood(),
             is_of_rows: c.terms.is_of_rows(),
             width: c.loss.curvature_width(),
