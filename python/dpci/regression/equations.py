@@ -23,6 +23,8 @@ _F64 = NDArray[np.float64]
 _ABOVE = 1.0 + 1e-9
 # Probability beforehand that a sampling variance that noise may hide is that of a group of records.
 _OF_A_GROUP = 0.1
+# Standard deviations of noise above which residuals beyond their cap are seen.
+_CLEAR = 1.5
 # Share of the squared residuals that count at least, whatever noise says.
 _LEAST_CAPPED = 0.1
 # Regressors with at least this part of the greatest in the direction that does not are named.
@@ -279,11 +281,11 @@ def _over_capped(residuals: tuple[_F64, float], constant: float, square: float, 
     """Return how many times as large squared residuals are as those that count in their released moments.
 
     ``square`` is their mean with noise of the standard deviation ``error``. What exceeds the mean of those held to the
-    cap, which is the entry of the constant, by more than the noise of both was cut off, and has their shape.
+    cap, which is the entry of the constant, clear of the noise of both was cut off, and has their shape.
     """
     moments, noise = residuals
     capped = moments[-1, -1] / constant**2
-    cut_off = square - capped - math.hypot(error, noise / constant**2)
+    cut_off = square - capped - _CLEAR * math.hypot(error, noise / constant**2)
     return square / max(square - cut_off, _LEAST_CAPPED * square) if cut_off > 0.0 else 1.0
 
 
