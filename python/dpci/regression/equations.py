@@ -280,8 +280,9 @@ def solve(record: MomentRecord, model: Model) -> Solution:
 def _over_capped(residuals: tuple[_F64, float], constant: float, square: float, error: float) -> float:
     """Return how many times as large squared residuals are as those that count in their released moments.
 
-    ``square`` is their mean with noise of the standard deviation ``error``. What exceeds the mean of those held to the
-    cap, which is the entry of the constant, clear of the noise of both was cut off, and has their shape.
+    ``square`` is their mean with noise of the standard deviation ``error``. Where it is above the mean of those held to
+    the cap, which is the entry of the constant, by more than noise makes likely, the rest was cut off. It has the shape
+    of what counts.
     """
     moments, noise = residuals
     capped = moments[-1, -1] / constant**2
