@@ -92,7 +92,9 @@ def cell(run: Run, setting: Setting) -> list[object]:
     schema = schema_of(name, ALL)
     chosen = np.random.default_rng(sample).permutation(len(y))[:size]
     X, y = X[chosen], y[chosen]
-    keywords = {"budget": dpci.PureDP(epsilon), "rows": schema.rows, "l2_strength": strength, "classes": (-1, 1)}
+    without_totals = dpci.ObjectivePerturbation(moments="joint")
+    common = {"budget": dpci.PureDP(epsilon), "mechanism": without_totals, "l2_strength": strength}
+    keywords = {**common, "rows": schema.rows, "classes": (-1, 1)}
     study = dpci.simulate.coverage(
         X, y, n_replicates=run.large[0], n_variability=0, seed=run.seed, n_threads=run.threads, **keywords
     )
@@ -117,7 +119,7 @@ def cell(run: Run, setting: Setting) -> list[object]:
     for k, group in enumerate(groups):
         by_column[:, group] = hidden[:, k, None]
     bad_groups = np.array([low[group].any() for group in groups])
-    plan = dpci.plan(n_samples=size, schema=schema, budget=dpci.PureDP(epsilon), l2_strength=strength)
+    plan = dpci.plan(n_samples=size, schema=schema, **common)
 
     def share(part: np.ndarray, of: np.ndarray) -> str:
         return f"{part.sum() / of.sum():.2f}" if of.sum() else ""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
+from dpci.regression.law import ErrorParts, Noise, hidden, positive_part
 
 
 def parts(sampling, plus, minus, degrees, df=np.inf):
@@ -71,10 +71,30 @@ def test_far_below_zero_no_digits_are_lost():
     assert positive_part(np.array([1e160]), np.ones(1)) == (1e160, 1.0)
 
 
-def test_what_noise_hides_is_taken_from_what_is_usual():
-    seen, usual = np.array([5.0]), np.array([1.0])
-    assert shrunk(seen, np.zeros(1), usual, usual) == (5.0, 0.0)
-    for reach in (1.0, 30.0):
-        mean, std_dev = shrunk(seen, np.array([1e6]), usual, np.array([reach]))
-        assert mean[0] == pytest.approx(1.0, abs=1e-6 * reach**2)
-        assert std_dev[0] == pytest.approx(reach)
+@pytest.mark.parametrize("chance", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("seen", "std_dev"), [(1.0, 3.0), (40.0, 3.0), (40.0, 20.0), (-5.0, 3.0), (5.0, 1e6)])
+def test_what_noise_hides_is_the_usual_or_by_chance_what_is_greatest(seen, std_dev, chance):
+    usual, greatest = 1.0, 50.0
+    likely, means, squares = [], [], []
+    for reach in (usual, greatest):
+        of_both = [stats.norm(usual, reach), stats.norm(seen, std_dev)]
+        scale = (reach**-2 + std_dev**-2) ** -0.5
+        middle = scale**2 * (usual / reach**2 + seen / std_dev**2)
+        law = stats.truncnorm(-middle / scale, np.inf, loc=middle, scale=scale)
+        # Bayes' rule at one value: the joint density is the marginal one times the posterior one.
+        joint = [each.logpdf(middle) for each in of_both]
+        likely.append(np.exp(sum(joint) - stats.norm(middle, scale).logpdf(middle)))
+        means.append(law.mean())
+        squares.append(law.var() + law.mean() ** 2)
+    odds = np.array(likely) * [1.0 - chance, chance]
+    odds /= odds.sum()
+    mean, variance = hidden(*(np.array([number]) for number in (seen, std_dev, usual, greatest)), chance)
+    assert mean[0] == pytest.approx(odds @ means, rel=1e-6)
+    assert variance[0] == pytest.approx(odds @ squares - (odds @ means) ** 2, rel=1e-3)
+
+
+def test_what_was_seen_without_noise_is_kept():
+    usual = np.array([1.0])
+    mean, variance = hidden(np.array([5.0]), np.array([1e-12]), usual, 50.0 * usual, 0.1)
+    assert mean[0] == pytest.approx(5.0, rel=1e-12)
+    assert variance[0] == pytest.approx(0.0, abs=1e-20)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 
 import dpci
 from dpci import regression
@@ -255,3 +256,33 @@ def test_coverage_with_errors_of_unequal_variance(planned):
         hits += bool(interval.lower[0] <= truth[0] <= interval.upper[0])
     # Binomial tails of 1e-6 about .95.
     assert 0.88 <= hits / runs < 1.0
+
+
+def test_residuals_beyond_the_cap_count():
+    """Rejects standard errors of the residuals that count alone, which are half as long here."""
+    n = 20_000
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0.0, 1.0, (n, 2))
+    large = 30.0 * rng.choice([-1.0, 1.0], n) * (rng.random(n) < 0.003)
+    y = rows @ [1.0, -1.0] + 0.3 * rng.normal(size=n) + large
+    common = {"bounds": (0, 1), "target_bound": 32.0, "robust": True, "seed": 1}
+    fit = regression.release(rows, y, budget=dpci.ZCDP(1e13), **common).fit()
+    expected = sm.OLS(y, sm.add_constant(rows, prepend=False)).fit(cov_type="HC0").bse
+    np.testing.assert_allclose(fit.std_errors, expected, rtol=0.05)
+
+
+@pytest.mark.parametrize("budget", [dpci.PureDP(4.0), dpci.ZCDP(0.5)], ids=str)
+def test_a_rare_group_with_larger_errors_is_covered(budget):
+    """Rejects an estimate that is moved to that of equal variances wherever noise is not small, by which .77 cover."""
+    runs, n, hits = 150, 60_000, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([rng.uniform(0.0, 1.0, n), rng.random(n) < 0.02])
+        y = rows[:, 0] + np.where(rows[:, 1] > 0.0, 5.0, 0.1) * rng.normal(size=n)
+        common = {"bounds": (0, 1), "target_bound": 30.0, "robust": True, "seed": seed, "n_threads": 1}
+        fit = regression.release(rows, y, budget=budget, **common).fit()
+        interval = fit.conf_int()
+        hits += bool(interval.lower[1] <= 0.0 <= interval.upper[1])
+        np.testing.assert_allclose(np.diag(fit.cov), fit._estimates().parts().variance, rtol=1e-9)
+    # A binomial tail of 1e-6 about .945.
+    assert hits / runs > 0.83

@@ -253,3 +253,10 @@ def test_columns_that_are_called_like_targets_keep_their_names():
     matrix = released(pd.DataFrame(X, columns=["y1", "x"]))
     assert matrix.targets == ("y0", "y1_", "y2")
     assert matrix.fit("y1_").names == ("y1", "x", "intercept")
+
+
+def test_a_refined_regression_among_several_targets_in_blocks():
+    keywords = {"bounds": None, "rows": dpci.rows.Blocks([10.0, 1.0]), "refine": [Regression(target="y1")]}
+    fit = released(budget=ENORMOUS, **keywords).fit("y1")
+    np.testing.assert_allclose(fit.params, sm.OLS(Y[:, 1], sm.add_constant(X, prepend=False)).fit().params, rtol=1e-6)
+    assert np.isfinite(fit.conf_int()).all()

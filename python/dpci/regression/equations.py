@@ -13,7 +13,7 @@ from dpci.accounting.costs import Seal, Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.regression.choices.model import PRIVATE, Model, combinations
 from dpci.regression.choices.planned import Regression
-from dpci.regression.law import ErrorParts, Noise, positive_part, shrunk
+from dpci.regression.law import ErrorParts, Noise, hidden, positive_part
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement
 
@@ -21,6 +21,12 @@ _F64 = NDArray[np.float64]
 
 # Rounding does not lower a private ridge to what is refused.
 _ABOVE = 1.0 + 1e-9
+# Probability beforehand that a sampling variance that noise may hide is that of a group of records.
+_OF_A_GROUP = 0.1
+# Standard deviations of noise above which residuals beyond their cap are seen.
+_CLEAR = 1.5
+# Share of the squared residuals that count at least, whatever noise says.
+_LEAST_CAPPED = 0.1
 # Regressors with at least this part of the greatest in the direction that does not are named.
 _NAMED = 0.3
 
@@ -119,8 +125,10 @@ class Solution:
         if self.residual_noise > 0.0:
             # What noise hides is taken from the variance under equal variances.
             usual = np.einsum("ij,jk,ik->i", rows, self.classical, rows)
-            sampling, std_dev = shrunk(sampling, self.residual_noise * gain, usual, self._reach(rows, usual))
-            sampling, spread = positive_part(sampling, std_dev)
+            # Beside the noise of a gradient, which is small, a group may have all of the variance unseen.
+            chance = _OF_A_GROUP if self.gradient is None else 1.0
+            std_dev = self.residual_noise * gain
+            sampling, spread = hidden(sampling, std_dev, usual, self._of_a_group(rows, usual), chance)
         else:
             spread = np.zeros_like(sampling)
         root = np.sqrt(np.maximum(gain, 0.0))
@@ -136,16 +144,10 @@ class Solution:
             noises=tuple(noises),
         )
 
-    def _reach(self, rows: _F64, usual: _F64) -> _F64:
-        """Return how far the sampling variance of contrasts may be from the usual one.
-
-        Beside the noise of the matrix alone a few times the usual one is not much; beside that of a gradient it is. So
-        there it may be that of a group of records which has all of the residuals' square and the greatest influence.
-        """
-        if self.gradient is None:
-            return usual
-        record = self.cut_off.record
-        return np.maximum(usual, self.cut_off.greatest(rows) ** 2 * self.residual_variance / record.divisor)
+    def _of_a_group(self, rows: _F64, usual: _F64) -> _F64:
+        """Return the sampling variance of contrasts if a group has all of the residuals' square and most influence."""
+        greatest = self.cut_off.greatest(rows) ** 2 * self.residual_variance / self.cut_off.record.divisor
+        return np.maximum(usual, greatest)
 
     def draw(self, rng: np.random.Generator, rows: _F64, n_draws: int) -> _F64:
         """Return joint errors of contrasts under normal noise, each in units of its estimated standard deviation.
@@ -174,8 +176,8 @@ class Solution:
     def _joint_sampling(self) -> _F64:
         """Return the sampling covariance; what noise hides of a robust one is that under equal variances.
 
-        In the units of the latter one weight serves all directions, and none has less than no variance. After a step
-        each coefficient has its own variance.
+        In the units of the latter one weight serves all directions, and none has less than no variance. Each
+        coefficient has its own variance.
         """
         if self.residual_noise == 0.0:
             return self.sampling
@@ -187,8 +189,6 @@ class Solution:
         values = np.maximum(values + (1.0 - weight), 0.0)
         half = root @ vectors
         found = np.asarray((half * values) @ half.T)
-        if self.gradient is None:
-            return found
         scale = np.sqrt(self.parts(np.eye(len(found))).sampling / np.diagonal(found))
         return np.asarray(scale[:, None] * found * scale)
 
@@ -245,8 +245,9 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     if residuals is not None:
         assert found["robust"] is not None  # noqa: S101  # for the type checker: moments were given
         # Normal quantiles, as is the custom with HC0; t is for one variance of normal errors.
-        sampling, relative = back @ (found["robust"] / n) @ back.T, 0.0
-        residual_noise = residuals[1] / n
+        whole = 1.0 if record.needs_robust else _over_capped(residuals, record.constant, square, error)
+        sampling, relative = back @ (whole * found["robust"] / n) @ back.T, 0.0
+        residual_noise = whole * residuals[1] / n
     else:
         sampling, residual_noise = None, 0.0
         relative = 2.0 / free + (uncertainty / variance**2 if variance > 0.0 else 0.0)
@@ -276,6 +277,19 @@ def solve(record: MomentRecord, model: Model) -> Solution:
     )
 
 
+def _over_capped(residuals: tuple[_F64, float], constant: float, square: float, error: float) -> float:
+    """Return how many times as large squared residuals are as those that count in their released moments.
+
+    ``square`` is their mean with noise of the standard deviation ``error``. Where it is above the mean of those held to
+    the cap, which is the entry of the constant, by more than noise makes likely, the rest was cut off. It has the shape
+    of what counts.
+    """
+    moments, noise = residuals
+    capped = moments[-1, -1] / constant**2
+    cut_off = square - capped - _CLEAR * math.hypot(error, noise / constant**2)
+    return square / max(square - cut_off, _LEAST_CAPPED * square) if cut_off > 0.0 else 1.0
+
+
 def _part_of_step(before: _F64, after: _F64, noise: float, gradient: GradientNoise, cut_off: CutOff) -> float:
     """Return the part of a step that leaves the least variance beside that of the sample, on average of coefficients.
 
@@ -295,8 +309,9 @@ def _part_of_step(before: _F64, after: _F64, noise: float, gradient: GradientNoi
 
 def greatest_influence(record: MomentRecord, weights: _F64) -> _F64:
     """Return the greatest product, in size, of each row of weights (m, k + 2) with a row that the bounds allow."""
-    k = len(record.columns)
-    of_features, size = np.abs(weights[:, :k]), np.abs(weights[:, k]) * record.constant
+    # Targets are no regressors.
+    of_features = np.abs(weights[:, : len(record.features)])
+    size = np.abs(weights[:, len(record.columns)]) * record.constant
     if record.row_norm is not None:
         return np.asarray(record.row_norm * np.linalg.norm(of_features, axis=1) + size)
     if record.blocks is None:

@@ -43,14 +43,20 @@ def positive_part(mean: _F64, std_dev: _F64) -> tuple[_F64, _F64]:
     return np.where(certain, mean, std_dev * gap), np.where(certain, 0.0, variance)
 
 
-def shrunk(seen: _F64, std_dev: _F64, usual: _F64, reach: _F64) -> tuple[_F64, _F64]:
-    """Return mean and standard deviation of numbers that were seen with normal noise.
+def hidden(seen: _F64, std_dev: _F64, usual: _F64, greatest: _F64, chance: float) -> tuple[_F64, _F64]:
+    """Return mean and variance of positive numbers that were seen with normal noise.
 
-    Beforehand they are normal around what is usual, with the standard deviation ``reach``. Without noise they are what
-    was seen.
+    Beforehand they are normal around what is usual, with that for a standard deviation, or by chance with what is
+    greatest. Without noise they are what was seen.
     """
-    weight = reach**2 / (reach**2 + std_dev**2)
-    return weight * seen + (1.0 - weight) * usual, std_dev * np.sqrt(weight)
+    reach = np.stack([usual, greatest])
+    spread = np.hypot(reach, std_dev)
+    weight = (reach / spread) ** 2
+    means, variances = positive_part(weight * seen + (1.0 - weight) * usual, std_dev * np.sqrt(weight))
+    odds = special.softmax(-np.log(spread) - 0.5 * ((seen - usual) / spread) ** 2, axis=0) * [[1.0 - chance], [chance]]
+    odds /= odds.sum(axis=0)
+    mean = np.sum(odds * means, axis=0)
+    return mean, np.sum(odds * (variances + (means - mean) ** 2), axis=0)
 
 
 @dataclass(frozen=True, eq=False)

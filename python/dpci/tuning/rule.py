@@ -8,7 +8,7 @@ from dpci import _core
 from dpci.base.validation import check_count
 from dpci.budgets import ZCDP, Budget, check_budget
 from dpci.data.rows import Rows, Source
-from dpci.errors import InvalidInput
+from dpci.errors import InvalidInput, RegularizationTooSmall
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.mechanisms import NewtonSteps, ObjectivePerturbation
@@ -82,7 +82,12 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
         assert not isinstance(settings.mechanism, NewtonSteps)  # noqa: S101  # for the type checker
         params["mechanism"] = dataclasses.replace(settings.mechanism, radius=params["mechanism"].radius)
         chosen = dataclasses.replace(settings, **params)
-        return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
+        try:
+            return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
+        except RegularizationTooSmall as error:
+            raise InvalidInput(
+                f"budget must be smaller with method='public_rule', whose l2_strength falls with it: {error}"
+            ) from error
 
     def release(rows: Rows, made: tuple[dict[str, Any], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:
         params, chosen, spec = made

@@ -34,6 +34,10 @@ from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Par
 _F64 = NDArray[np.float64]
 
 _ACCOUNTED = "The intervals account for sampling and noise."
+_ASSUMED = (
+    " The classical covariance assumes errors of equal variance; if some records have larger ones, intervals can be "
+    "too short."
+)
 
 
 def units_of(record: MomentRecord, model: Model, solution: Solution) -> TableUnits:
@@ -119,7 +123,7 @@ def in_target_units(record: MomentRecord, model: Model, predicted: _F64) -> _F64
 
 def note_of(record: MomentRecord, model: Model) -> str:
     """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
-    assumed = " The classical covariance assumes errors of equal variance." if model.covariance == "classical" else ""
+    assumed = _ASSUMED if model.covariance == "classical" else ""
     share = "" if has_units(record, model) else " Noise: its share of the error variance."
     return f"{_ACCOUNTED}{assumed}{share}"
 
