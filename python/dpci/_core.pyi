@@ -380,6 +380,8 @@ class LastStep:
         """A name, as "moving", and the numbers that show why the steps have not ended; None if they have."""
     def leverage(self) -> float:
         """How far the step moves the predictor, in units of the width of the loss, times how large that is."""
+    def growth(self) -> float:
+        """By how much the predictor grows in the step, in standard deviation or root mean square."""
     def shows(self, contrasts: _F64) -> list[bool]:
         """Whether each contrast is given."""
 

@@ -33,7 +33,10 @@ In a study of random settings, intervals that were too short for single paramete
 """
 
 TRUSTED_LEVERAGE = 0.75
-"""Greatest change of the predictor in the last of Newton steps, times its root mean square, without a warning."""
+"""Greatest change of the predictor in the step off a ridge, times its root mean square, without a warning."""
+
+TRUSTED_GROWTH = 0.3
+"""Greatest growth of the predictor of classes in the last of several Newton steps without a warning."""
 
 TRUSTED_HIDDEN = 0.4
 """Greatest share of the directions of the Hessian of classes that noise may hide from Newton steps without a warning."""
@@ -69,12 +72,17 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
     if record.classes is None:
         return
     step, k = last_step(record, newton), len(record.names)
-    if (found := step.leverage()) > TRUSTED_LEVERAGE:
+    # A step off a ridge shows less of the way that is left than one that follows others.
+    found, most, words = (
+        (step.leverage(), TRUSTED_LEVERAGE, "the change of the predictor in the last step times its root mean square")
+        if newton.ridge > 0.0
+        else (step.growth(), TRUSTED_GROWTH, "the growth of the predictor in the last step")
+    )
+    if found > most:
         message = (
-            "the steps may not have ended, and intervals of all coefficients may be too short: the change of the "
-            f"predictor in the last step times its root mean square is {found:.2f}, above {TRUSTED_LEVERAGE:g}, as "
-            "where the columns, or the rarity of a class, tell most records; use more records, a greater budget or "
-            "fewer columns, or pass l2_strength"
+            f"the steps may not have ended, and intervals of all coefficients may be too short: {words} is {found:.2f}, "
+            f"above {most:g}, as where the columns, or the rarity of a class, tell most records; use more records, a "
+            "greater budget or fewer columns, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
     if step.n_hidden > TRUSTED_HIDDEN * k:

@@ -237,6 +237,11 @@ impl LastStep {
         self.inner.leverage().map_err(to_python)
     }
 
+    /// By how much the predictor grows in the step.
+    fn growth(&self) -> PyResult<f64> {
+        self.inner.growth().map_err(to_python)
+    }
+
     /// Whether each contrast is given: the noise does not hide in which direction it lies.
     fn shows(&self, contrasts: PyReadonlyArray2<'_, f64>) -> PyResult<Vec<bool>> {
         let width = contrasts.shape()[1].max(1);

@@ -491,10 +491,9 @@ impl LastStep {
         if loss.is_of_classes && hidden >= MOST_HIDDEN_DIRECTIONS * all {
             return Ok(Some(Unfinished::HalfHidden([hidden, all])));
         }
-        let end = &self.steps.params;
-        // Probabilities of classes change over the width.
-        let unit = if loss.is_of_classes { loss.width } else { 1.0 };
-        let [far, spread] = self.predictor(end, 0.0)?.map(|size| size / unit);
+        let [far, spread] = self
+            .predictor(&self.steps.params, 0.0)?
+            .map(|size| size / self.unit());
         // A perturbed minimiser has a ridge, off which its step leads.
         let grows = loss.is_of_classes && !self.is_perturbed();
         let tells_all = !grows && !(far <= FARTHEST) && spread.powi(2) > mean / noise;
@@ -506,10 +505,7 @@ impl LastStep {
         if loss.is_of_classes && !(leverage <= most) {
             return Ok(Some(Unfinished::Steep([leverage, most])));
         }
-        let start = self.steps.starts.last().unwrap_or(end);
-        // Of a single class the constant grows, and nothing else.
-        let before = self.predictor(start, 0.0)?.map(|size| size / unit);
-        let growth = (spread - before[1]).max(far - before[0]);
+        let growth = self.growth()?;
         if grows && !(growth <= MOST_GROWTH) {
             return Ok(Some(Unfinished::Growing([growth, MOST_GROWTH])));
         }
@@ -539,6 +535,25 @@ impl LastStep {
     pub fn leverage(&self) -> Result<f64> {
         let [far, _] = self.predictor(&self.steps.params, self.edge())?;
         Ok(self.last_change() * far)
+    }
+
+    /// By how much the standard deviation of the predictor grows in the last step, or its root mean square: of a single class the constant does,
+    /// and nothing else. For classes in units of the width.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] where a map has no inverse.
+    pub fn growth(&self) -> Result<f64> {
+        let end = &self.steps.params;
+        let [far, spread] = self.predictor(end, 0.0)?;
+        let [before, spread_before] =
+            self.predictor(self.steps.starts.last().unwrap_or(end), 0.0)?;
+        Ok((spread - spread_before).max(far - before) / self.unit())
+    }
+
+    /// Probabilities of classes change over the width.
+    fn unit(&self) -> f64 {
+        let loss = self.steps.loss;
+        if loss.is_of_classes { loss.width } else { 1.0 }
     }
 
     /// Where the spectrum of the noise of the whole Hessian ends.
