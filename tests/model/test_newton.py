@@ -406,8 +406,8 @@ def test_the_covariance_of_gradients_is_what_noise_leaves_of_its_trace(loss, rel
     scale = next(step.scale for step in record.steps if step.step == "moments")
     mean, deviation = released, 2.0 * scale / curved.sum()
     if loss == "poisson":
-        precision = np.array([deviation**-2, 0.4**-2])
-        mean, deviation = precision @ [released, 1.2] / precision.sum(), precision.sum() ** -0.5
+        precision = np.array([deviation**-2, 0.56**-2])
+        mean, deviation = precision @ [released, 1.6] / precision.sum(), precision.sum() ** -0.5
     size = stats.truncnorm.mean(-mean / deviation, np.inf, loc=mean, scale=deviation)
     prior = (0.5 * size * curved) ** 2
     expected = curved * (size + prior / (prior + scale**2) * (released - size)) / curved**2 / 8000

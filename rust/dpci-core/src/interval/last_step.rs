@@ -13,9 +13,11 @@ use crate::loss::inverse_mills;
 /// of which only the size of the covariance is known beforehand.
 const DEVIATIONS: [f64; 2] = [0.3, 0.5];
 /// Expected covariance of the gradients of a likelihood, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
-/// (docs/evidence/newton.md); and the standard deviation around it where rows are of persons, or weigh, or where variances are greater.
+/// (docs/evidence/newton.md); and that of counts, whose variances are greater than their means.
 const EXPECTED: f64 = 1.2;
-const EXPECTED_DEVIATION: f64 = 0.4;
+const EXPECTED_OF_COUNTS: f64 = 1.6;
+/// Standard deviation around both where the released trace counts, over them.
+const EXPECTED_DEVIATION: f64 = 0.35;
 /// Root mean square change of log-odds over round rows that the error along a hidden direction makes, at most: of a category with one record
 /// in a hundred its coefficient would be 10 off.
 const MOST_HIDDEN: f64 = 1.0;
@@ -324,9 +326,15 @@ impl LastStep {
         let noise = (dim as f64).sqrt() * s.noise.gradient_cov / whole;
         let (mut mean, mut deviation) = (released, noise);
         if s.loss.is_likelihood {
-            let weight = noise.powi(2) / (noise.powi(2) + EXPECTED_DEVIATION.powi(2));
-            mean += weight * (EXPECTED - released);
-            deviation = weight.sqrt() * EXPECTED_DEVIATION;
+            let expected = if s.loss.is_of_classes {
+                EXPECTED
+            } else {
+                EXPECTED_OF_COUNTS
+            };
+            let around = EXPECTED_DEVIATION * expected;
+            let weight = noise.powi(2) / (noise.powi(2) + around.powi(2));
+            mean += weight * (expected - released);
+            deviation = weight.sqrt() * around;
         }
         // The mean of a normal variable that is not negative.
         mean + deviation * inverse_mills(mean / deviation.max(f64::MIN_POSITIVE))
