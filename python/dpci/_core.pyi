@@ -373,8 +373,6 @@ class LastStep:
 
     raised_hessian: _F64
     """The released Hessian, its eigenvalues raised to the edge of its noise."""
-    n_hidden: int
-    """How many directions of the Hessian the noise hides."""
     def law(self) -> ErrorLaw: ...
     def unfinished(self) -> tuple[str, list[float]] | None:
         """A name, as "moving", and the numbers that show why the steps have not ended; None if they have."""

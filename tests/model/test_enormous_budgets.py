@@ -183,7 +183,7 @@ def test_the_largest_budget_of_a_fit_is_named_before_it_is_spent(notion, size):
 def test_what_an_enormous_budget_rules_out_is_named():
     with pytest.raises(dpci.InvalidInput, match="mu must be at least 1e-30 and at most 1e8"):
         dpci.regression.release(X, REAL, budget=dpci.GDP(1e9))
-    with pytest.raises(dpci.InvalidInput, match="budget must be smaller with method='public_rule'"):
+    with pytest.raises(dpci.InvalidInput, match="l2_strength of method='public_rule' is not possible with this budget"):
         dpci.tuning.tune(X, Y, method="public_rule", classes=(False, True), budget=dpci.PureDP(1e15))
     hinge = {"loss": "hinge", "mechanism": "output", "moments": "none", "l2_strength": 0.01}
     with pytest.raises(dpci.RegularizationTooSmall, match=r"decrease row_norm or the budget"):

@@ -286,3 +286,19 @@ def test_a_rare_group_with_larger_errors_is_covered(budget):
         np.testing.assert_allclose(np.diag(fit.cov), fit._estimates().parts().variance, rtol=1e-9)
     # A binomial tail of 1e-6 about .945.
     assert hits / runs > 0.83
+
+
+def test_no_interval_of_equal_variances_is_many_times_as_long():
+    """Noise that hides a covariance makes neither a factor of its own nor a t law of few degrees of freedom."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1.0, 1.0, (5000, 6)) / 6.0**0.5
+        y = np.clip(X.sum(axis=1) + 0.3 * rng.normal(size=5000), -2.0, 2.0)
+        release = dpci.regression.release(
+            X, y, budget=dpci.PureDP(epsilon=8.0), target_bound=2.0, robust=True, seed=seed
+        )
+        lengths = [
+            found.upper - found.lower
+            for found in (release.fit().conf_int(), release.fit(covariance="classical").conf_int())
+        ]
+        assert (lengths[0] < 4.0 * lengths[1]).all()

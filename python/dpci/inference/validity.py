@@ -36,7 +36,8 @@ _MORE = "use a greater budget, more records or fewer columns"
 _UNFINISHED = {
     "hidden": (
         "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} ("
-        + _MORE + ")"
+        + _MORE
+        + ")"
     ),
     "half_hidden": (
         "a Hessian of which the noise hides fewer than half of the directions, got {:.0f} of {:.0f} (" + _MORE + ")"
@@ -46,8 +47,8 @@ _UNFINISHED = {
         "{:.3g} over the rows (" + _ENDLESS + ")"
     ),
     "steep": (
-        "that the steps end, got {:.2g} for the change of the predictor in the last one times its root mean square, above "
-        "{:.2g} (" + _ENDLESS + ")"
+        "that the steps end, got {:.2g} for the change of the predictor in the last step, times the predictor's root "
+        "mean square, above {:.2g} (" + _ENDLESS + "; or " + _MORE + ")"
     ),
     "growing": (
         "that the steps end, got a predictor that grew by {:.2g} in the last one, above {:.2g} (" + _ENDLESS + ")"

@@ -38,9 +38,6 @@ TRUSTED_LEVERAGE = 0.75
 TRUSTED_GROWTH = 0.3
 """Greatest growth of the predictor of classes in the last of several Newton steps without a warning."""
 
-TRUSTED_HIDDEN = 0.4
-"""Greatest share of the directions of the Hessian of classes that noise may hide from Newton steps without a warning."""
-
 _NAMED = 5
 """Most parameters that a warning names."""
 
@@ -71,7 +68,7 @@ def _on_far_rows(newton: Newton) -> Iterator[DpciWarning]:
 def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning]:
     if record.classes is None:
         return
-    step, k = last_step(record, newton), len(record.names)
+    step = last_step(record, newton)
     # A step off a ridge shows less of the way that is left than one that follows others.
     found, most, words = (
         (step.leverage(), TRUSTED_LEVERAGE, "the change of the predictor in the last step times its root mean square")
@@ -80,16 +77,9 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
     )
     if found > most:
         message = (
-            f"the steps may not have ended, and intervals of all coefficients may be too short: {words} is {found:.2f}, "
-            f"above {most:g}, as where the columns, or the rarity of a class, tell most records; use more records, a "
-            "greater budget or fewer columns, or pass l2_strength"
-        )
-        yield CurvatureWarning(message, parameters=record.names)
-    if step.n_hidden > TRUSTED_HIDDEN * k:
-        message = (
-            f"the noise hides {step.n_hidden} of {k} directions of the Hessian, more than {TRUSTED_HIDDEN:.0%}: what the "
-            "predictor has along them changes all coefficients, whose intervals may be too short; use more records, a "
-            "greater budget or fewer columns, or pass l2_strength"
+            f"the steps may not have ended, and intervals of all coefficients may be too short: {words} is "
+            f"{found:.2f}, above {most:g}, as where the columns, or the rarity of a class, tell most records; use more "
+            "records, a greater budget or fewer columns, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
 

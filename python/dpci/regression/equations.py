@@ -25,6 +25,8 @@ _ABOVE = 1.0 + 1e-9
 _OF_A_GROUP = 0.1
 # Standard deviations of noise above which residuals beyond their cap are seen.
 _CLEAR = 1.5
+# Part of their mean square below which the noise of squared residuals is small.
+_SMALL = 0.2
 # Share of the squared residuals that count at least, whatever noise says.
 _LEAST_CAPPED = 0.1
 # Regressors with at least this part of the greatest in the direction that does not are named.
@@ -285,9 +287,12 @@ def _over_capped(residuals: tuple[_F64, float], constant: float, square: float, 
     of what counts.
     """
     moments, noise = residuals
-    capped = moments[-1, -1] / constant**2
-    cut_off = square - capped - _CLEAR * math.hypot(error, noise / constant**2)
-    return square / max(square - cut_off, _LEAST_CAPPED * square) if cut_off > 0.0 else 1.0
+    capped, noise = moments[-1, -1] / constant**2, noise / constant**2
+    cut_off = square - capped - _CLEAR * math.hypot(error, noise)
+    # Noise that is not small would make a factor of its own.
+    if not (cut_off > 0.0 and noise < _SMALL * square):
+        return 1.0
+    return float(square / max(square - cut_off, _LEAST_CAPPED * square))
 
 
 def _part_of_step(before: _F64, after: _F64, noise: float, gradient: GradientNoise, cut_off: CutOff) -> float:

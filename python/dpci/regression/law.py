@@ -56,7 +56,8 @@ def hidden(seen: _F64, std_dev: _F64, usual: _F64, greatest: _F64, chance: float
     odds = special.softmax(-np.log(spread) - 0.5 * ((seen - usual) / spread) ** 2, axis=0) * [[1.0 - chance], [chance]]
     odds /= odds.sum(axis=0)
     mean = np.sum(odds * means, axis=0)
-    return mean, np.sum(odds * (variances + (means - mean) ** 2), axis=0)
+    # A t law with fewer degrees of freedom than four would be that of an error which may be of any size.
+    return mean, np.minimum(np.sum(odds * (variances + (means - mean) ** 2), axis=0), 0.5 * mean**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ def tune_by_rule(source: Source, payment: Payment, options: dict[str, Any]) -> T
             return params, chosen, chosen.spec(n_samples, n_columns, budget=payment.budget)
         except RegularizationTooSmall as error:
             raise InvalidInput(
-                f"budget must be smaller with method='public_rule', whose l2_strength falls with it: {error}"
+                f"the l2_strength of method='public_rule' is not possible with this budget: {error}"
             ) from error
 
     def release(rows: Rows, made: tuple[dict[str, Any], Settings, _core.Spec], paid: Paid) -> Outcome[TuneResult]:

@@ -226,12 +226,6 @@ impl LastStep {
         Ok(found.map(|found| (found.name(), found.numbers().to_vec())))
     }
 
-    /// How many directions of the Hessian the noise hides.
-    #[getter]
-    fn n_hidden(&self) -> usize {
-        self.inner.n_hidden()
-    }
-
     /// How far the step moves the predictor, times how large that is.
     fn leverage(&self) -> PyResult<f64> {
         self.inner.leverage().map_err(to_python)

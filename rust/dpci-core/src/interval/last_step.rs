@@ -3,19 +3,23 @@
 //! Added to the errors of sampling and of the gradient's noise are those of the step: the noise of the Hessian by which it divides, what a
 //! further step would change, and directions that the Hessian does not show.
 
+use std::f64::consts::{FRAC_1_PI, FRAC_1_SQRT_2};
+
+use errorfunctions::RealErrorFunctions;
+
 use super::ErrorLaw;
 use crate::Result;
 use crate::error::check_length;
 use crate::linalg::{Eigen, product_transposed, solve_square, vector};
-use crate::loss::inverse_mills;
 
 /// Standard deviation of the gradients' covariance around the Hessian, as a share of it: for the likelihoods of odds, and for other losses,
 /// of which only the size of the covariance is known beforehand.
 const DEVIATIONS: [f64; 2] = [0.3, 0.5];
 /// Expected covariance of the gradients of a likelihood, as a multiple of the Hessian: 1 where the model holds, up to 1.5 on tables
-/// (docs/evidence/newton.md); and that of counts, whose variances are greater than their means.
-const EXPECTED: f64 = 1.2;
-const EXPECTED_OF_COUNTS: f64 = 1.6;
+/// (docs/evidence/newton.md).
+pub const EXPECTED: f64 = 1.2;
+/// The same of counts, whose variances are greater than their means.
+pub const EXPECTED_OF_COUNTS: f64 = 1.6;
 /// Standard deviation around both where the released trace counts, over them.
 const EXPECTED_DEVIATION: f64 = 0.35;
 /// Root mean square change of log-odds over round rows that the error along a hidden direction makes, at most: of a category with one record
@@ -44,7 +48,7 @@ const FARTHEST: f64 = 4.0;
 /// is 5 at the target, by a quarter at 3, and by less of smaller ones, which tables have.
 const MOST_GROWTH: f64 = 0.5;
 /// Greatest change of the predictor of classes in the last step times its root mean square: of a single class, whose constant has no end, it is
-/// 2.8 to 7. A step off a ridge, under pure DP, shows less of the way that is left (docs/proofs/newton_pure.md).
+/// 2.8 to 7. A step off a ridge, under pure DP, shows less of the way that is left.
 const MOST_LEVERAGE: [f64; 2] = [2.5, 1.0];
 /// Variance of the predictor over rows, over that over rows weighted by their curvature, at most.
 const FEW: f64 = 10.0;
@@ -95,6 +99,17 @@ pub struct StepNoise {
     pub seal: f64,
 }
 
+/// Size of the covariance of the gradients, as a multiple of the Hessian.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CovarianceSize {
+    /// This one, of odds of whole records.
+    Of(f64),
+    /// Around this one, as far as the released trace leaves open, of other likelihoods.
+    Around(f64),
+    /// That of the released trace.
+    Released,
+}
+
 /// Facts of a loss on which the error of a step depends.
 #[derive(Debug, Clone, Copy)]
 pub struct StepLoss {
@@ -104,10 +119,8 @@ pub struct StepLoss {
     pub is_of_classes: bool,
     /// Whether its slope has no bound but where it goes on as a straight line.
     pub is_continued: bool,
-    /// Whether it is a likelihood.
-    pub is_likelihood: bool,
-    /// Whether each record is one row of full weight.
-    pub is_of_rows: bool,
+    /// Size of the covariance of its gradients.
+    pub covariance: CovarianceSize,
     /// Over how far a predictor moves before the curvature changes.
     pub width: f64,
 }
@@ -246,9 +259,7 @@ impl LastStep {
         self.eigen.values[direction] <= self.steps.edge
     }
 
-    /// How many directions the noise hides.
-    #[must_use]
-    pub fn n_hidden(&self) -> usize {
+    fn n_hidden(&self) -> usize {
         (0..self.dim).filter(|j| self.is_hidden(*j)).count()
     }
 
@@ -274,11 +285,9 @@ impl LastStep {
     #[must_use]
     pub fn law(&self) -> ErrorLaw {
         let (s, dim, n) = (&self.steps, self.dim, self.steps.n_samples);
-        let is_of_odds = s.loss.is_log_odds && s.loss.is_of_rows;
-        let size = if is_of_odds {
-            EXPECTED
-        } else {
-            self.covariance_size()
+        let (size, is_of_odds) = match s.loss.covariance {
+            CovarianceSize::Of(size) => (size, true),
+            _ => (self.covariance_size(), false),
         };
         let mut sampling = self.turned(&s.gradient_cov);
         self.shrink(&mut sampling, size, DEVIATIONS[usize::from(!is_of_odds)]);
@@ -325,19 +334,15 @@ impl LastStep {
         let released = trace(&s.gradient_cov, dim) / whole;
         let noise = (dim as f64).sqrt() * s.noise.gradient_cov / whole;
         let (mut mean, mut deviation) = (released, noise);
-        if s.loss.is_likelihood {
-            let expected = if s.loss.is_of_classes {
-                EXPECTED
-            } else {
-                EXPECTED_OF_COUNTS
-            };
+        if let CovarianceSize::Around(expected) = s.loss.covariance {
             let around = EXPECTED_DEVIATION * expected;
             let weight = noise.powi(2) / (noise.powi(2) + around.powi(2));
             mean += weight * (expected - released);
             deviation = weight.sqrt() * around;
         }
         // The mean of a normal variable that is not negative.
-        mean + deviation * inverse_mills(mean / deviation.max(f64::MIN_POSITIVE))
+        let below = -mean / deviation.max(f64::MIN_POSITIVE) * FRAC_1_SQRT_2;
+        mean + deviation * (2.0 * FRAC_1_PI).sqrt() / below.erfcx()
     }
 
     fn is_perturbed(&self) -> bool {
@@ -392,13 +397,17 @@ impl LastStep {
             let rows = self.back.chunks_exact(dim);
             rows.map(|row| vector::dot(row, along)).collect()
         };
-        let (step, counted) = (of_rows(&self.step), of_rows(&self.next_steps()));
-        let error = |((step, counted), greatest): ((&f64, &f64), &f64)| {
-            let further = step.abs() * (0.5 * step.abs() * greatest / s.loss.width).min(1.0);
-            (further * further - counted * counted).max(0.0)
-        };
-        let steps = step.iter().zip(&counted);
-        steps.zip(&s.greatest_entries).map(error).collect()
+        let mut further = vec![0.0; dim];
+        for (weight, step) in s.weights.iter().zip(&self.steps_from) {
+            let steps = of_rows(step).into_iter().zip(&s.greatest_entries);
+            for (f, (step, greatest)) in further.iter_mut().zip(steps) {
+                let size = step.abs();
+                *f += weight * size * (0.5 * size * greatest / s.loss.width).min(1.0);
+            }
+        }
+        let counted = of_rows(&self.next_steps());
+        let pairs = further.iter().zip(&counted);
+        pairs.map(|(f, c)| (f * f - c * c).max(0.0)).collect()
     }
 
     /// Divisor of sampling and of the gradient's noise. A perturbed minimiser has their whole error in it, where the step hardly moves, too.

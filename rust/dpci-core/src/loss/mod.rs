@@ -43,7 +43,6 @@ pub(crate) use multinomial::pairs;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
 pub use probit::Probit;
-pub(crate) use probit::inverse_mills;
 pub use quantile::Quantile;
 pub(crate) use rounding::{Extent, HINGE_MAX_DIM, always_converges, has_more_digits, hinge_floor};
 pub use rounding::{

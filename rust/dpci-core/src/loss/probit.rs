@@ -12,7 +12,7 @@ use crate::Result;
 pub struct Probit;
 
 /// `φ(z)/Φ(z)`; 0 where it is less than any normal number.
-pub(crate) fn inverse_mills(z: f64) -> f64 {
+fn inverse_mills(z: f64) -> f64 {
     let root = (2.0 * std::f64::consts::FRAC_1_PI).sqrt();
     root / (-z * std::f64::consts::FRAC_1_SQRT_2).erfcx()
 }

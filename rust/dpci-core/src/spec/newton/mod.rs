@@ -14,7 +14,7 @@ use super::functional::{independent, noise_of};
 use super::moment_matrix::{cost_of, matrix_noise, sealed_std_dev, step_of};
 use super::{MatrixNoise, Part, Query, Seal, Step, Terms};
 use crate::error::check_length;
-use crate::interval::{StepLoss, StepNoise};
+use crate::interval::{CovarianceSize, EXPECTED, EXPECTED_OF_COUNTS, StepLoss, StepNoise};
 use crate::linalg::check_matrix_dim;
 use crate::loss::{
     Continued, Loss, Targets, gradient_rounding, moment_rounding, person_rounding,
@@ -434,9 +434,23 @@ impl NewtonSpec {
             is_log_odds: c.loss.null_predictor(0.0).is_some(),
             is_of_classes: c.loss.is_likelihood() && matches!(c.loss.targets(), Targets::Signs),
             is_continued: c.loss.is_continued(),
-            is_likelihood: c.loss.is_likelihood(),
-            is_of_rows: c.terms.is_of_rows(),
+            covariance: self.covariance_size(),
             width: c.loss.curvature_width(),
+        }
+    }
+
+    /// Counts in other units than one event have a covariance of another size.
+    fn covariance_size(&self) -> CovarianceSize {
+        let c = &self.choices;
+        let is_of_counts = c.loss.is_continued() && !matches!(c.loss.targets(), Targets::Signs);
+        if !c.loss.is_likelihood() || is_of_counts && c.loss.targets().ends()[1] <= 1.0 {
+            CovarianceSize::Released
+        } else if is_of_counts {
+            CovarianceSize::Around(EXPECTED_OF_COUNTS)
+        } else if c.loss.null_predictor(0.0).is_some() && c.terms.is_of_rows() {
+            CovarianceSize::Of(EXPECTED)
+        } else {
+            CovarianceSize::Around(EXPECTED)
         }
     }
 
