@@ -9,10 +9,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 import dpci
 from _environments import now
@@ -46,6 +47,23 @@ SEEN = (
     "One positive in a hundred",
 )
 """Tables on which constants were chosen, or that were looked at meanwhile."""
+UNKNOWN = "?"
+REGIONS = {
+    "America": "Puerto-Rico Canada Outlying-US(Guam-USVI-etc) Cuba Honduras Jamaica Dominican-Republic Ecuador Haiti "
+    "Columbia Guatemala Nicaragua El-Salvador Trinadad&Tobago Peru",
+    "Europe": "England Germany Greece Italy Poland Portugal Ireland France Hungary Scotland Yugoslavia "
+    "Holand-Netherlands",
+    "Asia": "Cambodia India Japan South China Iran Philippines Vietnam Laos Taiwan Thailand Hong",
+}
+MERGED = {
+    "Never-worked": UNKNOWN,
+    "Without-pay": UNKNOWN,
+    "Married-AF-spouse": "Married-civ-spouse",
+    "Armed-Forces": "Protective-serv",
+    "Priv-house-serv": "Other-service",
+    **{country: region for region, countries in REGIONS.items() for country in countries.split()},
+}
+"""Levels of Adult that who knows the survey merges, whatever the records: nobody without pay earns much."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +76,14 @@ class Table:
     zeros: frozenset[str] = frozenset()
     """Numbers of which most are 0."""
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: Literal["error", "zeros"] = "error"
+    """How values in no list of categories count."""
 
     def schema(self) -> PartialSchema:
         """Return what is public of the table."""
         columns = (
-            CategoricalColumn(name=name, categories=self.categories[name], reference=self.categories[name][0])
-            if name in self.categories
+            CategoricalColumn(name=name, categories=each, reference=each[0], unknown=self.unknown)
+            if (each := self.categories.get(name))
             else UnboundedColumn(name=name, zeros=name in self.zeros)
             for name in self.columns
         )
@@ -73,6 +93,13 @@ class Table:
     def n_columns(self) -> int:
         """Return how many columns the rows have."""
         return len(self.columns) + sum(len(each) - 2 for each in self.categories.values())
+
+    def one_class(self) -> frozenset[str]:
+        """Return the categories whose records are all of one class: their coefficients have no end."""
+        levels = (
+            (name, level, self.columns[name] == level) for name, each in self.categories.items() for level in each
+        )
+        return frozenset(f"{name}={level}" for name, level, rows in levels if len(np.unique(self.target[rows])) < 2)
 
     def sizes(self) -> tuple[int, ...]:
         """Return how many records are drawn: as many as there are, and a tenth."""
@@ -87,9 +114,9 @@ class Table:
 def table(name: str, source: str, numbers: str, positive: Callable[[Any], NDArray[np.bool_]], **others: Any) -> Table:
     """Return columns of a packaged or downloaded table; rows without a number are left out."""
     data = load_table(source, others.pop("split", None))
-    categories = others.pop("categories", {})
+    categories, merged = others.pop("categories", {}), others.pop("merged", {})
     columns = {each: np.asarray(data[each], dtype=np.float64) for each in numbers.split()}
-    columns |= {each: np.asarray(data[each], dtype=str) for each in categories}
+    columns |= {each: np.array([merged.get(level, str(level)) for level in data[each]]) for each in categories}
     return Table(name, columns, positive(data), categories=categories, **others)
 
 
@@ -100,6 +127,16 @@ def tables() -> Iterator[Table]:
     yield table("Adult", "adult", numbers, rich, zeros=frozenset(zeros))
     three = {name: levels(load_table("adult")[name]) for name in ("marital-status", "sex", "race")}
     yield table("Adult, 3 categories", "adult", numbers, rich, zeros=frozenset(zeros), categories=three)
+    codebook = {
+        column.name: column.categories
+        for column in dpci.datasets.load_schema("adult").columns
+        if isinstance(column, CategoricalColumn)
+    }
+    everything: dict[str, Any] = {"zeros": frozenset(zeros), "unknown": "zeros"}
+    kept = {name: tuple(dict.fromkeys(MERGED.get(each, each) for each in listed)) for name, listed in codebook.items()}
+    kept = {name: tuple(each for each in listed if each != UNKNOWN) for name, listed in kept.items()}
+    yield table("Adult, all columns", "adult", numbers, rich, categories=kept, merged=MERGED, **everything)
+    yield table("Adult, all levels", "adult", numbers, rich, categories=codebook, **everything)
     yes = lambda data: np.asarray(data["y"], dtype=str) == "yes"  # noqa: E731
     yield table("Bank", "bank", "age balance day duration campaign previous", yes, zeros=frozenset({"previous"}))
     two = {name: levels(load_table("bank")[name]) for name in ("marital", "education")}
@@ -221,7 +258,8 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
     whole = schema.transform(data.sample(np.arange(len(data.target))))
     newton = record_of(fit).newton
     assert newton is not None
-    rows, y = np.column_stack([np.asarray(whole.X), np.ones(len(data.target))]), np.asarray(whole.y) > 0
+    X = whole.X.toarray() if issparse(whole.X) else np.asarray(whole.X)
+    rows, y = np.column_stack([X, np.ones(len(data.target))]), np.asarray(whole.y) > 0
     try:
         truth, variance = ordinary(rows, y, np.zeros(rows.shape[1]))
     except (RuntimeError, np.linalg.LinAlgError):  # at these bounds the classes of the whole table can be separated
@@ -230,16 +268,20 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
     is_shown = len(tally.runs) < SHIFTS
     target = weighted(rows, y, truth, newton) if is_shown else np.full(len(truth), np.nan)
     units, shift, _, _ = unit_map(record_of(fit))
-    errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
+    with np.errstate(invalid="ignore"):  # of a coefficient without an end
+        errors = np.sqrt(np.diag(units @ variance @ units.T) / n)
     if fit.interval_refusal is not None:
         tally.failed += 1
         return
     interval = fit.in_units().conf_int()
     half = 0.5 * (interval.upper - interval.lower)
     exact = units @ truth + shift
-    with np.errstate(invalid="ignore"):
+    endless = data.one_class()
+    ends = np.array([name not in endless for name in fit.names])
+    with np.errstate(invalid="ignore", divide="ignore"):
         hit = (np.abs(interval.estimate - exact) <= half).astype(float)
-    tally.add(hit, half / (Z * errors), units @ (target - truth) / half)
+        found = hit, half / (Z * errors), units @ (target - truth) / half
+    tally.add(*(each[ends] for each in found))
 
 
 def main() -> None:

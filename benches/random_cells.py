@@ -11,30 +11,37 @@ or neither warnings nor summaries of its fits say so.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
-import datetime as dt
-import json
 import math
 import statistics
 import sys
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpci
+from _cells import (
+    LEVEL,
+    MEAN,
+    SPOKEN,
+    WORST,
+    Drawn,
+    Numbers,
+    Report,
+    columns,
+    extra_of,
+    heard,
+    real_targets,
+    record_weights,
+    sample,
+)
 from _studies import markdown
-from _timing import commit
 from dpci.mechanisms import check_mechanism
 
-MEAN, WORST = 0.90, 0.80
-LEVEL = 0.95
 FITS, AGAIN = 200, 1_000
 # Further fits of a study that show its warnings; those of a repetition.
 FOR_WARNINGS, FOR_VERDICT = 10, 100
@@ -42,8 +49,6 @@ FOR_WARNINGS, FOR_VERDICT = 10, 100
 FOR_NOTHING = 30
 GREATEST_RIDGE = 1.0
 WITHOUT_NOISE = dpci.PureDP(1e6)
-# A warning, or a note, that most fits of a cell give speaks for the cell.
-SPOKEN = 0.5
 NOTE = "note"
 # Verdicts on cells below a limit.
 LOW = ("named", "warned", "noted", "silent")
@@ -64,58 +69,12 @@ LOSSES = (*CLASSES, "soft_logistic", *REALS, *COUNTS)
 # Losses without a public bound on their slope or their curvature off a ball.
 ON_A_BALL = ("squared", "probit", "cloglog", "poisson")
 
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
-
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
-    """One way to fit one table."""
+class Cell(Drawn):
+    """One way to fit one table, with the minimiser over the whole of it."""
 
-    number: int
-    title: str
-    X: Numbers
-    y: Numbers
-    # Numbers of rows of the persons, whose rows follow each other; None: one row a record.
-    persons: Numbers | None
-    weights: Numbers | None
-    n: int
-    keywords: dict[str, Any]
     target: Numbers
-
-
-def columns(rng: np.random.Generator, n: int, d: int) -> tuple[str, Numbers]:
-    """Columns within [-1, 1], of which the data may fill little."""
-    kind = str(rng.choice(["uniform", "normal", "student", "lognormal", "binary", "rare", "correlated", "mixed"]))
-    shape = (n, d)
-    if kind == "mixed":
-        return kind, np.hstack([columns(rng, n, 1)[1] for _ in range(d)])
-    draws = {
-        "uniform": lambda: rng.uniform(-1.0, 1.0, shape),
-        "normal": lambda: np.clip(rng.normal(0.0, 0.3, shape), -1.0, 1.0),
-        "student": lambda: np.clip(rng.standard_t(2.0, shape) / 8.0, -1.0, 1.0),
-        "lognormal": lambda: np.clip(rng.lognormal(0.0, 1.0, shape) / 10.0, 0.0, 1.0),
-        "binary": lambda: rng.choice([-1.0, 1.0], shape),
-        "rare": lambda: (rng.random(shape) < 0.03).astype(float),
-        "correlated": lambda: np.clip(0.25 * (rng.normal(size=shape) + rng.normal(size=(n, 1))), -1.0, 1.0),
-    }
-    return kind, draws[kind]() / rng.choice([1.0, 1.0, 3.0])
-
-
-def real_targets(rng: np.random.Generator, signal: Numbers) -> tuple[str, Numbers]:
-    """Targets within [-1, 1]: a linear model with errors of one kind and size."""
-    kind = str(rng.choice(["normal", "skewed", "student", "bimodal", "spiked", "uneven"]))
-    n = len(signal)
-    errors = {
-        "normal": lambda: rng.normal(size=n),
-        "skewed": lambda: (rng.lognormal(0.0, 1.0, n) - np.exp(0.5)) / 2.0,
-        "student": lambda: rng.standard_t(3.0, n) / 1.7,
-        "bimodal": lambda: rng.choice([-1.0, 1.0], n) + 0.2 * rng.normal(size=n),
-        "spiked": lambda: np.where(rng.random(n) < 0.9, 0.1, 3.0) * rng.normal(size=n),
-        "uneven": lambda: rng.normal(size=n) * (0.3 + np.abs(signal) / (np.abs(signal).mean() + 1e-9)),
-    }[kind]()
-    scale = float(np.exp(rng.uniform(np.log(0.03), np.log(0.4))))
-    spread = float(rng.choice([0.0, 0.1, 0.3]))
-    return kind, np.clip(spread * signal + scale * errors, -1.0, 1.0)
 
 
 def class_targets(rng: np.random.Generator, signal: Numbers) -> tuple[str, Numbers]:
@@ -201,13 +160,6 @@ def least_squares(X: Numbers, y: Numbers, counts: Numbers | None, weights: Numbe
     return np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
 
 
-def record_weights(counts: Numbers | None, weights: Numbers | None, n: int) -> Numbers:
-    """Weights of the rows of a table in its mean loss, not normalised."""
-    if counts is not None:
-        return np.repeat(1.0 / counts, counts)
-    return np.ones(n) if weights is None else weights
-
-
 def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
     """The cell with a ridge that its mechanism allows, a radius where its loss needs one, and its target."""
     keywords = dict(made.keywords)
@@ -240,19 +192,6 @@ def with_strength(made: Cell, rng: np.random.Generator) -> Cell | None:
     return None
 
 
-def sample(made: Cell, rng: np.random.Generator) -> tuple[Numbers, Numbers, dict[str, Any]]:
-    """Records drawn with replacement, and the keywords that go with them."""
-    drawn = rng.integers(made.n, size=made.n)
-    if made.persons is None:
-        weights = None if made.weights is None else made.weights[drawn]
-        return made.X[drawn], made.y[drawn], extra_of(made, weights, None)
-    first = np.cumsum(made.persons) - made.persons
-    sizes = made.persons[drawn]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.repeat(first[drawn], sizes) + within
-    return made.X[rows], made.y[rows], extra_of(made, None, sizes)
-
-
 @dataclasses.dataclass(frozen=True)
 class Fit:
     """Intervals and warnings of one fit."""
@@ -281,14 +220,12 @@ def fit(made: Cell, run: int) -> Fit:
             refused = result.interval_refusal is not None
         found = None if refused else result.conf_int(level=LEVEL)
         noted = not refused and is_noted(made, result)
-    said = {w.category.__name__ for w in caught if issubclass(w.category, dpci.DpciWarning)} - {"SeededNoiseWarning"}
+    said, named = heard(caught, result.names)
     said |= {NOTE} if noted else set()
     if found is None:
         return Fit(None, None, said, None)
     if not len(made.target):
         return Fit(None, found.length, said, None)
-    parameters = {name for w in caught for name in getattr(w.message, "parameters", ())}
-    named = np.array([name in parameters for name in result.names])
     return Fit((found.lower <= made.target) & (made.target <= found.upper), found.length, said, named)
 
 
@@ -297,18 +234,6 @@ def is_noted(made: Cell, result: Any) -> bool:
     if "loss" in made.keywords:
         return any("single parameters differ" in note for note in result.privacy["interval_notes"])
     return result.covariance == "classical" and "; uneven" in made.title
-
-
-def extra_of(made: Cell, weights: Numbers | None, sizes: Numbers | None) -> dict[str, Any]:
-    """Keywords of a fit to records with these weights, or to persons of these sizes."""
-    public = {"neighbors": dpci.AddRemove(made.n)} if made.keywords["neighbors"] == "add_remove" else {}
-    if sizes is not None:
-        ids = np.repeat(np.arange(made.n), sizes.astype(int))
-        return {"persons": ids} | public
-    if weights is not None:
-        total = made.n * float(np.mean(made.weights))
-        return {"weights": dpci.Weights(weights, bound=1.0, total=total)} | public
-    return public
 
 
 def bootstrap(made: Cell, fits: int, first: int) -> dict[str, Any]:
@@ -443,31 +368,16 @@ def precision(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cells", type=int, default=3_600, help="numbers of cells that are tried")
-    options.add_argument("--first", type=int, default=0, help="the first of these numbers")
-    options.add_argument("--workers", type=int, default=2)
-    options.add_argument("--kept", type=Path, help="file of the studied cells, one JSON object a line, which are kept")
-    chosen = options.parse_args()
-    found = chosen.kept.read_text().splitlines() if chosen.kept and chosen.kept.exists() else []
-    rows = [json.loads(line) for line in found]
-    done = {row["number"] for row in rows}
-    numbers = [i for i in range(chosen.first, chosen.first + chosen.cells) if i not in done]
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for row in filter(None, pool.map(study, numbers, chunksize=4)):
-            rows.append(row)
-            if chosen.kept:
-                with chosen.kept.open("a") as kept:
-                    print(json.dumps(row), file=kept)
-    print("# Settings drawn at random\n")
-    now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
-    last = chosen.first + chosen.cells - 1
-    print(
-        f"`python benches/random_cells.py`, commit {commit()}, {now}, cells {chosen.first}-{last}, level {LEVEL:g}.\n"
+    told = Report(
+        script="random_cells.py",
+        title="Settings drawn at random",
+        introduction=INTRODUCTION,
+        study=study,
+        lines=lines,
+        verdict=verdict,
+        given="mean",
     )
-    print(INTRODUCTION)
-    print("\n".join(lines(rows)))
-    return 1 if any(verdict(row) in {"warned", "silent"} for row in rows if "mean" in row) else 0
+    return told.run(__doc__, cells=3_600)
 
 
 if __name__ == "__main__":

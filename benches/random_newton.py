@@ -9,29 +9,36 @@ Not private. Prints Markdown; exit code 1 if a cell is below a limit and no warn
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
-import datetime as dt
-import json
 import math
 import sys
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpci
+from _cells import (
+    LEVEL,
+    MEAN,
+    SPOKEN,
+    WORST,
+    Drawn,
+    Numbers,
+    Report,
+    columns,
+    heard,
+    real_targets,
+    record_weights,
+    sample,
+)
 from _studies import markdown
-from _timing import commit
 from dpci.losses import Poisson
 from dpci.released.model import record_of
 from dpci.schema import ClassTarget, PartialSchema, UnboundedColumn
-from random_cells import LEVEL, MEAN, SPOKEN, WORST, columns, real_targets, record_weights, sample
 
 FITS, AGAIN = 100, 200
 # Standard error in the whole table, of the predictor over the range of a column, beyond which a coefficient has no end.
@@ -52,22 +59,12 @@ parameter below {WORST:g}, is repeated with {AGAIN} new fits, whose coverage cou
 give a warning, and half name each parameter covered below {WORST:g}; *warned* if half give one; and else *silent*.
 """
 
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
-
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class Cell(Drawn):
     """One way to fit one table."""
 
-    number: int
-    title: str
-    X: Numbers
-    y: Numbers
-    persons: Numbers | None
-    weights: Numbers | None
-    n: int
     loss: Any
-    keywords: dict[str, Any]
     # Of a table whose bounds nobody knows.
     has_gaps: bool
 
@@ -158,7 +155,7 @@ def cell(number: int) -> Cell:
         keywords["rows"] = dpci.rows.Blocks([scale] * d) if rng.random() < 0.5 else 1.0
     known = "unknown bounds" if has_gaps else "known bounds"
     title = f"{loss}; {kind}; {shape} d={d}; {budget}; {known}; {neighbors}; {unit}"
-    return Cell(number, title, X, y, counts, weights, n, loss, keywords, has_gaps)
+    return Cell(number, title, X, y, counts, weights, n, keywords, loss, has_gaps)
 
 
 def slopes(loss: Any, u: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
@@ -247,14 +244,13 @@ def fit(made: Cell, run: int, known: dict[str, Numbers]) -> dict[str, Any] | Non
     ordinary = known["ordinary"]
     mass, most = held(made.loss, rows, made.mass, record_of(result).newton)
     target = minimiser(made, rows, mass, most, result.params)
-    names = {name for w in caught for name in getattr(w.message, "parameters", ())}
-    said = {w.category.__name__ for w in caught if issubclass(w.category, dpci.DpciWarning)} - {"SeededNoiseWarning"}
+    said, named = heard(caught, result.names)
     middle, half = 0.5 * (found.lower + found.upper), 0.5 * (found.upper - found.lower)
     return {
         "target": (target - middle) / half,
         "ordinary": (ordinary - middle) / half,
         "said": said,
-        "named": np.array([name in names for name in result.names]),
+        "named": named,
     }
 
 
@@ -359,30 +355,16 @@ def lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--cells", type=int, default=320)
-    options.add_argument("--first", type=int, default=0)
-    options.add_argument("--workers", type=int, default=2)
-    options.add_argument("--kept", type=Path, help="file of the studied cells, one JSON object a line, which are kept")
-    chosen = options.parse_args()
-    found = chosen.kept.read_text().splitlines() if chosen.kept and chosen.kept.exists() else []
-    rows = [json.loads(line) for line in found]
-    numbers = sorted({*range(chosen.first, chosen.first + chosen.cells)} - {row["number"] for row in rows})
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for row in pool.map(study, numbers):
-            rows.append(row)
-            if chosen.kept:
-                with chosen.kept.open("a") as kept:
-                    print(json.dumps(row), file=kept)
-    rows.sort(key=lambda row: int(row["number"]))
-    print("# Newton steps at random\n")
-    now, last = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}", chosen.first + chosen.cells - 1
-    print(
-        f"`python benches/random_newton.py`, commit {commit()}, {now}, cells {chosen.first}-{last}, level {LEVEL:g}.\n"
+    told = Report(
+        script="random_newton.py",
+        title="Newton steps at random",
+        introduction=INTRODUCTION,
+        study=study,
+        lines=lines,
+        verdict=verdict,
+        given="target",
     )
-    print(INTRODUCTION)
-    print("\n".join(lines(rows)))
-    return 1 if any(verdict(row) in {"warned", "silent"} for row in rows if "target" in row) else 0
+    return told.run(__doc__, cells=320)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,12 @@ from dpci.cli.main import main
 
 SAMPLE = ("coverage", "adult_sample", "--epsilon", "2", "--l2-strength", "0.01")
 SHORT = (*SAMPLE, "--replicates", "24", "--variability", "20", "--threads", "1")
+STEPS = ("coverage", "adult_sample", "--replicates", "12", "--variability", "6", "--threads", "1")
+BUDGETS = {
+    ("--rho", "0.5"): dpci.ZCDP(0.5),
+    ("--epsilon", "1", "--delta", "1e-6"): dpci.ApproxDP(1.0, 1e-6),
+    ("--epsilon", "2"): dpci.PureDP(2.0),
+}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +103,64 @@ def test_a_table_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     own = ("coverage", str(path), *SHORT[2:])
     assert printed(capsys, *own, "--schema", "adult_demo", "--target", "income") == printed(capsys, *SHORT)
     assert "--schema must be given unless the table is a public data set" in refusal(capsys, *own)
+
+
+@pytest.mark.parametrize(("options", "budget"), BUDGETS.items())
+def test_without_a_ridge_newton_steps_are_repeated(
+    options: tuple[str, ...], budget: dpci.PureDP | dpci.ZCDP | dpci.ApproxDP, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = datasets.load_adult_sample()
+    assert data.schema is not None
+    with pytest.warns(dpci.PrivacyLeakWarning):
+        study = dpci.simulate.coverage(
+            data.X, data.y, budget=budget, rows=data.schema.domain, n_replicates=12, n_variability=6, n_threads=1
+        )
+    assert study.nonprivate_ratio is not None
+    found = json.loads(printed(capsys, *STEPS, *options, "--json"))
+    expected = json.loads(json.dumps(study.to_dict()))
+    expected["by_param"].pop("name")
+    assert found["by_param"].pop("name") == [*datasets.load_schema("adult_demo").names, "intercept"]
+    assert found == expected
+    assert json.loads(printed(capsys, *STEPS, *options, "--mechanism", "newton", "--json"))["by_param"] == {
+        "name": [*datasets.load_schema("adult_demo").names, "intercept"],
+        **expected["by_param"],
+    }
+    text = printed(capsys, *STEPS, *options)
+    assert f"nonprivate ratio    {study.nonprivate_ratio:.4g}" in text
+
+
+def test_newton_steps_of_persons_in_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, rng = tmp_path / "people.csv", np.random.default_rng(5)
+    sample = datasets.load_sample_table()
+    columns = {name: np.asarray(values).astype(str) for name, values in sample.items()}
+    columns["id"] = np.sort(rng.integers(0, 2000, 4000)).astype(str)
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    own = ("coverage", str(path), *STEPS[2:], "--schema", "adult_demo", "--persons", "id", "--rho", "0.5", "--json")
+    ball = json.loads(printed(capsys, *own))
+    blocks = json.loads(printed(capsys, *own, "--rows", "blocks", "--on-violation", "clip"))
+    assert ball["n_samples"] == blocks["n_samples"] == len(np.unique(columns["id"]))
+    # The columns have other units, and the fits another public set of rows.
+    assert ball["nonprivate_ratio"] != blocks["nonprivate_ratio"]
+    assert 1.0 < ball["nonprivate_ratio"] < 2.0
+    assert 1.0 < blocks["nonprivate_ratio"] < 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--mechanism", "newton", "--radius", "2"), "--radius must not be given with --mechanism newton"),
+        (("--mechanism", "newton", "--split", "0.6,0.2,0.2"), "--split must not be given with --mechanism newton"),
+        (("--mechanism", "newton", "--l2-strength", "0.1"), "l2_strength must be 'auto' with mechanism='newton'"),
+        (("--mechanism", "newton", "--loss", "hinge"), "with bounded slope and curvature, got hinge"),
+        (("--mechanism", "objective"), "--l2-strength must be given for a study of fits that take no Newton steps"),
+        (("--loss", "hinge"), "--l2-strength must be given for a study of fits that take no Newton steps"),
+        (("--moments", "joint"), "--l2-strength must be given for a study of fits that take no Newton steps"),
+        (("--mechanism", "steps"), "mechanism must be"),
+    ],
+)
+def test_refusals_of_newton_steps(options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refusal(capsys, *STEPS, "--epsilon", "1", *options)
 
 
 @pytest.mark.parametrize(
@@ -191,4 +255,3 @@ def test_sources_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     # Its own file, or what to do about it, and not a table of the user's.
     assert "a table must be" not in capsys.readouterr().err
     assert "Missing argument" in refusal(capsys, "coverage", *SHORT[2:])
-    assert "--l2-strength" in refusal(capsys, "coverage", "adult_sample", "--epsilon", "1")

@@ -155,13 +155,13 @@ PlannedRidge = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
-L2Strength = Annotated[float, _option(MODEL, "Lambda, the strength of the L2 regularisation of the mean objective.")]
 CandidateStrength = Annotated[float | None, _option(MODEL, "Lambda of the candidates that name none.")]
-FitStrength = Annotated[
+L2Strength = Annotated[
     float | None,
     _option(
         MODEL,
-        "Lambda, the strength of a ridge. Default: none for Newton steps, otherwise what public values recommend.",
+        "Lambda, the strength of a ridge. Default: none for Newton steps, otherwise what public values recommend "
+        "(coverage needs one).",
     ),
 ]
 LossText = Annotated[
@@ -183,8 +183,8 @@ Radius = Annotated[
         "Bound on the norm of the parameters; without it, fit takes a moment matrix for the squared loss.",
     ),
 ]
-Mechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
-FitMechanism = Annotated[str | None, _one_of(MODEL, "newton, objective or output.", "newton", "objective", "output")]
+PerturbedMechanism = Annotated[str | None, _one_of(MODEL, "objective or output.", "objective", "output")]
+Mechanism = Annotated[str | None, _one_of(MODEL, "newton, objective or output.", "newton", "objective", "output")]
 OnViolation = Annotated[str | None, _one_of(MODEL, "Rows outside the bounds: error or clip.", "error", "clip")]
 Rows = Annotated[
     str | None,
@@ -287,7 +287,7 @@ class ModelOptions:
     delta: Delta = None
     rho: Rho = None
     split: Split = None
-    l2_strength: L2Strength
+    l2_strength: L2Strength = None
     loss: LossText = None
     radius: Radius = None
     mechanism: Mechanism = None
@@ -342,18 +342,11 @@ class ModelOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FitOptions(ModelOptions):
-    """Options of fits, which need no ridge where Newton steps are taken."""
-
-    l2_strength: FitStrength = None  # type: ignore[assignment]  # optional here
-    mechanism: FitMechanism = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CommonOptions(ModelOptions):
     """Options of candidates, which may each have an l2_strength of their own."""
 
-    l2_strength: CandidateStrength = None  # type: ignore[assignment]  # optional here
+    l2_strength: CandidateStrength = None
+    mechanism: PerturbedMechanism = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -362,7 +355,6 @@ class PlanOptions(ModelOptions):
 
     mu: Mu = None
     l2_strength: PlannedRidge = None  # type: ignore[assignment]  # which may be private
-    mechanism: FitMechanism = None
 
     def _budget(self) -> GaussianBudget:
         return parse_gaussian_budget(self.epsilon, self.delta, self.rho, self.mu)

@@ -173,7 +173,10 @@ TARGETS: tuple[Target, ...] = ("regularised", "unregularised")
 REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
-    "not_seen": "the noise hides in which direction it lies, because the rows hardly vary there",
+    "not_seen": (
+        "the noise hides in which direction it lies, because the rows hardly vary there, or not at all: it may be a "
+        "sum of other columns (leave one of them out)"
+    ),
 }
 """Why a contrast is not given, in words."""
 

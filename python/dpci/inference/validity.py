@@ -32,7 +32,7 @@ TRUSTED_NOISE = 0.5
 """Greatest :func:`moment_noise` with which a joint test of several rows keeps its size, as measured in real fits."""
 
 _ENDLESS = "the classes may be separable, or one of them may be too rare"
-_MORE = "use a greater budget, more records or fewer columns"
+_MORE = "use a greater budget, more records or fewer columns; no budget shows a column that is a sum of others"
 _UNFINISHED = {
     "hidden": (
         "a Hessian that the noise does not hide, got a mean eigenvalue of {:.3g} where the noise reaches {:.3g} ("

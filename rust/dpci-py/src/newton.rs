@@ -125,9 +125,7 @@ impl NewtonSpec {
     /// Below it eigenvalues of a released Hessian are not told from its noise, where the bounds at the last point are these.
     fn edge(&self, bounds: [f64; 3], hessian: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
         let at = norm_bounds(vec![bounds]);
-        self.inner
-            .last_edge(at[0], hessian.as_slice()?)
-            .map_err(to_python)
+        core::last_edge(&self.inner, at[0], hessian.as_slice()?).map_err(to_python)
     }
 
     /// The last step of a fit with these released values.

@@ -21,8 +21,11 @@ from dpci.data.arrays import NamedRows
 from dpci.datasets.tables import load_sample_table, without_missing
 from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.ledger.ledger import Ledger
+from dpci.mechanisms import ObjectivePerturbation, check_mechanism
 from dpci.model import fit as fitting
+from dpci.model.keywords import default_loss, takes_newton
 from dpci.model.recommend import default_rows
+from dpci.model.settings import AUTO, ModelKeywords
 from dpci.released.result import shown_of
 from dpci.schema.columns import CategoricalColumn, ClassTarget, UnboundedColumn
 from dpci.schema.partial import PartialSchema, known_of
@@ -48,6 +51,7 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.05 --loss m
 """
 
 _COVERAGE_EXAMPLES = """\
+dpci coverage adult_sample --rho 0.5 --replicates 20 --variability 0
 dpci coverage adult_sample --epsilon 1 --l2-strength 0.01 --replicates 20 --variability 0
 dpci coverage people.csv --schema people.toml --rho 0.5 --l2-strength 0.01 --replicates 20 --variability 20 --json
 """
@@ -68,7 +72,7 @@ def fit(
     target: options.Target = None,
     form: options.FormatOptions,
     chunk_rows: options.ChunkRows = None,
-    model: options.FitOptions,
+    model: options.ModelOptions,
     bounds_share: options.BoundsShare = None,
     neighbors: options.Neighbors = None,
     n_public: options.NPublic = None,
@@ -146,11 +150,15 @@ def coverage(
     level: options.Level = 0.95,
     replicates: Annotated[int, typer.Option(help="Replicates with intervals.", rich_help_panel=options.RUNNING)] = 1000,
     variability: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help=("Number of replicates for the variability lengths; 0 for none."), rich_help_panel=options.RUNNING
+            help=(
+                "Number of replicates for the variability lengths; 0 for none. Default: 10,000, or 1,000 of Newton "
+                "steps."
+            ),
+            rich_help_panel=options.RUNNING,
         ),
-    ] = 10_000,
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed that determines every number of the study.", rich_help_panel=options.RUNNING)
     ] = 0,
@@ -165,7 +173,8 @@ def coverage(
 ) -> None:
     """Measure the coverage of the intervals of a fit. NOT PRIVATE.
 
-    Repeats the fit on bootstrap samples of the table, which is treated as the population.
+    Repeats the fit on bootstrap samples of the table, which is treated as the population. Without --l2-strength these
+    are the Newton steps of dpci fit, and the output has the length over that without privacy.
     """
     if schema is None and not is_public(source):
         msg = (
@@ -176,7 +185,10 @@ def coverage(
     named = find_schema(schema or {SAMPLE: "adult_demo"}.get(source, source), target, formula)
     description, domain = in_rows(named, model.rows)
     keywords = model.keywords(domain)
-    if domain is None:
+    steps = takes_steps(keywords, description)
+    if domain is None and steps:
+        keywords["rows"] = model.bounds(description.domain)
+    elif domain is None:
         of_table = keywords.copy()
         of_table.pop("classes", None)  # those of the schema
         keywords["rows"] = model.bounds(default_rows(description, **of_table))
@@ -243,6 +255,24 @@ def demo_schema() -> PartialSchema:
         ),
         target=ClassTarget(column="income", negative=("<=50K",), positive=(">50K",)),
     )
+
+
+def takes_steps(keywords: ModelKeywords, schema: Schema) -> bool:
+    """Whether a study of a table with this schema repeats fits by Newton steps.
+
+    Raises
+    ------
+    InvalidInput
+        Without a ridge, for fits that need one.
+    """
+    loss = default_loss(keywords.get("loss"), schema)
+    ridge = keywords.get("l2_strength", AUTO)
+    steps = takes_newton(keywords.get("mechanism"), ridge, keywords["budget"], loss)
+    if not steps and ridge == AUTO:
+        check_mechanism(keywords.get("mechanism", ObjectivePerturbation.name))
+        msg = "--l2-strength must be given for a study of fits that take no Newton steps, got none (dpci plan has one)"
+        raise InvalidInput(msg)
+    return steps
 
 
 def read_in_passes(tables: Sequence[Path], paying: Ledger | None, chunk_rows: int | None) -> bool:

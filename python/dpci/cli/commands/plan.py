@@ -97,8 +97,7 @@ def plan(
     """Print the cost and the precision of a fit in advance. Reads no data.
 
     With a schema that names a column of persons the plan is for persons, with or without --persons. With --loss squared
-    and no --radius it is a plan of dpci regress. Without --l2-strength and with --rho, or --epsilon and --delta, it is
-    for coefficients without a ridge.
+    and no --radius it is a plan of dpci regress. Without --l2-strength it is for the Newton steps that dpci fit takes.
     """
     if (schema is None) == (n_features is None):
         given = "none" if schema is None else "both"

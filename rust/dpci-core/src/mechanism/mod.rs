@@ -35,7 +35,7 @@ pub use moment_matrix::{
     release_moment_matrix,
 };
 pub(crate) use newton::check_newton_design;
-pub use newton::{NewtonRelease, Perturbed, release_newton};
+pub use newton::{NewtonRelease, Perturbed, last_edge, release_newton};
 pub use report::{ReportRelease, release_report};
 pub(crate) use row_facts::check_design;
 pub use seal::{Sealed, Values};

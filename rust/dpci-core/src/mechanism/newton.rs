@@ -6,7 +6,7 @@ use super::row_facts::{RowFacts, check_rows};
 use super::seal::{Sealed, Values};
 use crate::Result;
 use crate::exec::Executor;
-use crate::linalg::{add_diagonal, product_transposed, project_eigenvalues, vector};
+use crate::linalg::{Eigen, add_diagonal, product_transposed, vector};
 use crate::loss::Loss;
 use crate::moments::{data_hessian, data_moments, second_moments};
 use crate::records::{HessianRows, Moved, Records, Request, Round};
@@ -17,6 +17,16 @@ use crate::spec::{
 
 /// Where a matrix makes rows round, its eigenvalues are raised by this part of the edge of their noise.
 const RAISED: f64 = 0.5;
+
+/// No direction of the rows is stretched further than this over the root of their second moments: where a column is a sum of others, only
+/// rounding is left there, and the error of its coefficient would round those of others away.
+const LONGEST_STRETCH: f64 = 1e5;
+
+/// Round rows are stretched only as far as the seal of a Hessian stays below this part of its noise.
+const SEALED: f64 = 0.1;
+
+/// Eigenvalues of the last Hessian below this part of its norm are rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// Curvatures of a continued loss at the end of the first step are held to this many times that at the best constant.
 const GREATEST_CURVATURE: f64 = 4.0;
@@ -161,6 +171,23 @@ pub fn release_newton<G: Gate>(
     })
 }
 
+/// Below it eigenvalues of a released Hessian at the last point, where these are the bounds, are not told from its noise, or at enormous budgets
+/// from rounding: there nothing else is left of a column that is a sum of others. Post-processing.
+///
+/// # Errors
+/// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) for entries that are not finite;
+/// [`Error::OutOfRange`](crate::Error::OutOfRange) where the noise has no scale.
+pub fn last_edge(spec: &NewtonSpec, bounds: NormBounds, hessian: &[f64]) -> Result<f64> {
+    let of_noise = spec.last_edge(bounds, hessian)?;
+    let values = Eigen::new(hessian, spec.n_params(), "a released Hessian")?.values;
+    Ok(of_noise.max(spec.seen_from(&values, rounding_of(hessian))))
+}
+
+/// Standard deviation for which the rounding of a matrix counts.
+fn rounding_of(matrix: &[f64]) -> f64 {
+    ROUNDING * vector::norm(matrix)
+}
+
 /// Refuses records other than those that the calibration assumes.
 pub(crate) fn check_newton_design(spec: &NewtonSpec, records: &dyn Records) -> Result<()> {
     let c = spec.choices();
@@ -185,6 +212,8 @@ struct Rounding {
     constant: Option<Vec<f64>>,
     /// Edge of the noise of the last shape.
     edge: f64,
+    /// How far rows may be stretched.
+    longest: f64,
 }
 
 impl Rounding {
@@ -238,7 +267,7 @@ impl<G: Gate> Stages<'_, G> {
         let dim = self.spec.n_params();
         let mut map = identity(dim);
         let mut radii = Vec::new();
-        let mut edge = 0.0;
+        let (mut edge, mut longest) = (0.0, f64::INFINITY);
         let mut constant = self.spec.choices().intercept.map(|intercept| {
             let mut last = vec![0.0; dim];
             last[dim - 1] = intercept.recip();
@@ -256,14 +285,13 @@ impl<G: Gate> Stages<'_, G> {
             let shape = self.release_matrix(moments, planned.law, planned.seal)?;
             self.steps.push(planned.step);
             edge = self.spec.edge(planned.law);
-            let rounder = Rounder {
-                matrix: shape.values(),
-                dim,
-                edge,
-            };
-            map = product_transposed(&map, &rounder.map()?, dim);
+            if round == 0 {
+                longest = LONGEST_STRETCH / vector::norm(shape.values()).sqrt();
+            }
+            let rounder = Rounder::new(shape.values(), edge, &[(&map, longest)])?;
+            map = product_transposed(&map, &rounder.map(), dim);
             if let Some(v) = &mut constant {
-                *v = product(&rounder.inverse()?, v);
+                *v = product(&rounder.inverse(), v);
             }
         }
         let (round, last) = self.release_weighted(records, &map, self.spec.rounds())?;
@@ -273,6 +301,7 @@ impl<G: Gate> Stages<'_, G> {
             radii,
             constant,
             edge,
+            longest,
         };
         Ok((rounding, round))
     }
@@ -298,12 +327,10 @@ impl<G: Gate> Stages<'_, G> {
         let mut bounds = vec![at];
         let (mut further, mut back, mut earlier) = (identity(dim), identity(dim), None);
         for step in 0..EARLIER_STEPS {
-            let (hessian, edge) = self.release_hessian(&round, &point, at, step)?;
-            let rounder = Rounder {
-                matrix: hessian.values(),
-                dim,
-                edge,
-            };
+            let (hessian, edge, longest) = self.release_hessian(&round, &point, at, step)?;
+            let whole = product_transposed(&rounding.map, &transposed(&further, dim), dim);
+            let limits = [(&further, longest), (&whole, rounding.longest)];
+            let rounder = Rounder::new(hessian.values(), edge, &limits)?;
             // Of round rows, whose squares have the mean I, the Hessian has the mean curvature as its mean eigenvalue.
             let of_round = |matrix: &[f64]| {
                 let half = product_transposed(matrix, &transposed(&back, dim), dim);
@@ -311,10 +338,10 @@ impl<G: Gate> Stages<'_, G> {
             };
             let (curvature, noise) = (of_round(hessian.values()), edge * of_round(&identity(dim)));
             let typical = spec.typical_norm(curvature, noise);
-            let map = rounder.map()?;
+            let map = rounder.map();
             round = round.moved_further(&map, self.exec)?;
             further = product_transposed(&further, &map, dim);
-            let inverse = rounder.inverse()?;
+            let inverse = rounder.inverse();
             point = product(&inverse, &point);
             back = product_transposed(&inverse, &transposed(&back, dim), dim);
             at = NormBounds {
@@ -322,7 +349,7 @@ impl<G: Gate> Stages<'_, G> {
                 ..self.release_limits(&mut round, &point, typical, step)?
             };
             let gradient = self.release_gradient(&round, &point, at, At::Earlier(step))?;
-            let change = product(&rounder.inverse_hessian()?, gradient.values());
+            let change = product(&rounder.inverse_hessian(), gradient.values());
             let longest = spec.choices().loss.longest_step();
             let change = shortened(change, longest, |change| {
                 vector::norm(&product(&further, change))
@@ -514,23 +541,26 @@ impl<G: Gate> Stages<'_, G> {
         self.gate.release(&planned.seal, gradient, None)
     }
 
-    /// Releases the Hessian at an earlier point, where those of records have these bounds; and the edge of its noise.
+    /// Releases the Hessian at an earlier point, where those of records have these bounds; the edge of its noise; and how far round rows may be
+    /// stretched, so that seals stay below the noise: they grow with the square of this.
     fn release_hessian(
         &mut self,
         round: &Round<'_>,
         point: &[f64],
         bounds: NormBounds,
         step: usize,
-    ) -> Result<(G::Value, f64)> {
+    ) -> Result<(G::Value, f64, f64)> {
         let planned = self.spec.hessian(bounds, step)?;
         let (loss, n) = (&*self.spec.choices().loss, self.spec.divisor());
         let hessian = data_hessian(round, loss, point, n, self.exec)?;
         let hessian = self.release_matrix(hessian, planned.law, planned.seal)?;
         self.steps.push(planned.step);
-        Ok((hessian, self.spec.edge(planned.law)))
+        let noise = planned.law.law.isometric_std_dev(self.spec.n_params());
+        let longest = bounds.stretch * (SEALED * noise / planned.seal.std_dev()).sqrt();
+        Ok((hessian, self.spec.edge(planned.law), longest))
     }
 
-    /// Releases Hessian and gradient covariance at the last point; and the standard deviation of the noise of the first.
+    /// Releases Hessian and gradient covariance at the last point; and the standard deviation of the noise of the first, or its rounding.
     fn release_moments(
         &mut self,
         round: &Round<'_>,
@@ -544,7 +574,8 @@ impl<G: Gate> Stages<'_, G> {
         let hessian = self.release_matrix(data.curvature, planned.hessian, of_hessian)?;
         let cov = self.release_matrix(data.squared_slope, planned.gradient_cov, of_cov)?;
         self.steps.push(planned.step);
-        let std_dev = planned.hessian.law.isometric_std_dev(self.spec.n_params());
+        let noise = planned.hessian.law.isometric_std_dev(self.spec.n_params());
+        let std_dev = noise.max(rounding_of(hessian.values()));
         Ok(([hessian, cov], std_dev))
     }
 
@@ -603,34 +634,55 @@ fn product(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
 }
 
 /// A released mean of `zzᵀ`, with weights, that makes the rows round: each eigenvalue counts with a part of the edge of its noise more.
-struct Rounder<'a> {
-    matrix: &'a [f64],
-    dim: usize,
+struct Rounder {
+    eigen: Eigen,
+    /// Eigenvalues as they count: not below what noise and rounding may have made.
+    counted: Vec<f64>,
     edge: f64,
 }
 
-impl Rounder<'_> {
-    fn with(&self, of: impl Fn(f64) -> f64) -> Result<Vec<f64>> {
-        project_eigenvalues(self.matrix, self.dim, "a released matrix", of)
+impl Rounder {
+    /// Eigenvalues of a matrix of this edge. Maps T have moved rows to `Tᵀx`, and none shall stretch them further than its limit.
+    fn new(matrix: &[f64], edge: f64, limits: &[(&Vec<f64>, f64)]) -> Result<Self> {
+        let dim = matrix.len().isqrt();
+        let eigen = Eigen::new(matrix, dim, "a released matrix")?;
+        let pairs = eigen.values.iter().zip(eigen.vectors.chunks_exact(dim));
+        let counted = pairs.map(|(value, v)| {
+            let least =
+                |(map, longest): &(&Vec<f64>, f64)| vector::norm(&product(map, v)) / longest;
+            let least = limits.iter().map(least).fold(0.0, f64::max);
+            (value.max(0.0) + RAISED * edge).max(least * least)
+        });
+        Ok(Self {
+            counted: counted.collect(),
+            eigen,
+            edge,
+        })
     }
 
-    fn counted(&self, value: f64) -> f64 {
-        value.max(0.0) + RAISED * self.edge
+    /// The symmetric matrix with the same eigenvectors, whose eigenvalues are made of those of the released one and what these count as.
+    fn with(&self, of: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let pairs = self.eigen.values.iter().zip(&self.counted);
+        Eigen {
+            values: pairs.map(|(value, counted)| of(*value, *counted)).collect(),
+            vectors: self.eigen.vectors.clone(),
+        }
+        .recompose()
     }
 
     /// The map M, symmetric, of which the rows become `Mz`.
-    fn map(&self) -> Result<Vec<f64>> {
-        self.with(|value| self.counted(value).sqrt().recip())
+    fn map(&self) -> Vec<f64> {
+        self.with(|_, counted| counted.sqrt().recip())
     }
 
     /// Its inverse, by which parameters move.
-    fn inverse(&self) -> Result<Vec<f64>> {
-        self.with(|value| self.counted(value).sqrt())
+    fn inverse(&self) -> Vec<f64> {
+        self.with(|_, counted| counted.sqrt())
     }
 
     /// The inverse of the Hessian of rows that are moved by M, of which no eigenvalue is below the edge.
-    fn inverse_hessian(&self) -> Result<Vec<f64>> {
-        self.with(|value| self.counted(value) / value.max(self.edge))
+    fn inverse_hessian(&self) -> Vec<f64> {
+        self.with(|value, counted| counted / value.max(self.edge))
     }
 }
 
