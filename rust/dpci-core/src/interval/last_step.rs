@@ -102,11 +102,11 @@ pub struct StepNoise {
 /// Size of the covariance of the gradients, as a multiple of the Hessian.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CovarianceSize {
-    /// This one, of odds of whole records.
+    /// A known one, of odds of whole records.
     Of(f64),
-    /// Around this one, as far as the released trace leaves open, of other likelihoods.
+    /// One near this, as far as the released trace leaves open, of other likelihoods.
     Around(f64),
-    /// That of the released trace.
+    /// The released trace alone tells it.
     Released,
 }
 
