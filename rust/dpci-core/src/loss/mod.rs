@@ -202,7 +202,7 @@ pub trait Loss: Send + Sync + std::fmt::Debug {
     /// Slopes and curvatures of which each depends on its own row alone: those of batches of one, bit by bit.
     ///
     /// # Errors
-    /// As [`Loss::evaluate`].
+    /// Errors of [`Loss::evaluate`].
     fn evaluate_singly(
         &self,
         u: &[f64],
