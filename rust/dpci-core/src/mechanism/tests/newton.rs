@@ -93,6 +93,13 @@ pub(super) fn gradient(
         .collect()
 }
 
+fn transposed(matrix: &[f64]) -> Vec<f64> {
+    let dim = matrix.len().isqrt();
+    (0..dim * dim)
+        .map(|k| matrix[k % dim * dim + k / dim])
+        .collect()
+}
+
 #[test]
 fn with_little_noise_the_steps_end_at_the_minimiser_of_the_held_gradients() {
     let found = released(&spec(3000, 1e12), 3);
@@ -150,6 +157,43 @@ fn the_steps_are_those_of_the_released_values() {
     for (found, expected) in params.iter().zip([3.0, 0.0, -1.0, 0.4]) {
         assert!((found - expected).abs() < 1.5, "{params:?}");
     }
+}
+
+#[test]
+fn steps_end_where_columns_tell_much_of_log_odds() {
+    // Log-odds with a standard deviation of 3.2, of which Newton's method alone leaves .3 to the last step.
+    let (rows, _) = data(20_000);
+    let wave = |i: usize| (0.5 * (1.0 + (4.177 * i as f64).sin())).clamp(1e-9, 1.0 - 1e-9);
+    let targets = rows.chunks_exact(COLUMNS).enumerate().map(|(i, x)| {
+        let odds = 9.0 * x[0] - 3.0 * x[2];
+        // The arcsine law of the wave, as a uniform one.
+        let uniform = 2.0 * wave(i).sqrt().asin() * std::f64::consts::FRAC_1_PI;
+        if uniform < (1.0 + (-odds).exp()).recip() {
+            1.0
+        } else {
+            -1.0
+        }
+    });
+    let targets = targets.collect();
+    with_design(&(rows, targets), Targets::Signs, |design, exec| {
+        let mut generator = SimulationGenerator::new(7, 0);
+        let gate = &mut Sealing(&mut generator);
+        let found = release_newton(&spec(20_000, 1e3), design, exec, gate).unwrap();
+        let length = |params: &[f64]| {
+            let columns = transposed(&found.further);
+            let round = columns.chunks_exact(COLUMNS + 1);
+            let entries = (0..=COLUMNS).map(|i| {
+                let row = round.clone().map(|column| column[i]);
+                row.zip(params).map(|(m, p)| m * p).sum::<f64>()
+            });
+            vector::norm(&entries.collect::<Vec<_>>())
+        };
+        let end = length(&found.params);
+        assert!((3.0..3.5).contains(&end), "{end}");
+        for start in &found.starts {
+            assert!((length(start) - end).abs() < 0.1, "{} {end}", length(start));
+        }
+    });
 }
 
 #[test]
