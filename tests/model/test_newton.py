@@ -323,18 +323,22 @@ def test_a_single_class_has_no_intervals(budget, positive):
         assert fit.interval_refusal is not None
 
 
-@pytest.mark.parametrize(("budget", "steep"), [(dpci.ZCDP(rho=0.5), 3.5), (dpci.PureDP(epsilon=1.0), 4.0)])
+@pytest.mark.parametrize(
+    ("budget", "loss", "steep"), [(dpci.ZCDP(rho=0.5), "probit", 2.2), (dpci.PureDP(epsilon=1.0), "logistic", 4.0)]
+)
 @pytest.mark.parametrize("warns", [False, True])
-def test_steps_that_may_not_have_ended_name_every_parameter_or_are_refused(budget, steep, warns):
+def test_steps_that_may_not_have_ended_name_every_parameter_or_are_refused(budget, loss, steep, warns):
+    """The longer first step of log-odds ends wherever there are intervals, but under pure DP."""
     spread = steep if warns else 1.0
     told, warned = [], 0
     for seed in range(1, 9):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(5000, 3))
-        positive = spread * X.sum(axis=1) / np.sqrt(3.0) + rng.logistic(size=5000) > 0.0
+        errors = rng.normal(size=5000) if loss == "probit" else rng.logistic(size=5000)
+        positive = spread * X.sum(axis=1) / np.sqrt(3.0) + errors > 0.0
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = dpci.fit(X / 8.0, positive, rows="clip", budget=budget, seed=seed)
+            fit = dpci.fit(X / 8.0, positive, rows="clip", loss=loss, budget=budget, seed=seed)
         named = [w.message.parameters for w in caught if w.category is dpci.CurvatureWarning]
         told.append(fit.interval_refusal is not None or fit.names in named)
         warned += fit.names in named
