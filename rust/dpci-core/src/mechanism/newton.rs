@@ -31,7 +31,10 @@ const ROUNDING: f64 = 1e-9;
 /// Curvatures of a continued loss at the end of the first step are held to this many times that at the best constant.
 const GREATEST_CURVATURE: f64 = 4.0;
 
-/// The first step ends this short of the standard deviation that it expects of log-odds: the next one reaches it from there, and not from
+/// Standard deviation of log-odds above which Newton's first step is too short for the others to make up for it.
+const FAR: f64 = 2.0;
+
+/// A first step that is made longer ends this short of the standard deviation that it expects of log-odds: the next one reaches it from there, and not from
 /// beyond it, where the curvature is too small.
 const SHORT: f64 = 0.2;
 
@@ -463,16 +466,14 @@ impl<G: Gate> Stages<'_, G> {
         let change = step(null.curvature.max(of_gradient.hypot(of_shape)), &at_null);
         let (predictor, change) = self
             .far_step(null.slope, &at_null, of_gradient)
-            .filter(|(_, far)| vector::norm(far) > vector::norm(&change))
             .unwrap_or((null.predictor, change));
         let point = v.iter().zip(change).map(|(v, c)| predictor * v - c);
         Ok((point.collect(), held_near(null.curvature)))
     }
 
-    /// The first step where log-odds have a normal law over the records, and their mean at its end, by the mean slope at 0 and the gradient at
-    /// the best constant, whose noise is so long. `None` of other losses. Post-processing.
-    ///
-    /// Where the columns tell much the curvature falls on the way, and Newton's step from the constant is far too short.
+    /// A longer first step, and the mean log-odds at its end, where the columns tell so much that curvature falls far on the way; `None` where
+    /// they do not. By the mean slope at 0 and the gradient at the best constant, whose noise is so long, as far as log-odds have a normal law
+    /// over the records. Post-processing.
     fn far_step(&self, slope: f64, gradient: &[f64], noise: f64) -> Option<(f64, Vec<f64>)> {
         let loss = &self.spec.choices().loss;
         loss.null_predictor(0.0)?;
@@ -480,11 +481,13 @@ impl<G: Gate> Stages<'_, G> {
         let product = vector::norm(gradient).powi(2) - noise.powi(2);
         let greatest = loss.longest_step() + SHORT;
         let target = NormalOdds::of_product(share, product.max(0.0).sqrt(), greatest);
-        let end = NormalOdds::with_share(share, (target.std_dev - SHORT).max(0.0));
+        if target.std_dev < FAR {
+            return None;
+        }
+        let end = NormalOdds::with_share(share, target.std_dev - SHORT);
         let [_, curvature] = target.means();
-        let part = end.std_dev / target.std_dev.max(SHORT);
-        let change = gradient.iter().map(|g| part * g / curvature);
-        Some((end.mean, change.collect()))
+        let part = end.std_dev / target.std_dev / curvature;
+        Some((end.mean, gradient.iter().map(|g| part * g).collect()))
     }
 
     /// Releases the radius of moved rows, and weighs those beyond it.
