@@ -8,6 +8,7 @@ import argparse
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -284,37 +285,48 @@ def replicate(data: Table, n: int, budget: dpci.PureDP | dpci.ZCDP | dpci.Approx
     tally.add(*(each[ends] for each in found))
 
 
+def cell(name: str, n: int, label: str, seeds: range) -> str:
+    """Return the row of one cell."""
+    warnings.simplefilter("ignore", dpci.DpciWarning)
+    data = next(each for each in tables() if each.name == name)
+    tally = Tally()
+    for seed in seeds:
+        replicate(data, n, BUDGETS[label], seed, tally)
+    return f"| {' | '.join([name, f'{n:,}', str(data.n_columns()), label, *tally.row()])} |"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("replicates", type=int, nargs="?", default=400)
     options.add_argument("--tables", help="names, with semicolons between them")
     options.add_argument("--budgets", help="names, with semicolons between them", default=";".join(BUDGETS))
     options.add_argument("--seed", type=int, default=0, help="that of the first replicate")
+    options.add_argument("--workers", type=int, default=2)
     chosen = options.parse_args()
     names = None if chosen.tables is None else chosen.tables.split(";")
-    warnings.simplefilter("ignore", dpci.DpciWarning)
+    seeds = range(chosen.seed, chosen.seed + chosen.replicates)
+    cells = [
+        (data.name, n, label, seeds)
+        for data in tables()
+        if names is None or data.name in names
+        for n in data.sizes()
+        for label in chosen.budgets.split(";")
+    ]
     print("# Newton steps: length and coverage\n")
     print(f"`benches/newton.py {chosen.replicates} --seed {chosen.seed}` at {commit()}, {now()}.\n")
     print(
         "No bound of a number is known: the fit releases bounds first, within its budget. *Length*: half length of the "
         "95% interval over that without privacy, geometric mean and worst coefficient. *Coverage* of the ordinary "
-        "coefficient at the released bounds, mean and worst. *Shift*: how far weights and the bound on gradients move "
-        "a coefficient, in half lengths, worst. *Given*: share of coefficients with an interval. *Refused*: share of "
+        "coefficient at the released bounds, mean and worst. *Shift*: how far the weights of far-out rows move a "
+        "coefficient, in half lengths, worst. *Given*: share of coefficients with an interval. *Refused*: share of "
         "fits without any.\n"
     )
     print(f"Constants were chosen on {', '.join(SEEN)}, or after a look at them; the other tables are held out.\n")
     print("| table | n | columns | budget | length | coverage | shift | given | refused |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for data in tables():
-        if names is not None and data.name not in names:
-            continue
-        for n in data.sizes():
-            for label in chosen.budgets.split(";"):
-                tally = Tally()
-                for seed in range(chosen.seed, chosen.seed + chosen.replicates):
-                    replicate(data, n, BUDGETS[label], seed, tally)
-                cells = [data.name, f"{n:,}", str(data.n_columns()), label, *tally.row()]
-                print(f"| {' | '.join(cells)} |", flush=True)
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        for row in pool.map(cell, *zip(*cells, strict=True)):
+            print(row, flush=True)
 
 
 if __name__ == "__main__":
