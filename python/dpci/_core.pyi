@@ -344,6 +344,9 @@ class NewtonSpec:
     def noise_scale(self, radii: list[float], bounds: list[list[float]], weights: list[float] | None = None) -> float:
         """Scale of the noise in the sum of the last gradients, each with its weight; without weights the least."""
 
+    def hides_class(self, predictor: float) -> bool:
+        """Whether noise hides the rarer class under pure DP, by the predictor that its released share makes."""
+
     def edge(self, bounds: list[float], hessian: _F64) -> float:
         """Eigenvalues of a released Hessian below it are not told from noise, where these are the last bounds."""
 

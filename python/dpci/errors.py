@@ -347,7 +347,7 @@ class CurvatureWarning(DpciWarning):
     parameters
         The parameters whose errors move the rows with curvature, the one that moves them most first. If the released
         Hessian shows no such rows, those along which its noise can hide the curvature. All of them, where Newton steps
-        may not have ended.
+        may not have ended, or noise hides the rarer class.
     """
 
     code = "curvature"

@@ -325,6 +325,12 @@ def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
     )
 
 
+def hides_class(record: FitRecord, newton: Newton) -> bool:
+    """Return whether noise hides the rarer class under pure DP, by the best constant predictor of the fit."""
+    constant = float((newton.map @ newton.centre)[-1]) * (record.intercept_scale or 0.0)
+    return newton_spec(record).hides_class(constant)
+
+
 def _newton_law(record: FitRecord, newton: Newton) -> ErrorLaw:
     """Return the law of a fit by Newton steps: that of the last step from its start, and the map of the rows."""
     law = last_step(record, newton).law()

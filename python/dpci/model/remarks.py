@@ -20,7 +20,7 @@ from dpci.inference.curvature import (
     shown,
     trusted_room,
 )
-from dpci.inference.error_law import NOISE_AWARE, last_step, strong_convexity
+from dpci.inference.error_law import NOISE_AWARE, hides_class, last_step, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
 from dpci.released.fit_record import FitRecord
@@ -80,6 +80,12 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
             f"the steps may not have ended, and intervals of all coefficients may be too short: {words} is "
             f"{found:.2f}, above {most:g}, as where the columns, or the rarity of a class, tell most records; use more "
             "records, a greater budget or fewer columns, or pass l2_strength"
+        )
+        yield CurvatureWarning(message, parameters=record.names)
+    elif hides_class(record, newton):
+        message = (
+            "the noise hides the rarer class, and intervals of all coefficients may be too short: its released share "
+            "is not told from 0; use more records or a greater budget, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
 

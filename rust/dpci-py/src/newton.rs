@@ -186,6 +186,11 @@ impl NewtonSpec {
         self.inner.ridge(radius).map_err(to_python)
     }
 
+    /// Whether noise hides the rarer class under pure DP, by the predictor that its released share makes.
+    fn hides_class(&self, predictor: f64) -> PyResult<bool> {
+        self.inner.hides_class(predictor).map_err(to_python)
+    }
+
     /// The target has no ridge.
     #[getter]
     #[expect(clippy::unused_self, reason = "a getter, as of other specifications")]

@@ -410,7 +410,7 @@ impl<G: Gate> Stages<'_, G> {
         let slope = sum_at_zero(records, loss, self.exec)? / self.spec.divisor() + noise;
         let slope = self.gate.release(&planned.seal, vec![slope], None)?;
         // As far from a single class as the noise lets be told.
-        let least = (2.0 * planned.step.scale).min(0.5);
+        let least = NewtonSpec::least_share(planned.step.scale);
         let slope = slope.values()[0].clamp(least - 0.5, 0.5 - least);
         self.steps.push(planned.step);
         self.seals.push(planned.seal);

@@ -41,6 +41,9 @@ const RIDGE: f64 = 12.0;
 const LEAST_RIDGE: f64 = 1e-7;
 const MANY_ROWS: f64 = 1e7;
 
+/// Scales of the noise of the mean slope at 0 below which the share of a class is not told from none.
+const SEEN_SHARE: f64 = 2.0;
+
 /// Weight of the Hessian in the joint release, over `L²/t`: intervals need it more than the covariance, which is near it where the model
 /// holds.
 const HESSIAN_WEIGHT: f64 = 6.0;
@@ -54,6 +57,24 @@ impl NewtonSpec {
     /// Seals: radii, shapes, the mean slope at 0, parameters, Hessian and covariance.
     pub(super) fn pure_seals(&self) -> u32 {
         SEALS + u32::from(self.has_null_slope())
+    }
+
+    /// Least share of a class that the noise of the mean slope at 0, of this scale, lets be told from none.
+    pub(crate) fn least_share(scale: f64) -> f64 {
+        (SEEN_SHARE * scale).min(0.5)
+    }
+
+    /// Whether noise hides the rarer class, by the predictor that the released share of the classes makes: it is then that of the least
+    /// share. Post-processing.
+    ///
+    /// # Errors
+    /// Errors of the noise of the mean slope at 0.
+    pub fn hides_class(&self, predictor: f64) -> Result<bool> {
+        if !self.is_pure() || !self.has_null_slope() {
+            return Ok(false);
+        }
+        let share = (1.0 + predictor.abs().exp()).recip();
+        Ok(share <= Self::least_share(self.null_slope()?.step.scale) * (1.0 + 1e-6))
     }
 
     /// The noise of the mean slope at 0, which is at most 1/2 in size.
