@@ -1,6 +1,7 @@
 """Costs of a release: its steps, and the seals of its numbers; public numbers only."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import frexp, isclose, sqrt
 from typing import Annotated, Any, Literal
@@ -202,3 +203,12 @@ def describe_seals(seals: tuple[Seal, ...]) -> str:
     """Return a phrase for tables: cost, noise and the lattice of the parameters."""
     cost = " ".join(f"{name} {value:.3g}" for name, value in seal_cost(seals).items())
     return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"
+
+
+def step_names(steps: Iterable[Step]) -> Iterator[str]:
+    """Yield what steps are called in tables and documents; those of one kind are numbered."""
+    kinds = [step.step.replace("_", " ") for step in steps]
+    often, seen = Counter(kinds), Counter[str]()
+    for kind in kinds:
+        seen[kind] += 1
+        yield f"{kind} {seen[kind]}" if often[kind] > 1 else kind

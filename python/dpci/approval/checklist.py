@@ -134,11 +134,11 @@ def _of_budget(found: Statement, account: Sequence[str] | None) -> Iterator[Word
 
 
 def _of_statements(found: Statement) -> Iterator[Words]:
-    but: Words = "" if found.found is None else (", but for ", found.found, ",")
+    but: Words = "" if found.found is None else (", except ", found.found)
     yield (
-        "Each public value of the table above",
+        "Each public value of the table above has a source that is independent of these data, and was fixed before "
+        "they were seen",
         but,
-        " has a source that is independent of these data, and was fixed before they were seen",
     )
     if found.table is None:
         yield "A written statement says what each column means, and states its bounds and their sources"

@@ -54,9 +54,9 @@ def _exact(record: SchemaRecord) -> Iterator[str]:
     others = [column for column in columns if column.name not in found]
     yield "the names of the columns"
     if any(isinstance(column, NumericColumn) for column in others):
-        yield "the bounds of all other columns"
+        yield "the bounds of the other columns"
     if any(isinstance(column, CategoricalColumn) for column in others):
-        yield "the categories of all other columns"
+        yield "the categories of the other columns"
     if not isinstance(target, NumericTarget):
         yield "the classes"
     elif target.column not in found:

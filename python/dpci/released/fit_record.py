@@ -30,8 +30,8 @@ from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, c
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
 CHOSEN_BUT_BOUNDS = (
-    "all bounds and lists of categories but those that were released, the formula, λ and all other settings were "
-    "chosen without the data"
+    "the formula, all bounds and lists of categories except the released ones, and all other settings were chosen "
+    "without the data"
 )
 
 

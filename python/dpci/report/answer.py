@@ -7,7 +7,7 @@ import numpy as np
 from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, number_format, positive_class, printable
 from dpci.inference.common_levels import levels_of, note
 from dpci.inference.curvature import curvature_note, room_of, trusted_room
-from dpci.inference.error_law import noise_blocks
+from dpci.inference.error_law import NOISE_AWARE, noise_blocks
 from dpci.inference.intervals import Estimates, law_of
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
@@ -101,7 +101,7 @@ def model_words(record: FitRecord) -> str:
 
 
 def noise_shares(numbers: Numbers) -> list[str]:
-    """Return what share of the error variance the noise of the parameters has."""
+    """Return what share of the error variance the noise in the parameters has, or that in the gradients of steps."""
     estimates, total = numbers.estimates, numbers.std_errors**2
     noise = estimates.law.noise_variance(estimates.map)
     with np.errstate(all="ignore"):
@@ -111,7 +111,10 @@ def noise_shares(numbers: Numbers) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
+    where, whose = ("parameters", "their") if numbers.record.newton is None else ("gradients", "the")
+    share = f"The noise in the {where} makes up {span} of the variance of {whose} errors."
+    matrices = " Noise in the matrices can lengthen the intervals further."
+    return [share + matrices * (numbers.record.projection == NOISE_AWARE)]
 
 
 def ridge_size(numbers: Numbers) -> str:

@@ -13,6 +13,7 @@ from dpci.inference.intervals import given_rows, refusal_of
 from dpci.inference.targets.units import odds_ratios, rate_ratios
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
+from dpci.released.model import chosen_of
 from dpci.released.sources import exceptions, table_values
 from dpci.report.answer import (
     answer_facts,
@@ -86,7 +87,7 @@ def page_of(
 
 def _heading(record: FitRecord) -> str:
     """Return the heading of a page without a title."""
-    kind = "A private model" if record.private else "A model with seeded noise"
+    kind = "A model with differential privacy" if record.private else "A model with seeded noise"
     return f"{kind}: {model_words(record)}"
 
 
@@ -152,7 +153,7 @@ def _columns(schema: Schema | None) -> list[Section]:
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
         for value in table_values(schema)
     ]
-    header = ["", "counted from ... to ..., or categories", "source"]
+    header = ["column", "bounds or categories", "source"]
     table = Table(header, rows, "Public bounds and categories", of_words=True)
     rules = Bullets([f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)])
     return [Section("columns", "Columns of the table", [table, rules], folded=True)]
@@ -172,7 +173,7 @@ def _reading(numbers: Numbers) -> list[str]:
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
     bounds = (
-        f"in about {percent} of repetitions of the study the interval covers its target, as a mean over parameters."
+        f"in about {percent} of repetitions of the study an interval covers its target, on average over the parameters."
     )
     bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
     if view.simultaneous is not None:
@@ -319,14 +320,14 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
         )
     return [
         Section("caveats", "What to keep in mind", [Bullets(items)], folded=True),
-        assumptions_section(record.conditions),
+        assumptions_section(record.conditions, chosen_of(record)),
     ]
 
 
 def _laws(record: FitRecord) -> str:
-    """Return why an interval is not estimate ± 1.96 standard errors."""
+    """Return how an interval differs from estimate ± 1.96 standard errors."""
     matrices = ", and allow for the noise in the standard error itself" if record.projection == NOISE_AWARE else ""
     return (
-        "P-values and intervals are not those of estimate ± 1.96 standard errors. They use the distribution of the "
-        f"noise{matrices}."
+        f"P-values and intervals use the joint distribution of sampling error and noise{matrices}. Where the noise is "
+        "small, an interval is close to estimate ± 1.96 standard errors."
     )

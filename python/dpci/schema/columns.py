@@ -59,6 +59,9 @@ class NumericColumn:
         Why the bounds are public.
     unit : str
         Unit of the numbers in the table, such as "year", which results name.
+    per : float
+        Coefficients and odds ratios are given per this many units: 1000 of an income in euros gives "per 1,000 EUR". It
+        changes no row and may be chosen at any time.
     since : str
         A public day, such as "2024-01-01". The cells are then dates or times without a time zone, as texts such as
         "2024-05-01" or as any library has them, and count as days since that day; so do the bounds, and the unit is
@@ -74,12 +77,14 @@ class NumericColumn:
     missing: float | Literal["error"] = "error"
     source: str = ""
     unit: str = ""
+    per: float = 1.0
     since: str = ""
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
         _take_bounds(self, self.name)
         _take_since(self)
+        _take_per(self)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
         lower, upper = self.transformed_bounds
@@ -104,8 +109,15 @@ class NumericColumn:
     @property
     def units(self) -> tuple[str, ...]:
         """Unit of the parameter of the column in the table, such as "per year"."""
+        return (f"per {self.counted_unit}",)
+
+    @property
+    def counted_unit(self) -> str:
+        """What a coefficient is per: "year", "1,000 EUR", "log unit"."""
+        if self.per != 1.0:
+            return f"{self.per:,.15g} {self.unit or 'units'}"
         unit = self.unit or "unit"
-        return (f"per {unit}" if self.transform == "none" else f"per log {unit}",)
+        return unit if self.transform == "none" else f"log {unit}"
 
     @property
     def scaling(self) -> tuple[_F64, _F64]:
@@ -175,7 +187,7 @@ class UnboundedColumn:
     zeros : bool
         Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
         values, and hold 0 as well.
-    scale, transform, unit, since
+    scale, transform, unit, per, since
         See :class:`NumericColumn`.
     missing : {"error", "middle"}
         Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
@@ -195,6 +207,7 @@ class UnboundedColumn:
     scale: Scale = "symmetric"
     transform: Transform = "none"
     unit: str = ""
+    per: float = 1.0
     missing: UnboundedMissing = "error"
     since: str = ""
 
@@ -231,6 +244,7 @@ class UnboundedColumn:
             transform=self.transform,
             source=source,
             unit=self.unit,
+            per=self.per,
             since=self.since,
         )
         if self.missing == "error":
@@ -632,6 +646,18 @@ def _numbers(part: "NumericColumn | UnboundedColumn", cells: NDArray[Any]) -> _F
     if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
         raise no_moments(part.name, cells)
     return as_floats(cells)
+
+
+def _take_per(column: NumericColumn) -> None:
+    """Take the number of units that coefficients are per."""
+    if not _is_number(column.per) or not column.per > 0:
+        raise InvalidInput(f"column {column.name!r}: per must be a number above 0, got {column.per!r}")
+    object.__setattr__(column, "per", float(column.per))
+    if column.per != 1.0 and column.transform != "none":
+        raise InvalidInput(
+            f"column {column.name!r}: per must be 1 with transform={column.transform!r}, whose coefficients are per "
+            f"unit of the logarithm, got per={column.per:g}"
+        )
 
 
 def _rule(part: "NumericColumn | UnboundedColumn") -> str:
