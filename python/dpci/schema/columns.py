@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -33,6 +33,9 @@ Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
+_NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
+_CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+_TARGET_NEEDS = "nothing can stand for a target"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,10 +146,10 @@ class NumericColumn:
         numbers = _numbers(self, cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
-        check_rows(self.name, cells, np.isfinite(numbers), _rule(self))
+        check_rows(self.name, cells, np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
         if self.outside == "error":
             inside = (numbers >= self.lower) & (numbers <= self.upper)
-            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]")
+            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]", missing=_NUMBER_NEEDS)
         return self.forth(np.clip(numbers, self.lower, self.upper))
 
     def gaps(self, values: object) -> NDArray[np.bool_]:
@@ -263,7 +266,7 @@ class UnboundedColumn:
         cells = as_cells(values)
         numbers = _numbers(self, cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
-        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self))
+        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
         return np.where(gaps, np.nan, numbers)
 
 
@@ -379,7 +382,7 @@ class CategoricalColumn:
         if self.other is not None:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
-            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}")
+            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}", missing=_CATEGORY_NEEDS)
         return codes
 
 
@@ -477,7 +480,7 @@ class ClassTarget:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS)
         return np.where(codes == 1, 1.0, -1.0)
 
 
@@ -519,7 +522,7 @@ class CategoricalTarget:
         """(n,) numbers of the classes, 0 for the reference; a label of no class is an error."""
         index = {label: code for code, each in enumerate(self.classes) for label in each}
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS)
         return codes.astype(np.float64)
 
 
@@ -596,6 +599,15 @@ class UnboundedTarget:
         return NumericTarget(
             column=self.column, lower=lower, upper=upper, scale=self.scale, source=source, unit=self.unit
         )
+
+
+def in_all_columns(
+    error: InvalidInput, columns: "Iterable[Column | Gap]", cells: Mapping[str, NDArray[Any] | Dictionary]
+) -> InvalidInput:
+    """Return the error of a number, with the names of all columns where missing ones are refused, if several."""
+    refused = [part.name for part in columns if isinstance(part, NumericColumn | UnboundedColumn)
+               and part.missing == "error" and missing_cells(as_cells(cells[part.name])).any()]  # fmt: skip
+    return InvalidInput(f"{error}; columns with missing values: {', '.join(refused)}") if len(refused) > 1 else error
 
 
 def class_labels(target: "Target") -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
 from dpci.schema.cells import Dictionary
-from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
+from dpci.schema.columns import CategoricalColumn, Column, NumericColumn, in_all_columns
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -194,7 +194,10 @@ class Values:
         if isinstance(factor, Missing):
             return column.gaps(self._cells[name])[:, None].astype(np.float64)
         if name not in self._numbers:
-            self._numbers[name] = column.numbers(self._cells[name])
+            try:
+                self._numbers[name] = column.numbers(self._cells[name])
+            except InvalidInput as error:
+                raise in_all_columns(error, self._columns.values(), self._cells) from None
         numbers = self._numbers[name]
         if isinstance(factor, Spline):
             return basis(factor, column, numbers)

@@ -18,8 +18,8 @@ from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import categories_of, check_length, column_of, has_column, key_of
-from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
+from dpci.schema.cells import categories_of, check_length, column_of, key_of
+from dpci.schema.check import SchemaCheck, check_products, check_table
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
@@ -274,17 +274,7 @@ class Schema(Displayed):
             For a table without a column of the schema, or with columns of different lengths.
         """
         table = named_columns(table)
-        columns = [(column, column_of(table, column.name)) for column in self.columns]
-        n_rows = len(columns[0][1])
-        found: list[Finding] = []
-        for column, values in columns:
-            check_length(column.name, values, n_rows)
-            found += check_column(column, values)
-        if has_column(table, self.target.column):
-            targets = column_of(table, self.target.column)
-            check_length(self.target.column, targets, n_rows)
-            found += check_target(self.target, targets)
-        found += check_ids(self.persons, table, n_rows)
+        n_rows, found = check_table(self.columns, self.target, self.persons, table)
         if self.terms and not any(finding.refused for finding in found):
             found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))

@@ -148,7 +148,7 @@ def report(
         bool,
         typer.Option(
             "--full",
-            help="Add every step of the budget, the scaled parameters, and what the intervals assume.",
+            help="Add intervals of odds or rate ratios, released bounds, every step, and what the intervals assume.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -187,8 +187,9 @@ def report(
     """Show a released model, or write it as one HTML page.
 
     The page is one self-contained file with the table, odds or rate ratios (of a logistic or count model with a
-    schema), a plot, the budget and the caveats. With --officer the report is for whoever has to approve the release: who is protected, what the budget means, what is assumed, what was checked, the points of NIST
-    SP 800-226, a checklist.
+    schema), a plot, the budget and the caveats. With --officer the report is for whoever has to approve the release:
+    who is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a
+    checklist.
     Exit code 1 with --officer: a check failed, and the document says which.
     """
     target = options.target_of(without_ridge)
