@@ -1,7 +1,6 @@
 """Costs of a release: its steps, and the seals of its numbers; public numbers only."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from math import frexp, isclose, sqrt
 from typing import Annotated, Any, Literal
@@ -205,10 +204,8 @@ def describe_seals(seals: tuple[Seal, ...]) -> str:
     return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"
 
 
-def step_names(steps: Iterable[Step]) -> Iterator[str]:
-    """Yield what steps are called in tables and documents; those of one kind are numbered."""
+def step_names(steps: Iterable[Step]) -> list[str]:
+    """Return what steps are called in tables and documents; those of one kind are numbered."""
     kinds = [step.step.replace("_", " ") for step in steps]
-    often, seen = Counter(kinds), Counter[str]()
-    for kind in kinds:
-        seen[kind] += 1
-        yield f"{kind} {seen[kind]}" if often[kind] > 1 else kind
+    places = [kinds[: at + 1].count(kind) for at, kind in enumerate(kinds)]
+    return [f"{kind} {place}" if kinds.count(kind) > 1 else kind for kind, place in zip(kinds, places, strict=True)]

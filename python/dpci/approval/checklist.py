@@ -135,11 +135,8 @@ def _of_budget(found: Statement, account: Sequence[str] | None) -> Iterator[Word
 
 def _of_statements(found: Statement) -> Iterator[Words]:
     but: Words = "" if found.found is None else (", except ", found.found)
-    yield (
-        "Each public value of the table above has a source that is independent of these data, and was fixed before "
-        "they were seen",
-        but,
-    )
+    fixed = "has a source that is independent of these data, and was fixed before they were seen"
+    yield f"Each public value of the table above {fixed}", but
     if found.table is None:
         yield "A written statement says what each column means, and states its bounds and their sources"
     yield "No preparation step learnt from the table (scaling, imputation, selection, encoding)"

@@ -323,13 +323,20 @@ def _assumptions(found: Statement, paid: Words) -> Section:
     if found.clips or found.table is not None:
         ruled = "are moved or replaced by public rules" if found.table is not None else "beyond the bounds are moved"
         absent = (absent, f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")')
-    further = (fact for fact in found.conditions if not fact.endswith(_WITHOUT_DATA) and not fact.startswith((OBEYS_BOUNDS, ENCODED_WITHIN)))
+    further = (
+        fact
+        for fact in found.conditions
+        if not fact.endswith(_WITHOUT_DATA) and not fact.startswith((OBEYS_BOUNDS, ENCODED_WITHIN))
+    )
     rows: list[tuple[str, Words]] = [
         (
             f"{found.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
-        ("the run would have succeeded on any possible table; if not, its success says something about the data", absent),
+        (
+            "the run would have succeeded on any possible table, or else its success reveals something",
+            absent,
+        ),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),
         ("all releases from these records are counted against one total", paid),
         (

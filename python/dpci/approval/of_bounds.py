@@ -69,11 +69,7 @@ def with_bounds(found: Statement, bounds: ReleasedBounds, *, joint: bool) -> Sta
     together = ("bounds and Gaussian noise compose in one profile, docs/proofs/bounds.md",) if joint else ()
     first, *others = found.covers
     covers = first.replace("It covers ", f"It covers the released {what}, ") if isinstance(first, str) else first
-    renamed = {
-        "the bounds": "bounds and categories that were not released here",
-        "bounds": "public bounds and ranges",
-        "categories": "public categories",
-    }
+    others_of_table = "the bounds and categories that were public before"
     return replace(
         found,
         contents=(*found.contents, *contents_of(bounds)),
@@ -84,8 +80,7 @@ def with_bounds(found: Statement, bounds: ReleasedBounds, *, joint: bool) -> Sta
         composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition, *together),
         public=(*range_values(bounds), *found.public),
         found=found_of(bounds),
-        exact=tuple(renamed.get(each, each) for each in found.exact),
-        chosen=tuple(renamed.get(each, each) for each in found.chosen),
+        exact=tuple(others_of_table if each == "the bounds" else each for each in found.exact),
         covers=(covers, *others),
         from_data=(*found.from_data, f"the {what} of some columns, which the budget covers"),
     )

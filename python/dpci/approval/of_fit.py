@@ -13,7 +13,7 @@ from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import chosen_of, record_of
+from dpci.released.model import record_of
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import ordinary_coefficients
@@ -86,7 +86,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         exact=_exact(record),
         chosen=(
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
-            *(what for what in chosen_of(record) if what != "classes" or _has_classes(record)),
+            *(what for what in record.chosen if what != "classes" or _has_classes(record)),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
         custom_loss=record.loss["name"] == "custom",

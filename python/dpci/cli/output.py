@@ -71,7 +71,7 @@ def check_text(option: str, path: Path | None) -> None:
 PAGES: Final = ("", ".html", ".htm")
 """Endings of the names of files that hold a page."""
 TEXTS: Final = (*PAGES, ".md", ".markdown", ".txt")
-"""Those of files that hold a page or Markdown."""
+"""Endings of the names of files that hold a page or Markdown."""
 
 
 def check_form(option: str, path: Path | None, endings: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ class ConfidenceIntervals(Displayed):
         The reason why a row has no interval, but NaN; None for a row that has one. Used for the unregularised target
         only.
     units : str
-        What the rows are: "scaled columns" or "units of the table" for parameters of a fit with a schema, "odds ratios"
+        Kind of the rows: "scaled columns" or "units of the table" for parameters of a fit with a schema, "odds ratios"
         or "rate ratios"; otherwise empty.
     per : tuple of str
         Unit or reference of each row, such as "per year" or "against F"; empty where none is known.
@@ -193,8 +193,8 @@ REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
     "not_seen": (
-        "the noise hides it, because too few rows tell its column apart from the others, or none do where a column is "
-        "the sum of others (then leave one of them out)"
+        "the noise hides it, because too few rows tell its column apart from the others, or none do if it is a sum of "
+        "other columns (then leave one of them out)"
     ),
 }
 """Why a contrast is not given, in words."""

@@ -27,23 +27,6 @@ from dpci.schema.table import Schema, encoded_rows, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
 
-# A regression from a moment matrix has its formula, loss and λ after the release, at no cost.
-CHOSEN_OF_MATRIX = ("budget", "bounds", "categories", "columns")
-CHOSEN = (*CHOSEN_OF_MATRIX, "classes", "formula", "loss", "mechanism", "λ", "radius", "split")
-"""Choices that must not depend on the data, as pages and reports list it; a source is asked for each."""
-
-_OF_RIDGE = ("λ", "radius", "split")
-"""Those that Newton steps do not have."""
-_OF_TABLE = ("treatment of missing values",)
-"""What a schema decides besides."""
-
-
-def chosen_of(record: FitRecord) -> tuple[str, ...]:
-    """Return the choices of a fit that must not depend on the data."""
-    found = CHOSEN if record.newton is None else tuple(what for what in CHOSEN if what not in _OF_RIDGE)
-    return found if record.table is None else (*found, *_OF_TABLE)
-
-
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget | None)
 

@@ -8,7 +8,6 @@ from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import chosen_of
 from dpci.released.sources import exceptions, table_values
 from dpci.report.answer import (
     answer_facts,
@@ -291,7 +290,7 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
         )
     return [
         Section("caveats", "What to keep in mind", [Bullets(items)], folded=True),
-        assumptions_section(record.conditions, chosen_of(record)),
+        assumptions_section(record.conditions),
     ]
 
 

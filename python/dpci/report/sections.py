@@ -13,7 +13,7 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound
 from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP, for_changes
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.released.record import CHOSEN_WITHOUT_DATA, Record
+from dpci.released.record import Record
 from dpci.released.whole import Whole
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -261,11 +261,9 @@ def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release
     return Section("budget", "The release and its budget", [Facts(facts, caption)], folded=True)
 
 
-def assumptions_section(facts: Sequence[str], chosen: Sequence[str]) -> Section:
-    """Return what a guarantee rests on; ``chosen`` is what must not depend on the data."""
-    independent = f"{', '.join(chosen[:-1])} and {chosen[-1]} were chosen without the data"
-    shown = (independent if fact == CHOSEN_WITHOUT_DATA else fact for fact in facts)
-    rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in shown])
+def assumptions_section(facts: Sequence[str]) -> Section:
+    """Return what a guarantee rests on."""
+    rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in facts])
     return Section("conditions", "Assumptions of the guarantee", [rests], folded=True)
 
 

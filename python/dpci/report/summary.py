@@ -375,9 +375,7 @@ def _was_raised(record: FitRecord) -> bool:
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
-        return (
-            f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less."
-        )
+        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less."
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "
@@ -476,10 +474,8 @@ def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     if record.projection != NOISE_AWARE:
         return []
     if record.newton is not None:
-        return [
-            "The intervals account for sampling, for the noise in the gradients and matrices, and for the distance that "
-            "the steps leave to the minimum."
-        ]
+        counted = "sampling, the noise in gradients and matrices, and the distance that the steps leave to the minimum"
+        return [f"The intervals account for {counted}."]
     try:
         law = law_of(record)
         stretch = law.stretch(np.eye(law.dim), 0.95)

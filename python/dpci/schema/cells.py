@@ -162,6 +162,12 @@ def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str, *
         raise InvalidInput(msg + (f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell)))
 
 
+def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:
+    """Return the error of a number, with the names of all columns that have missing cells, if several have them."""
+    gaps = [name for name, values in cells.items() if missing_cells(values).any()]
+    return InvalidInput(f"{error}; columns with missing values: {', '.join(gaps)}") if len(gaps) > 1 else error
+
+
 def _what_to_do(cell: object) -> str:
     """Return what is most often wrong with a cell."""
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):

@@ -126,9 +126,7 @@ def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding
     if isinstance(column, UnboundedColumn):
         lower, upper = column.range or (-math.inf, math.inf)
         stands = "replaced by the middle of the bounds" if column.missing == "middle" else "error"
-        yield from _numbers(
-            column.name, values, lower, upper, outside="range", missing=stands, since=column.since
-        )
+        yield from _numbers(column.name, values, lower, upper, outside="range", missing=stands, since=column.since)
         return
     if isinstance(column, UnlistedColumn):
         column = column.listed(_counted(values[~missing_cells(values)]), source="")

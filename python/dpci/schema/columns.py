@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -116,7 +116,7 @@ class NumericColumn:
 
     @property
     def counted_unit(self) -> str:
-        """What a coefficient is per: "year", "1,000 EUR", "log unit"."""
+        """Unit of a coefficient: "year", "1,000 EUR", "log unit"."""
         if self.per != 1.0:
             return f"{self.per:,.15g} {self.unit or 'units'}"
         unit = self.unit or "unit"
@@ -599,15 +599,6 @@ class UnboundedTarget:
         return NumericTarget(
             column=self.column, lower=lower, upper=upper, scale=self.scale, source=source, unit=self.unit
         )
-
-
-def in_all_columns(
-    error: InvalidInput, columns: "Iterable[Column | Gap]", cells: Mapping[str, NDArray[Any] | Dictionary]
-) -> InvalidInput:
-    """Return the error of a number, with the names of all columns where missing ones are refused, if several."""
-    refused = [part.name for part in columns if isinstance(part, NumericColumn | UnboundedColumn)
-               and part.missing == "error" and missing_cells(as_cells(cells[part.name])).any()]  # fmt: skip
-    return InvalidInput(f"{error}; columns with missing values: {', '.join(refused)}") if len(refused) > 1 else error
 
 
 def class_labels(target: "Target") -> tuple[str, str] | None:

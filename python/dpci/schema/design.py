@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
-from dpci.schema.cells import Dictionary
-from dpci.schema.columns import CategoricalColumn, Column, NumericColumn, in_all_columns
+from dpci.schema.cells import Dictionary, as_cells, in_all_columns
+from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
 _F64: TypeAlias = NDArray[np.float64]
@@ -197,7 +197,10 @@ class Values:
             try:
                 self._numbers[name] = column.numbers(self._cells[name])
             except InvalidInput as error:
-                raise in_all_columns(error, self._columns.values(), self._cells) from None
+                refused = {
+                    c.name: as_cells(self._cells[c.name]) for c in self._columns.values() if c.missing == "error"
+                }
+                raise in_all_columns(error, refused) from None
         numbers = self._numbers[name]
         if isinstance(factor, Spline):
             return basis(factor, column, numbers)

@@ -13,18 +13,9 @@ from numpy.typing import NDArray
 from dpci.base.validation import check_fraction
 from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
-from dpci.schema.cells import check_length, column_of
+from dpci.schema.cells import check_length, column_of, in_all_columns
 from dpci.schema.check import SchemaCheck, check_table
-from dpci.schema.columns import (
-    Column,
-    Gap,
-    NumericColumn,
-    Target,
-    UnboundedColumn,
-    UnboundedTarget,
-    UnlistedColumn,
-    in_all_columns,
-)
+from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
 from dpci.schema.formula import formula_text
 from dpci.schema.saved import build, fields_of, plain, plain_column, read_file
 from dpci.schema.table import Encoding, Schema, Table
@@ -176,7 +167,8 @@ class PartialSchema(Displayed):
         try:
             return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
         except InvalidInput as error:
-            raise in_all_columns(error, self.unbounded, cells) from None
+            refused = {column.name: cells[column.name] for column in self.unbounded if column.missing == "error"}
+            raise in_all_columns(error, refused) from None
 
     def levels(self, table: Any) -> tuple[NDArray[np.float64], list[list[str]]]:  # noqa: ANN401  # as above
         """(n, unlisted) numbers of the levels in a table, and their labels, column by column."""

@@ -301,9 +301,9 @@ class Schema(Displayed):
         -------
         ndarray of shape (k + 1, k + 1)
             A with ``(x, 1) = A (z, 1)``: x is a row of the matrix, z the same columns before they are scaled: numbers
-            within their bounds, after their transform, divided by their ``per``, their powers, indicators, functions of splines, and products of
-            these. What is linear in x is linear in z: ``theta' x`` plus a constant c is ``A' (theta, c)`` as
-            coefficients of z and of 1.
+            within their bounds, after their transform, divided by their ``per``, their powers, indicators, functions of
+            splines, and products of these. What is linear in x is linear in z: ``theta' x`` plus a constant c is ``A'
+            (theta, c)`` as coefficients of z and of 1.
         """
         return from_units(self._parts, self._by_name, self.divisors)
 
@@ -311,7 +311,7 @@ class Schema(Displayed):
     def digest(self) -> str:
         """SHA-256 of what the schema does to a table: equal for schemas that encode every table alike.
 
-        Names of the table, its source and its licence do not count, nor do sources and units of columns, nor per how many.
+        Name, source and licence of the table do not count, nor do ``source``, ``unit`` and ``per`` of its columns.
         """
         parts = [essential(part) for part in (self.target, *self.columns)]
         model = [{"terms": [term.to_dict() for term in self.terms], "intercept": self.intercept}] if self.terms else []
