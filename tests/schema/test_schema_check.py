@@ -186,5 +186,5 @@ def test_a_schema_with_gaps_is_checked_but_for_its_bounds():
     ]
     wages = PartialSchema(columns=SCHEMA.columns, target=UnboundedTarget(column="ill"))
     assert [f.what for f in wages.check(GOOD).findings][-1] == "not a finite number: refused"
-    with pytest.raises(InvalidInput, match="must have the column 'town'"):
+    with pytest.raises(InvalidInput, match="must have the column 'income'"):
         partial.check(GOOD)
