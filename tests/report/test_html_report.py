@@ -259,7 +259,7 @@ def test_a_seeded_fit_says_so_first():
     page = Page(fit().to_html())
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
-    assert "A private model" not in page.text
+    assert "A model with differential privacy" not in page.text
     assert page.text.count("A model with seeded noise: logistic regression") == 2
     assert ("role", "alert") in page.attributes
 

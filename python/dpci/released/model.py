@@ -191,7 +191,7 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         """Released Hessian of the mean objective, shape (k, k); None without moments.
 
         As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
-        ``mechanism="newton"`` that of the rows that were made round, at the start of the last step.
+        ``mechanism="newton"`` that of the whitened rows, at the start of the last step.
         """
         return self._record.hessian
 
