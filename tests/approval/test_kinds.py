@@ -18,7 +18,7 @@ from dpci.approval.statement import verified
 from dpci.budgets import numbers_text
 from dpci.cli.main import main
 from dpci.cli.saved import read_saved_result
-from dpci.released.model import CHOSEN
+from dpci.released.model import record_of
 from dpci.released.record import saved_table
 from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, Schema
 from support.approved import BUDGETS, COLUMNS, KINDS, OF_CLASSES, OF_WAGES, REAL, RELATIONS, TABLE, N, X, Y, made
@@ -264,8 +264,9 @@ def test_pages_say_what_the_report_says():
     )
     (date,) = re.findall(r"compared with published advisories on (\d{4}-\d\d-\d\d)", approve)
     assert date in advisories
-    assert f"{', '.join(CHOSEN[:-1])} or {CHOSEN[-1]}" in approve
-    assert f"Budget, {', '.join(CHOSEN[1:-1])} and {CHOSEN[-1]}" in approve
+    chosen = (*record_of(made("fit", "pure", "replace_one")[0]).chosen, "treatment of missing values")
+    assert f"{', '.join(chosen[:-1])} or {chosen[-1]}" in approve
+    assert f"Budget, {', '.join(chosen[1:-1])} and {chosen[-1]}" in approve
     # Each point of the report stands on the page too, which names those that no release decides.
     report = made("fit", "pure", "replace_one")[0].officer_report()
     points = re.findall(r"^\| ([^|]+) \|", report.partition("## NIST")[2].partition("## Checklist")[0], re.MULTILINE)
@@ -302,9 +303,11 @@ def test_what_a_rho_implies_and_what_it_says_of_contents():
     text = made("fit", "zcdp", "add_remove")[0].officer_report()
     # Bun and Steinke's conversion, rounded up.
     epsilon = 0.3 + 2.0 * math.sqrt(0.3 * math.log(1e6))
-    (shown,) = re.findall(r"spends rho=0.3 \(zCDP\)\. It implies \(ε, δ\) = \(([\d.]+), 1e-06\)\.", text)
+    # The best guess comes first.
+    said = text.partition("spends rho=0.3 (zCDP)")[2].partition("**Best guess.**")[2]
+    (shown,) = re.findall(r"The budget implies \(ε, δ\) = \(([\d.]+), 1e-06\);", said)
     assert 0.0 <= float(shown) - epsilon <= 1e-3
-    assert text.count("| before | after: at least | after: at most |") == 2
+    assert text.count("| before | lowest after | highest after |") == 2
     assert "For somebody who also knows that the record is in the data" in text
     assert "Column of ids, as stated by the analyst: ___" in made("persons", "pure", "replace_one")[0].officer_report()
 

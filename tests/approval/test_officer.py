@@ -192,6 +192,31 @@ def test_probabilities_are_rounded_in_the_safe_direction(probability, up, down, 
     assert (percent_up(probability), percent_down(probability), chance(probability)) == (up, down, words)
 
 
+def test_a_name_that_ends_in_html_makes_it_a_page(tmp_path, capsys):
+    result, page = fit(), tmp_path / "approval.html"
+    written = result.officer_report(page)
+    assert written == page.read_text(encoding="utf-8")
+    assert written.startswith("<!DOCTYPE html>")
+    assert written.count("<li>☐ ") == result.officer_report().count("- [ ] ")
+    saved = tmp_path / "model.json"
+    assert result.to_json(saved) == result.to_json() == saved.read_text(encoding="utf-8")
+    assert main(["report", str(saved), "--officer", "--output", str(page), "--force", "--quiet"]) == 0
+    assert page.read_text(encoding="utf-8") == written
+    # Nothing is written under a name that says another form.
+    for officer, name in ((["--officer"], "approval.pdf"), ([], "page.md")):
+        assert main(["report", str(saved), *officer, "--output", str(tmp_path / name)]) == 2
+        assert "--output must end in .html" in capsys.readouterr().err
+        assert not (tmp_path / name).exists()
+
+
+def test_probabilities_that_say_no_more_are_bounds():
+    text = fit(budget=dpci.ZCDP(0.5)).officer_report()
+    table = text.partition("| before | lowest after | highest after |")[2].partition("A single release")[0]
+    assert "100%" not in table
+    assert "above 99.99%" in table
+    assert "below 0.01%" in table
+
+
 def test_the_command_writes_it(tmp_path, capsys):
     saved, written = tmp_path / "model.json", tmp_path / "approval.md"
     saved.write_text(fit().to_json(), encoding="utf-8")

@@ -85,7 +85,12 @@ def test_a_fit_releases_the_bounds_that_its_schema_lacks(here, capsys):
     assert main([*FIT, "--rows", "blocks", "--persons", "id", "--max-rows", "2", "--bounds-share", "0.8", *SAVED]) == 0
     capsys.readouterr()
     assert main(["report", "again.json", "--full"]) == 0
-    assert "epsilon=6.4 (pure DP), exponential mechanism" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "epsilon=6.4 (pure DP) for one column, by the exponential mechanism" in " ".join(shown.split())
+    found = dpci.PrivateFit.from_json((here / "again.json").read_text())
+    (lower, upper), *_ = [(c.lower, c.upper) for c in found.schema.columns if c.name == "age"]
+    assert f"{lower:g} to {upper:g}" in shown.partition("Released bounds")[2]
+    assert "odds ratio" in shown
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,14 @@ def test_tables_in_parts_have_their_gaps_released(here, more, of_fit):
     assert ledger.spent["epsilon"] == pytest.approx(24.0 if of_fit else 0.0)
 
 
+def test_a_schema_with_gaps_is_checked(here, capsys):
+    assert main(["check", "people.csv", "--schema", "gaps.toml"]) == 0
+    assert "every value agrees with the schema" in capsys.readouterr().out
+    (here / "gaps.toml").write_text(GAPS.replace('"yes"', '"Yes"'), encoding="utf-8")
+    assert main(["check", "people.csv", "--schema", "gaps.toml"]) == 1
+    assert "of neither class: refused" in capsys.readouterr().out
+
+
 def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
     dpci.Ledger(dpci.PureDP(20.0), errors="private", path=here / "private.db").close()
     private = ["--ledger", "private.db"]
@@ -122,7 +135,10 @@ def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
             ["schema", "people.csv", "--schema", "full.toml", "--epsilon", "1"],
             'must have a column of the kind "unbounded"',
         ),
-        (["check", "people.csv", "--schema", "gaps.toml"], "must have bounds for every column here, got none for age"),
+        (
+            ["coverage", "people.csv", "--schema", "gaps.toml", "--epsilon", "1"],
+            "must have bounds for every column here, got none for age",
+        ),
         ([*RELEASE[:-1], "0.01"], "epsilon must be at least"),
         ([*RELEASE, "--max-rows", "2"], "--max-rows must go with --persons"),
         ([*RELEASE, "--persons", "id"], "persons must have max_rows"),

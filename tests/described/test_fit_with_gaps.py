@@ -79,9 +79,12 @@ def test_both_together_cost_the_budget(notion):
     else:
         alone = dpci.fit(TABLE, schema=found.schema, budget=budget, l2_strength=0.01)
         assert found.guarantee.delta(0.5) == alone.guarantee.delta(0.5)
-    text = found.summary(full=True)
-    assert f"budget spent     {budget}" in text
-    assert f"  bounds         {bounds}, exponential mechanism: of 2 columns" in text
+    text = " ".join(found.summary(full=True).split())
+    assert f"budget spent {budget} " in text
+    assert f" bounds {bounds} for 2 columns together, by the exponential mechanism" in text
+    for column in ("age", "income"):
+        lower, upper = ((part.lower, part.upper) for part in found.schema.columns if part.name == column).__next__()
+        assert f" {column} {lower:g} to {upper:g} " in text
 
 
 @pytest.mark.parametrize("errors", ["detailed", "private"])
@@ -180,7 +183,9 @@ def test_an_approval_finds_bounds_that_cost_less_than_they_say():
     text = found.officer_report()
     assert "| column age" not in text.partition("## Decide first")[0]
     assert "It covers the released bounds, the released parameters, and the matrices" in text
-    assert "but for the bounds of `age`, `income`, which it found under its budget, has a source" in text
+    assert (
+        "before they were seen, except the bounds of `age`, `income`, which the release found within its budget" in text
+    )
 
 
 def test_persons_missing_values_and_add_remove():

@@ -227,7 +227,10 @@ def test_approvals_name_the_list_and_find_another_law():
     text = found.officer_report(schema=schema)
     assert "| FAILED |" not in text
     assert "| categories released | `ward` |" in text
-    assert "but for the bounds of `age` and the categories of `ward`, which it found under its budget, has" in text
+    assert (
+        "seen, except the bounds of `age` and the categories of `ward`, which the release found within its budget"
+        in text
+    )
     record = found._record
     steps = (*record.steps[:-1], dataclasses.replace(record.steps[-1], scale=1.0))
     edited = dpci.ReleasedSchema(dataclasses.replace(record, steps=steps))

@@ -61,7 +61,7 @@ def test_bounds_hold_the_middle_of_each_column(notion):
 def test_a_released_schema_is_an_ordinary_one():
     found = release()
     assert found.schema.columns[0].unit == "year"
-    assert found.schema.columns[1].source == "released at rho=0.05 (zCDP)"
+    assert found.schema.columns[1].source == "released at rho=0.05 (zCDP) for 3 columns together"
     fit = dpci.fit(TABLE, schema=found.schema, budget=dpci.ZCDP(0.5), l2_strength=0.01, seed=2)
     assert fit.names == ("age", "income", "spells", "intercept")
 
@@ -134,6 +134,17 @@ def test_tables_of_another_kind_are_refused_by_their_rule():
     for table in (iter([TABLE]), [1, 2], np.zeros((3, 2)), None):
         with pytest.raises(dpci.InvalidInput, match="a table must be a mapping of columns or a data frame"):
             dpci.release_schema(table, schema=PARTIAL, budget=BUDGETS["zcdp"])
+
+
+def test_an_error_of_a_missing_value_names_the_way_and_all_columns():
+    holes = {name: np.where(np.arange(N) == 7, np.nan, TABLE[name]) for name in ("age", "spells")}
+    asks = 'missing="middle" where bounds are released.*columns with missing values: age, spells$'
+    for release in (dpci.release_schema, dpci.fit):
+        with pytest.raises(dpci.InvalidInput, match=asks):
+            release({**TABLE, **holes}, schema=PARTIAL, budget=dpci.ZCDP(0.5))
+    first = {**TABLE, "age": holes["age"]}
+    with pytest.raises(dpci.InvalidInput, match=r"or else missing= a number within them\)$"):
+        dpci.release_schema(first, schema=PARTIAL, budget=dpci.ZCDP(0.5))
 
 
 def test_missing_values_do_not_count_and_the_middle_stands_for_them():
@@ -266,7 +277,7 @@ def test_bounds_of_the_target_are_released():
     schema = partial(columns, target)
     found = dpci.release_schema(TABLE, schema=schema, budget=BUDGETS["zcdp"])
     assert list(found.bounds) == ["spells", "income"]
-    assert found.schema.target.source == "released at rho=0.05 (zCDP)"
+    assert found.schema.target.source == "released at rho=0.05 (zCDP) for 2 columns together"
     assert found.schema.target.unit == "euro"
     lower, upper = found.bounds["income"]
     assert 0.5 < np.mean((TABLE["income"] >= lower) & (TABLE["income"] <= upper)) < 1.0

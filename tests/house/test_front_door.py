@@ -132,7 +132,10 @@ def test_the_same_people_in_a_file(form, tmp_path, params):
 
 MISSING = FRAME.assign(age=FRAME["age"].astype("Int64").where(FRAME["age"] > 20))
 REFUSED = {
-    "missing numbers": (MISSING, "a missing value: the schema's missing= says what stands for one"),
+    "missing numbers": (
+        MISSING,
+        'a missing value: the column needs missing="middle" where bounds are released, or else missing= a number',
+    ),
     "missing categories": (FRAME.assign(sex=FRAME["sex"].where(FRAME["age"] > 20)), "a missing value"),
     "other categories": (FRAME.assign(sex="Z"), r"column 'sex' must hold one of \['F', 'M'\], got 'Z' in row 0"),
     "truth values as a target": (FRAME.assign(ill=FRAME["ill"] == "yes"), r"must hold one of \['no', 'yes'\]"),

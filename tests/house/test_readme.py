@@ -41,7 +41,7 @@ def test_the_commands_run(tmp_path, monkeypatch, capsys):
     for words in commands:
         assert main(words) == 0, words
     capsys.readouterr()
-    assert {"model.json", "model.png", "report.html", "approval.md"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"model.json", "model.png", "report.html", "approval.html"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_it_is_one_page():

@@ -168,6 +168,7 @@ SITES = {
         "UnboundedColumn.__post_init__": (1, ()),
         "_numbers": (1, ("schema_value",)),
         "_take_since": (1, ()),
+        "_take_per": (2, ()),
         "CategoricalColumn.__post_init__": (4, ()),
         "ClassTarget.__post_init__": (1, ()),
         "CategoricalTarget.__post_init__": (2, ()),
@@ -177,6 +178,7 @@ SITES = {
         "_labels_of": (1, ()),
     },
     "schema/design": {
+        "Values._make": (1, ("schema_value",)),
         "coded_parts": (2, ()),
     },
     "schema/formula": {
@@ -216,6 +218,7 @@ SITES = {
     },
     "schema/partial": {
         "PartialSchema.__post_init__": (3, ()),
+        "PartialSchema.numbers": (1, ("schema_value",)),
         "PartialSchema.from_dict": (1, ()),
     },
     "schema/terms": {

@@ -49,6 +49,43 @@ def test_the_predictor_is_the_same(result):
         assert units.cov[j, 1] / ratio == pytest.approx(result.cov[j, 1] * units.params[1] / result.params[1], rel=1e-9)
 
 
+def test_coefficients_are_per_as_many_units_as_the_schema_says(result):
+    columns = tuple(
+        dataclasses.replace(column, per=10.0) if column.name == "age" else column for column in SCHEMA.columns
+    )
+    by_ten = dataclasses.replace(SCHEMA, columns=columns)
+    assert by_ten.digest == SCHEMA.digest
+    assert by_ten == Schema.from_dict(by_ten.to_dict())
+    fit = dpci.fit(TABLE, schema=by_ten, **KEYWORDS)
+    # The rows and the noise are the same; the numbers are of ten years.
+    np.testing.assert_array_equal(fit.params, result.params)
+    np.testing.assert_allclose(
+        fit.odds_ratios(contrast="age").estimate, result.odds_ratios(contrast={"age": 10}).estimate, rtol=1e-12
+    )
+    assert fit.in_units().units[0] == "per 10 year"
+    for shown in (fit.summary(), repr(fit.odds_ratios()), fit.to_html(), fit.summary(full=True)):
+        assert "per 10 year" in shown
+    again = dpci.PrivateFit.from_json(fit.to_json())
+    assert again.in_units().units == fit.in_units().units
+    # A plot over full ranges is as it was, and so is a comparison with a schema that agrees.
+    assert fit.to_html().count("<svg") == result.to_html().count("<svg")
+    assert "the schema of the model differs" not in fit.officer_report(schema=SCHEMA)
+    curved = Schema.from_formula("ill ~ poly(age, 2) + sex:age + sex + dose", by_ten)
+    model = dpci.fit(TABLE, schema=curved, **KEYWORDS)
+    ages = TABLE.age / 10.0
+    named = {"age": ages, "age^2": ages**2, "sex=M": TABLE.sex == "M", "dose": TABLE.dose, "intercept": 1.0}
+    named["sex=M:age"] = named["age:sex=M"] = named["sex=M"] * ages
+    units = model.in_units()
+    assert "per (10 year)^2" in units.units
+    predicted = sum(
+        value * np.asarray(named[name], dtype=float) for name, value in zip(units.names, units.params, strict=True)
+    )
+    np.testing.assert_allclose(predicted, model.decision_function(TABLE), atol=1e-9)
+    for wrong in ({"per": 0}, {"per": "10"}, {"per": 2, "transform": "signed_log"}):
+        with pytest.raises(InvalidInput, match="per must be"):
+            NumericColumn(name="age", lower=0, upper=1, **wrong)
+
+
 def test_a_fit_without_intervals_has_estimates_and_says_why_there_is_no_more(capsys, tmp_path):
     bare = dpci.fit(TABLE, **assembled(schema=SCHEMA, moments="none", **KEYWORDS))
     units = bare.in_units()
@@ -87,13 +124,25 @@ def test_titles_name_the_units(result):
     """The contrast of ten years is 10 times a parameter that has another size in each."""
     ten = {"age": 10}
     scaled, of_table = result.conf_int(contrast=ten), result.in_units().conf_int(contrast=ten)
-    assert repr(scaled).startswith("95% intervals, scaled columns ")
-    assert repr(of_table).startswith("95% intervals, units of the table ")
+    assert repr(scaled).startswith("95% intervals, scaled columns\n")
+    assert repr(of_table).startswith("95% intervals, units of the table\n")
     assert np.log(result.odds_ratios(contrast=ten).estimate) == pytest.approx(of_table.estimate)
     assert scaled.estimate[0] != pytest.approx(of_table.estimate[0])
     assert "hypothesis, scaled columns " in result.wald_test("age").summary()
     assert "hypothesis, units of the table " in result.in_units().wald_test("age").summary()
-    assert repr(result.odds_ratios()).startswith("95% intervals  ")
+    assert repr(result.odds_ratios()).startswith("95% intervals, odds ratios\n")
+
+
+def test_intervals_name_the_unit_of_each_row(result):
+    units, of_table = result.in_units(), result.in_units().conf_int()
+    assert of_table.per == units.units
+    assert result.odds_ratios().per == units.units[:-1]
+    shown = repr(result.odds_ratios()).splitlines()
+    assert shown[1].split()[:2] == ["name", "unit"]
+    assert all(unit in line for unit, line in zip(units.units, shown[3:], strict=False))
+    # A combination has no unit of its own.
+    assert result.odds_ratios(contrast=[{"age": 10}, "age"]).per == ("", units.units[0])
+    assert result.conf_int().per == ("",) * len(result.names)
 
 
 def test_the_page_has_odds_ratios_with_their_units(result):
@@ -126,7 +175,7 @@ def test_the_page_names_the_outcome_and_the_bounds_of_the_columns(result):
 def test_tests_and_many_at_once(result):
     units = result.in_units()
     tested = units.wald_test({"age": 10}, 0.5)
-    assert tested.hypothesis == ("10 age",)
+    assert tested.hypothesis == ("10 × age",)
     assert tested.estimate == pytest.approx(10 * units.params[0])
     assert tested.pvalue == pytest.approx(
         result.wald_test({"age": 1}, 0.5 / 10 * result.params[0] / units.params[0]).pvalue
@@ -265,7 +314,7 @@ def test_rate_ratios_are_quotients_of_predicted_counts():
     page = found.to_html(level=0.9)
     rates = page.split('id="rate"')[1].split("</section>")[0]
     assert f"<td>{ratios.estimate[0]:.4f}</td>" in rates
-    assert "the factor by which one more unit, or the category instead of the reference, multiplies the mean" in rates
+    assert "increase by the unit below the name, or the category instead of the reference, multiplies the mean" in rates
     assert "rate ratios of a regularised model" in rates
     assert 'id="odds"' not in page
     with pytest.raises(InvalidInput, match="odds ratios need a logistic loss"):

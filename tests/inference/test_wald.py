@@ -207,7 +207,7 @@ def test_the_form_of_a_hypothesis_does_not_matter(rows):
     assert named.hypothesis == ("x0", "x1")
     assert "x0 = 2" in named.summary()
     assert "NOT PRIVATE" in repr(named)
-    assert result.wald_test([{"x0": 2, "x2": -0.5}, "x1"]).hypothesis == ("2 x0 - 0.5 x2", "x1")
+    assert result.wald_test([{"x0": 2, "x2": -0.5}, "x1"]).hypothesis == ("2 × x0 - 0.5 × x2", "x1")
     assert result.wald_test(["x0", "x1"], result.params[:2]).pvalue == 1.0
     assert 0.0 <= result.wald_test(["x0", "x1"], 1e200).pvalue < 1e-300
 

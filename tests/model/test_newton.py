@@ -136,7 +136,7 @@ def test_files_pages_and_guarantees(budget, tmp_path):
     again = dpci.PrivateFit.from_json(fit.to_json())
     assert again.to_json() == fit.to_json()
     np.testing.assert_array_equal(again.cov, fit.cov)
-    assert "on rows made round" in fit.summary(full=True)
+    assert "on whitened rows" in fit.summary(full=True)
     assert "lambda" not in fit.summary(full=True)
     assert "projection" not in fit.summary(full=True)
     assert "Newton steps" in repr(fit)

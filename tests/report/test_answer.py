@@ -128,7 +128,7 @@ def test_the_full_summary_has_the_rest(ridge, newton):
             assert part not in short
         for step in fit.privacy["steps"]:
             assert step["step"].replace("_", " ") in full
-    assert "ridge" in cells(ridge.summary(full=True))[0]
+    assert "ridge" in ridge.summary(full=True).partition("in the units of the table")[2].splitlines()[1].split()
     with pytest.raises(dpci.InvalidInput, match="full must be"):
         ridge.summary(full="yes")
 

@@ -108,8 +108,8 @@ def test_names_in_other_scripts_and_of_other_kinds():
     # Each name has the direction of its own letters: the heading, the rows of three tables, those of the plot.
     rows = sum(key == "scope" and value == "row" for key, value in page.attributes)
     assert page.attributes.count(("dir", "auto")) == 1 + rows + 4
-    # Not one line more than the header, its rule, and the parameters.
-    assert len(repr(result.conf_int()).splitlines()) == 6
+    # Not one line more than the title, the header, its rule, and the parameters.
+    assert len(repr(result.conf_int()).splitlines()) == 7
 
 
 @pytest.mark.parametrize(("unit", "written"), [(1.0, ["-1", "0", "1", "2", "3"]), (1e-7, ["0", "2e-07"])])
@@ -259,7 +259,7 @@ def test_a_seeded_fit_says_so_first():
     page = Page(fit().to_html())
     assert page.text.index("NOT PRIVATE (seeded)") < page.text.index("Parameters")
     assert "best guess" not in page.text
-    assert "A private model" not in page.text
+    assert "A model with differential privacy" not in page.text
     assert page.text.count("A model with seeded noise: logistic regression") == 2
     assert ("role", "alert") in page.attributes
 
@@ -274,7 +274,7 @@ def test_a_seeded_fit_says_so_first():
         ),
         (
             {"budget": dpci.ApproxDP(1.0, 1e-6)},
-            ["7.39 (e^2, rounded up) with", "delta=1e-06", "at most 1.8 in a million"],
+            ["7.39 (e^2 with 2 = 2ε, rounded up) with", "delta=1e-06", "at most 1.8 in a million"],
         ),
         ({"rows": "clip"}, ["Records beyond the public bounds (ball of norm 1) were moved"]),
         ({"loss": "huber_hinge", "budget": dpci.PureDP(200.0)}, ["e^200", "huber"]),

@@ -1,6 +1,7 @@
 """``Schema.check`` counts what the schema does, and agrees with what encoding then does."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,17 @@ import pytest
 
 from dpci.data.persons import numbered
 from dpci.errors import InvalidInput
-from dpci.schema import CategoricalColumn, ClassTarget, NumericColumn, NumericTarget, Schema
+from dpci.schema import (
+    CategoricalColumn,
+    ClassTarget,
+    NumericColumn,
+    NumericTarget,
+    PartialSchema,
+    Schema,
+    UnboundedColumn,
+    UnboundedTarget,
+    UnlistedColumn,
+)
 
 SCHEMA = Schema(
     columns=(
@@ -147,3 +158,33 @@ def test_columns_of_any_library_are_read_or_refused(name):
     for broken, message in ((gap, "<NA>|nan|None|missing"), (_Failing(), "whose conversion raises KeyError")):
         with pytest.raises(InvalidInput, match=message):
             SCHEMA.transform({**GOOD, name: broken})
+
+
+def test_a_schema_with_gaps_is_checked_but_for_its_bounds():
+    partial = PartialSchema(
+        columns=(
+            UnboundedColumn(name="age"),
+            UnboundedColumn(name="income", lower=0, upper=1e6, missing="middle"),
+            UnlistedColumn(name="town", categories=("north",), missing="none"),
+            *SCHEMA.columns[1:],
+        ),
+        target=SCHEMA.target,
+    )
+    table = {**GOOD, "age": [19, "99"], "income": [5.0, 7.0], "town": ["north", "south"]}
+    assert [(f.column, f.what) for f in partial.check(table).findings] == [
+        ("town", "category without rows"),
+        *[(column, what) for column, what, *_ in ABSENT],
+    ]
+    found = partial.check({**table, "age": ["?", None], "income": [-1.0, math.nan], "ill": ["no", "maybe"]})
+    assert found.refused
+    assert [(f.column, f.what, f.n_rows) for f in found.findings if f.n_rows] == [
+        ("age", "missing: refused", 1),
+        ("age", "not a finite number: refused", 1),
+        ("income", "missing: replaced by the middle of the bounds", 1),
+        ("income", "below 0: counts as the end of the range", 1),
+        ("ill", "of neither class: refused", 1),
+    ]
+    wages = PartialSchema(columns=SCHEMA.columns, target=UnboundedTarget(column="ill"))
+    assert [f.what for f in wages.check(GOOD).findings][-1] == "not a finite number: refused"
+    with pytest.raises(InvalidInput, match="must have the column 'income'"):
+        partial.check(GOOD)

@@ -79,8 +79,8 @@ REFUSED = {
     "a repeated name": (text([(row[0], *row) for row in ROWS], ("age", *HEADER)), "a line of distinct column names"),
     "capitals": (text(header=("Age", "ward", "ill")), "(names must agree in every letter: 'Age' is there)"),
     "sep= of a spreadsheet": ("sep=,\n" + text(), "the table must have the column 'age', got ['sep=', '']"),
-    "NA": (text(beside("NA", "1", "no")), "got 'NA' in row 80 (a missing value: the schema's missing="),
-    "an empty cell": (text(beside("", "1", "no")), "got '' in row 80 (a missing value: the schema's missing="),
+    "NA": (text(beside("NA", "1", "no")), "got 'NA' in row 80 (a missing value: the column needs missing="),
+    "an empty cell": (text(beside("", "1", "no")), "got '' in row 80 (a missing value: the column needs missing="),
     "a question mark": (text(beside("?", "1", "no")), "must hold finite numbers, got '?' in row 80"),
     "an empty category": (
         text(beside("30", "", "no")),

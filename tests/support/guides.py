@@ -106,7 +106,9 @@ def write_outputs(page: str, name: str) -> str:
     printed = iter(run(page, name))
 
     def block(found: re.Match[str]) -> str:
-        output = next(printed).printed
+        made = next(printed)
+        # Numbers of real noise stay those that the text around them speaks of.
+        output = made.shown if made.shown is not None and made.agrees else made.printed
         code = f"```{found['kind']}\n{found['code']}```\n"
         return f"{code}\n{found['varies'] or ''}```text\n{output}```\n" if output else code
 

@@ -202,3 +202,10 @@ def describe_seals(seals: tuple[Seal, ...]) -> str:
     """Return a phrase for tables: cost, noise and the lattice of the parameters."""
     cost = " ".join(f"{name} {value:.3g}" for name, value in seal_cost(seals).items())
     return f"{cost}, {seals[0].noise.replace('_', ' ')} noise on multiples of {seals[0].lattice:.3g}"
+
+
+def step_names(steps: Iterable[Step]) -> list[str]:
+    """Return what steps are called in tables and documents; those of one kind are numbered."""
+    kinds = [step.step.replace("_", " ") for step in steps]
+    places = [kinds[: at + 1].count(kind) for at, kind in enumerate(kinds)]
+    return [f"{kind} {place}" if kinds.count(kind) > 1 else kind for kind, place in zip(kinds, places, strict=True)]

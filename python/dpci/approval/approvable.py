@@ -30,7 +30,7 @@ class Approvable(Result[SavedRecord]):
         ledger: "Ledger | str | PathLike[str] | None" = None,
         schema: Schema | PartialSchema | None = None,
     ) -> str:
-        """Return a Markdown document for whoever has to approve the release (docs/approve.md).
+        """Return a document for whoever has to approve the release, in Markdown or HTML (docs/approve.md).
 
         It says who is protected, what the budget covers and means in plain words, what the guarantee assumes, and what
         the file can and cannot show. It answers the points of NIST SP 800-226 that this release decides, and ends with
@@ -39,7 +39,8 @@ class Approvable(Result[SavedRecord]):
         Parameters
         ----------
         path : path, optional
-            File to write the document to as well, in UTF-8; one that exists is replaced.
+            File to write the document to as well, in UTF-8; one that exists is replaced. A name that ends in
+            ``.html`` or ``.htm`` makes it a page, any other Markdown.
         ledger : Ledger or path, optional
             The ledger that paid, or its file: the document says whether it agrees. It is only read.
         schema : Schema or PartialSchema of dpci.schema, optional
@@ -60,20 +61,31 @@ class Approvable(Result[SavedRecord]):
         OSError
             If the document cannot be written.
         """
-        document = approval_of(self, ledger=ledger, schema=schema)
+        document = approval_of(self, path, ledger=ledger, schema=schema)
         if path is not None:
             Path(path).write_text(document, encoding="utf-8")
         return document
 
 
 def approval_of(
-    result: Result[Any], *, ledger: "Ledger | str | PathLike[str] | None", schema: Schema | PartialSchema | None
+    result: Result[Any],
+    path: "str | PathLike[str] | None",
+    *,
+    ledger: "Ledger | str | PathLike[str] | None",
+    schema: Schema | PartialSchema | None,
 ) -> str:
-    """Return the report of a released result for whoever has to approve it."""
+    """Return the report of a released result for whoever has to approve it, as a file of this name holds it."""
     from dpci.approval.document import approval_document  # noqa: PLC0415  # most programs write no document
+    from dpci.shown.html import as_html  # noqa: PLC0415  # as above
     from dpci.shown.markdown import as_markdown  # noqa: PLC0415  # as above
 
-    return as_markdown(approval_document(statement_of(result), ledger=ledger, schema=schema))
+    document = approval_document(statement_of(result), ledger=ledger, schema=schema)
+    return as_html(document) if is_page(path) else as_markdown(document)
+
+
+def is_page(path: "str | PathLike[str] | None") -> bool:
+    """Whether a file of this name holds HTML."""
+    return path is not None and Path(path).suffix.lower() in {".html", ".htm"}
 
 
 def statement_of(result: Result[Any]) -> "Statement":

@@ -134,12 +134,9 @@ def _of_budget(found: Statement, account: Sequence[str] | None) -> Iterator[Word
 
 
 def _of_statements(found: Statement) -> Iterator[Words]:
-    but: Words = "" if found.found is None else (", but for ", found.found, ",")
-    yield (
-        "Each public value of the table above",
-        but,
-        " has a source that is independent of these data, and was fixed before they were seen",
-    )
+    but: Words = "" if found.found is None else (", except ", found.found)
+    fixed = "has a source that is independent of these data, and was fixed before they were seen"
+    yield f"Each public value of the table above {fixed}", but
     if found.table is None:
         yield "A written statement says what each column means, and states its bounds and their sources"
     yield "No preparation step learnt from the table (scaling, imputation, selection, encoding)"

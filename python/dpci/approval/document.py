@@ -10,7 +10,7 @@ from dpci.approval.statement import Statement, verified
 from dpci.base.tables import format_bound
 from dpci.budgets import GaussianBudget, for_changes
 from dpci.ledger.ledger import Ledger
-from dpci.released.record import OBEYS_BOUNDS
+from dpci.released.record import ENCODED_WITHIN, OBEYS_BOUNDS
 from dpci.released.sources import PublicValue
 from dpci.report.sections import (
     Meaning,
@@ -43,6 +43,9 @@ from dpci.shown.document import (
 
 _PRIORS = (0.001, 0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
+# Probabilities nearer to 0 or to 1 than this say no more to a reader.
+_CERTAIN = 1e-4
+_NEARLY = 0.999
 # Records that a release of this delta might publish in full, above which the reader is asked.
 _EXPOSED = 0.1
 _NO_SOURCE: Words = (Strong("none stated"), "; written statement of: ___")
@@ -266,11 +269,11 @@ def _budget(found: Statement) -> Section:
     meaning = meaning_of_budget(found.budget) if guarantee is None else meaning_of(guarantee)
     delta = found.budget.parameters().get("delta", 0.0)
     in_words = f" Delta is {chance(delta)}." if delta else ""
-    if (pair := implied(found.budget)) is not None:
-        in_words = f" It implies {pair}."
     bounds = f"The release spends {found.budget}.{in_words} This budget bounds what anyone can learn about one {unit}:"
+    pair = implied(found.budget, meaning)
     learns: list[Words] = [
         (Strong("Best guess."), f" {best_guess(neighbors, unit, meaning)}"),
+        *([] if pair is None else [(Strong("In ε and δ."), f" The budget implies {pair}.")]),
         (Strong("Odds."), f" {odds(neighbors, unit, meaning)}"),
     ]
     if (further := what_it_says(neighbors, unit, found.budget)) is not None:
@@ -291,13 +294,23 @@ def _budget(found: Statement) -> Section:
 def _before_and_after(meaning: Meaning) -> Iterator[Part]:
     """Yield probabilities before the release and after it, and with what probability these do not hold."""
     ranges = ((prior, *meaning.posterior(prior)) for prior in _PRIORS)
-    rows = [(f"{100 * prior:g}%", percent_down(low), percent_up(high)) for prior, low, high in ranges]
-    yield Table(("before", "after: at least", "after: at most"), rows)
+    rows = [(f"{100 * prior:g}%", _lowest(low), _highest(high)) for prior, low, high in ranges]
+    yield Table(("before", "lowest after", "highest after"), rows)
     if meaning.rare:
         yield Paragraph(
             f"A single release may exceed this table, with probability at most {chance(meaning.rare)}. The best guess "
             "is an average over all possible releases; the table bounds every single one but for this exception."
         )
+
+
+def _lowest(probability: float) -> str:
+    return "below 0.01%" if probability < _CERTAIN else percent_down(probability)
+
+
+def _highest(probability: float) -> str:
+    if 1.0 - probability < _CERTAIN:
+        return "above 99.99%"
+    return f"{format_bound(100.0 * probability, 4)}%" if probability > _NEARLY else percent_up(probability)
 
 
 def _assumptions(found: Statement, paid: Words) -> Section:
@@ -310,13 +323,20 @@ def _assumptions(found: Statement, paid: Words) -> Section:
     if found.clips or found.table is not None:
         ruled = "are moved or replaced by public rules" if found.table is not None else "beyond the bounds are moved"
         absent = (absent, f'. Nothing is assumed about other values, which {ruled} (below, "bounds and clipping")')
-    further = (fact for fact in found.conditions if not fact.endswith(_WITHOUT_DATA) and OBEYS_BOUNDS not in fact)
+    further = (
+        fact
+        for fact in found.conditions
+        if not fact.endswith(_WITHOUT_DATA) and not fact.startswith((OBEYS_BOUNDS, ENCODED_WITHIN))
+    )
     rows: list[tuple[str, Words]] = [
         (
             f"{found.all_chosen} were chosen without the data",
             "cannot be shown by a file: ask for the source of each (below)",
         ),
-        ("no possible table would have made the run fail; otherwise its success reveals something", absent),
+        (
+            "the run would have succeeded on any possible table, or else its success reveals something",
+            absent,
+        ),
         ("rows were prepared one by one, with nothing learnt from the table", prepared),
         ("all releases from these records are counted against one total", paid),
         (
@@ -328,12 +348,12 @@ def _assumptions(found: Statement, paid: Words) -> Section:
     shows = (
         "The guarantee is a theorem under these assumptions. The file shows what is in the second column and no more."
     )
-    released = "" if found.found is None else ", but for those that it released"
+    released = "" if found.found is None else ", except those that the release found"
     values = [(Code(value.name), Code(value.value), _source(value, found.table)) for value in found.public]
     parts = [
         Paragraph(shows),
         Table(("assumption", "what the file shows"), rows, of_words=True),
-        Paragraph(f"The public values of this release, each of which needs a source{released}:"),
+        Paragraph(f"The public values of this release. Each needs a source{released}:"),
         Table(("value", "in this release", "source"), values, of_words=True),
     ]
     return Section("conditions", "Assumptions", parts)

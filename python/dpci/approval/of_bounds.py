@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpci.approval.statement import Statement
+from dpci.approval.statement import Statement, steps_text
+from dpci.budgets import ZCDP
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.sources import PublicValue, interval_value
 from dpci.shown.document import Words, joined, names
@@ -51,7 +52,7 @@ def contents_of(bounds: ReleasedBounds) -> Iterator[tuple[str, Words]]:
 def found_of(bounds: ReleasedBounds) -> Words:
     """Return which public values a release found by itself, which therefore have no other source."""
     parts = [(f"the {what} of ", names(columns)) for what, columns in _parts(bounds).items()]
-    return joined(parts, " and "), ", which it found under its budget"
+    return joined(parts, " and "), ", which the release found within its budget"
 
 
 def range_values(bounds: ReleasedBounds) -> Iterator[PublicValue]:
@@ -64,15 +65,11 @@ def range_values(bounds: ReleasedBounds) -> Iterator[PublicValue]:
 def with_bounds(found: Statement, bounds: ReleasedBounds, *, joint: bool) -> Statement:
     """Return the approval of a fit that released bounds of its schema first; ``joint``: accounted for with the fit."""
     what = what_of(bounds)
-    steps = " and ".join(f"{step.step} {step.cost:.4g}" for step in bounds.steps)
+    steps = steps_text(bounds.steps, "rho" if isinstance(bounds.budget, ZCDP) else "epsilon", ())
     together = ("bounds and Gaussian noise compose in one profile, docs/proofs/bounds.md",) if joint else ()
     first, *others = found.covers
     covers = first.replace("It covers ", f"It covers the released {what}, ") if isinstance(first, str) else first
-    renamed = {
-        "the bounds": "the bounds of all other columns",
-        "bounds": "public bounds and ranges",
-        "categories": "public categories",
-    }
+    others_of_table = "the bounds and categories that were public before"
     return replace(
         found,
         contents=(*found.contents, *contents_of(bounds)),
@@ -83,8 +80,7 @@ def with_bounds(found: Statement, bounds: ReleasedBounds, *, joint: bool) -> Sta
         composition=(f"{what} of the schema {bounds.budget}: {steps}", *found.composition, *together),
         public=(*range_values(bounds), *found.public),
         found=found_of(bounds),
-        exact=tuple(renamed.get(each, each) for each in found.exact),
-        chosen=tuple(renamed.get(each, each) for each in found.chosen),
+        exact=tuple(others_of_table if each == "the bounds" else each for each in found.exact),
         covers=(covers, *others),
         from_data=(*found.from_data, f"the {what} of some columns, which the budget covers"),
     )

@@ -13,9 +13,10 @@ from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
 from dpci.released.fit_record import FitRecord
-from dpci.released.model import CHOSEN, record_of
+from dpci.released.model import record_of
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
+from dpci.report.summary import ordinary_coefficients
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 from dpci.shown.document import Strong, Words, names
@@ -85,7 +86,7 @@ def approval_of_record(record: FitRecord, *, refusal: str | None, guarantee: Gua
         exact=_exact(record),
         chosen=(
             *(public_number(record.persons) if record.neighbors == "add_remove" and not record.n_is_released else ()),
-            *(what for what in CHOSEN if what != "classes" or _has_classes(record)),
+            *(what for what in record.chosen if what != "classes" or _has_classes(record)),
         ),
         from_data=("the class labels, which the budget does not cover",) if record.classes_inferred else (),
         custom_loss=record.loss["name"] == "custom",
@@ -260,7 +261,7 @@ def _sealed(record: FitRecord) -> str:
 def _target(record: FitRecord) -> str:
     least = f"the parameters with the smallest regularised loss in the population, λ = {record.l2_strength:g}"
     if record.newton is not None:
-        least = "the parameters with the smallest loss in the population, where rows that are far out weigh less"
+        least = f"{ordinary_coefficients(record)}; rows with extreme values weigh less"
     units = "records" if record.persons is None else "persons"
     if record.radius is not None:
         least += f", over the ball ‖parameters‖ ≤ {record.radius:g}"

@@ -161,5 +161,5 @@ def _difference_of_columns(known: Schema, given: Schema) -> str | None:
 
 
 def _fields(column: Column) -> dict[str, object]:
-    kept = {name: value for name, value in vars(column).items() if name not in {"source", "unit"}}
+    kept = {name: value for name, value in vars(column).items() if name not in {"source", "unit", "per"}}
     return {"kind": type(column).__name__, **kept}

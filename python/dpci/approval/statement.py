@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal, TypeAlias, cast
 
-from dpci.accounting.costs import Seal, Step, seal_cost
+from dpci.accounting.costs import Seal, Step, seal_cost, step_names
 from dpci.accounting.guarantee import Guarantee
 from dpci.approval.findings import Claim, Finding
 from dpci.approval.ledger import against_ledger
@@ -238,7 +238,8 @@ _INFERRED = "the class labels: they were inferred from the data, so the guarante
 
 def steps_text(steps: Sequence[Step], unit: str, seals: Sequence[Seal]) -> str:
     """Return what the steps of a release and its seals cost; ``unit`` is what the costs of steps are counted in."""
-    shown = (f"{step.step.replace('_', ' ')} {unit.replace('_', ' ')} {step.cost:.4g}" for step in steps)
+    named = zip(step_names(steps), steps, strict=True)
+    shown = (f"{name} {unit.replace('_', ' ')} {step.cost:.4g}" for name, step in named)
     sealed = " ".join(f"{name} {cost:.4g}" for name, cost in seal_cost(tuple(seals), steps).items())
     return "; ".join([*shown, *([f"rounding seal {sealed}"] if seals else [])])
 

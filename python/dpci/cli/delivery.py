@@ -14,7 +14,7 @@ from dpci.approval.statement import verified
 from dpci.cli import options
 from dpci.cli.app import note, show_json, wants_progress
 from dpci.cli.options import schema_files
-from dpci.cli.output import NoCoefficients, NotDelivered, check_all_new, ledger_files, new_file
+from dpci.cli.output import PAGES, NoCoefficients, NotDelivered, check_all_new, check_form, ledger_files, new_file
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.released.result import Result, Shown, shown_of
@@ -45,6 +45,7 @@ class Delivery:
         read = [*tables, *schema_files(schema), *([] if self.ledger is None else ledger_files(self.ledger))]
         outputs = {"--output": self.output, "--plot": self.plot, "--page": self.page}
         check_all_new(outputs, force=self.force, sources=read)
+        check_form("--page", self.page, PAGES)
         if self.plot is not None:
             check_plot_file(self.plot)
 
@@ -184,7 +185,7 @@ def write_officer_report(
     quiet: bool,
 ) -> None:
     """Write the report for approval to a file, or print it; exit code 1 if a check in it failed."""
-    text = approval_of(result, ledger=ledger, schema=schema)
+    text = approval_of(result, output, ledger=ledger, schema=schema)
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -70,7 +70,11 @@ TableFiles = Annotated[
 ]
 SchemaText = Annotated[
     str,
-    _option(INPUT, "File of public bounds (.toml, .json), or the name of a packaged schema.", completed_by=schemas),
+    _option(INPUT, "Schema (.toml, .json), also without bounds, or the name of a packaged one.", completed_by=schemas),
+]
+FullSchema = Annotated[
+    str,
+    _option(INPUT, "Schema with all bounds (.toml, .json), or a packaged one.", "--schema", completed_by=schemas),
 ]
 SchemaWithGaps = Annotated[
     str, _option(INPUT, 'File of a schema with columns of the kind "unbounded" (.toml, .json).', "--schema")

@@ -68,6 +68,20 @@ def check_text(option: str, path: Path | None) -> None:
         raise InvalidInput(msg)
 
 
+PAGES: Final = ("", ".html", ".htm")
+"""Endings of the names of files that hold a page."""
+TEXTS: Final = (*PAGES, ".md", ".markdown", ".txt")
+"""Endings of the names of files that hold a page or Markdown."""
+
+
+def check_form(option: str, path: Path | None, endings: Sequence[str]) -> None:
+    """Refuse a file whose name says another form than what is written into it."""
+    if path is not None and path.suffix.lower() not in endings:
+        named = " or ".join(endings[1:])
+        msg = f"{option} must end in {named}, got {str(path)!r} (a browser prints a page as PDF)"
+        raise InvalidInput(msg)
+
+
 def check_unread(option: str, path: Path | None, sources: Sequence[Path]) -> None:
     """Refuse to replace a file that is read, whether it is there yet or not."""
     from dpci.sources.files import identity  # noqa: PLC0415  # with all of NumPy, for which completion does not wait

@@ -12,8 +12,6 @@ from dpci.released.sources import PublicValue, table_values
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.shown.document import Words, joined, names
 
-_CHOSEN = ("budget", "public ranges and bounds", "categories", "columns", "classes")
-
 
 def approval_of_schema(record: SchemaRecord) -> Statement:
     """Return what an approver must know of a release of bounds."""
@@ -33,7 +31,7 @@ def approval_of_schema(record: SchemaRecord) -> Statement:
         public=(*known, *range_values(bounds), *table_values(record.table)),
         found=found_of(bounds),
         exact=tuple(_exact(record)),
-        chosen=(*(public_number(record.persons) if add else ()), *_CHOSEN),
+        chosen=(*(public_number(record.persons) if add else ()), *record.chosen),
         covers=(
             f"It covers the {what_of(bounds)} of the columns above.",
             "It does not cover a model that uses this schema. Such a model pays for itself.",
@@ -54,9 +52,9 @@ def _exact(record: SchemaRecord) -> Iterator[str]:
     others = [column for column in columns if column.name not in found]
     yield "the names of the columns"
     if any(isinstance(column, NumericColumn) for column in others):
-        yield "the bounds of all other columns"
+        yield "the bounds of the other columns"
     if any(isinstance(column, CategoricalColumn) for column in others):
-        yield "the categories of all other columns"
+        yield "the categories of the other columns"
     if not isinstance(target, NumericTarget):
         yield "the classes"
     elif target.column not in found:

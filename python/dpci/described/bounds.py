@@ -88,7 +88,7 @@ class BoundsStage:
         self, bounds: dict[str, tuple[float, float] | None], levels: dict[str, list[str]], *, private: bool
     ) -> "Completed":
         return Completed(
-            schema=self.schema.completed(bounds, levels, source=source_of(self.budget)),
+            schema=self.schema.completed(bounds, levels, source=source_of(self.budget, len(self.schema.gaps))),
             facts=ReleasedBounds.of(self.schema, self.budget, self.specs),
             private=private,
         )

@@ -8,7 +8,7 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP
 from dpci.errors import InvalidInput
 from dpci.released.bounds import ReleasedBounds, check_ranges
-from dpci.released.record import CHOSEN_WITHOUT_DATA, Record, SavedBudget, SavedTable
+from dpci.released.record import Record, SavedBudget, SavedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,10 +70,9 @@ class SchemaRecord(Record):
         return {"released": list(self.ranges), "listed": list(self.listed), "share": self.share}
 
     @property
-    def conditions(self) -> list[str]:
-        """The assumptions of the guarantee besides the theorem."""
-        chosen = "public ranges, public lists of categories and all other settings were chosen without the data"
-        return [chosen if condition == CHOSEN_WITHOUT_DATA else condition for condition in super().conditions]
+    def chosen(self) -> tuple[str, ...]:
+        """Choices that must not depend on the data."""
+        return ("budget", "public ranges and bounds", "categories", "columns", "classes")
 
     def guarantee(self) -> Guarantee:
         """Return the guarantee; under (ε, δ) bounds alone have that of ε, because their choice needs no δ."""

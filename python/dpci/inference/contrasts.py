@@ -119,7 +119,7 @@ def _named_row(row: object, names: tuple[str, ...], what: str) -> tuple[NDArray[
             raise InvalidInput(f"{what} must name parameters ({', '.join(names)}), got {name!r}")
         number = check_real(f"{what}[{name!r}]", coefficient)
         values[place] = number
-        size = "" if abs(number) == 1.0 else f"{abs(number):g} "
+        size = "" if abs(number) == 1.0 else f"{abs(number):g} × "
         terms.append(f"{'-' if number < 0.0 else '+'} {size}{names[place]}")
     label = " ".join(terms)
     return values, label.removeprefix("+ ") if label.startswith("+") else f"-{label.removeprefix('- ')}"

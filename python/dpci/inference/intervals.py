@@ -1,6 +1,6 @@
 """Estimates of linear functions of a target: the law of their errors, and their intervals as an object."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Literal, NoReturn, Protocol, TypeAlias
@@ -58,7 +58,10 @@ class ConfidenceIntervals(Displayed):
         The reason why a row has no interval, but NaN; None for a row that has one. Used for the unregularised target
         only.
     units : str
-        Unit of the parameters of a fit with a schema, "scaled columns" or "units of the table"; otherwise empty.
+        Kind of the rows: "scaled columns" or "units of the table" for parameters of a fit with a schema, "odds ratios"
+        or "rate ratios"; otherwise empty.
+    per : tuple of str
+        Unit or reference of each row, such as "per year" or "against F"; empty where none is known.
     """
 
     names: tuple[str, ...]
@@ -70,8 +73,11 @@ class ConfidenceIntervals(Displayed):
     simultaneous: str | None = None
     refusals: tuple[str | None, ...] = ()
     units: str = ""
+    per: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.per:
+            object.__setattr__(self, "per", ("",) * len(self.names))
         if not self.refusals:
             object.__setattr__(self, "refusals", (None,) * len(self.names))
         for array in (self.estimate, self.lower, self.upper):
@@ -105,22 +111,34 @@ class ConfidenceIntervals(Displayed):
 
     def _table(self) -> Table:
         given = np.isfinite(self.length)
-        shown = number_format(self.length[given], self.estimate[given], digits=ERROR_DIGITS)
+        common = None if any(self.per) else number_format(self.length[given], self.estimate[given], digits=ERROR_DIGITS)
+        header, heads = ["name"], [[name] for name in self.names]
+        if any(self.per):
+            header, heads = ["name", "unit"], [list(head) for head in zip(self.names, self.per, strict=True)]
         rows = [
-            [name, f"{estimate:{shown}}", f"{low:{shown}}", f"{high:{shown}}"]
-            for name, estimate, (low, high) in zip(self.names, self.estimate, self, strict=True)
+            [*head, *_row_text(numbers, common)]
+            for head, *numbers in zip(heads, self.estimate, self.lower, self.upper, strict=True)
         ]
         kind = "intervals" if self.simultaneous is None else f"simultaneous intervals ({self.simultaneous})"
         title = f"{format_percent(self.level)} {kind}{f', {self.units}' if self.units else ''}"
-        return Table([title, "estimate", "lower", "upper"], rows)
+        return Table([*header, "estimate", "lower", "upper"], rows, title)
 
     def _refused(self) -> list[str]:
         return [f"{name}: {reason}" for name, reason in zip(self.names, self.refusals, strict=True) if reason]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
-        columns = {"estimate": self.estimate, "lower": self.lower, "upper": self.upper}
-        return new_frame(columns, self.names)
+        """Return unit (where known), estimate, lower and upper as a pandas frame indexed by name; needs pandas."""
+        unit = {"unit": np.array(self.per, dtype=object)} if any(self.per) else {}
+        return new_frame({**unit, "estimate": self.estimate, "lower": self.lower, "upper": self.upper}, self.names)
+
+
+def _row_text(numbers: Sequence[float], common: str | None) -> list[str]:
+    """Return an estimate and its bounds as text; without a common format with one of their own."""
+    estimate, lower, upper = numbers
+    if common is None and np.isnan(estimate):
+        return ["-", "-", "-"]
+    shown = common or number_format((upper - lower) / 4.0, estimate, digits=ERROR_DIGITS)
+    return [f"{number:{shown}}" for number in numbers]
 
 
 def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
@@ -135,6 +153,7 @@ def given_rows(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
         lower=intervals.lower[given],
         upper=intervals.upper[given],
         refusals=(),
+        per=tuple(compress(intervals.per, given)),
     )
 
 
@@ -174,8 +193,8 @@ REASONS = {
     "hidden": "the noise in the released Hessian hides how far the ridge moved it",
     "ridge_too_strong": "the ridge is too strong: one step off it may not reach the target",
     "not_seen": (
-        "the noise hides in which direction it lies, because the rows hardly vary there, or not at all: it may be a "
-        "sum of other columns (leave one of them out)"
+        "the noise hides it, because too few rows tell its column apart from the others, or none do if it is a sum of "
+        "other columns (then leave one of them out)"
     ),
 }
 """Why a contrast is not given, in words."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, step_names, steps_from
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
 from dpci.data.rows import Rows
 from dpci.described.bounds import BoundsStage, check_persons, stage_within
@@ -198,7 +198,8 @@ class NewtonPlan(Displayed):
             for length, given in zip(self.length, self.gives_intervals, strict=True)
         )
         unit = self.cost_unit.replace("_", " ")
-        steps = [(f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}") for step in self.steps]
+        names = step_names(self.steps)
+        steps = [(f"  {name}", f"{unit} {step.cost:.4g}") for name, step in zip(names, self.steps, strict=True)]
         facts = [
             ("interval length, even rows", even),
             ("interval length, heavy tails", heavy),

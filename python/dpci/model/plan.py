@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, seals_from, step_names, steps_from
 from dpci.accounting.guarantee import Guarantee, guarantee_of
 from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
@@ -155,13 +155,13 @@ class Plan(Displayed):
         unit = self.cost_unit.replace("_", " ")
         rows = [
             [
-                step.step.replace("_", " "),
+                name,
                 step.noise.replace("_", " "),
                 f"{step.cost:.4g}",
                 f"{step.sensitivity:.4g}",
                 f"{step.scale:.4g}",
             ]
-            for step in self.steps
+            for name, step in zip(step_names(self.steps), self.steps, strict=True)
         ]
         facts = [
             ("parameters", f"{self.n_params}, rows of norm at most {self.row_norm:.4g}{self._with_intercept()}"),

@@ -50,7 +50,7 @@ class ShownClasses(Shown):
     def sheet(self, view: View, **given: Any) -> Document:  # noqa: ANN401  # keywords of page_of
         """Return the page as a document: that of the fit of all parameters, whose heading says what they are."""
         result = self.result
-        kind = "A private model" if result.private else "A model with seeded noise"
+        kind = "A model with differential privacy" if result.private else "A model with seeded noise"
         outcome = "" if result.schema is None else f" of {result.schema.target.column}"
         if given["title"] is None:
             given["title"] = f"{kind}{outcome}: {_log_odds(result)}"

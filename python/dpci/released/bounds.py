@@ -131,9 +131,9 @@ def _ranges(of_bounds: Budget, stages: int) -> Ranges:
     return Ranges(of_bounds.parameters()["epsilon"] / stages, stages)
 
 
-def source_of(budget: Budget) -> str:
-    """Return why released bounds are public, as a schema states it."""
-    return f"{RELEASED}{budget}"
+def source_of(budget: Budget, n_columns: int) -> str:
+    """Return why the released bounds of so many columns are public, as a schema states it."""
+    return f"{RELEASED}{budget}" + f" for {n_columns} columns together" * (n_columns > 1)
 
 
 def numbers_of(table: Schema) -> dict[str, NumericColumn | NumericTarget]:
@@ -221,7 +221,7 @@ class ReleasedBounds:
             raise InvalidInput(f"ranges must name columns of the schema with bounds, got ranges={self.ranges!r}")
         if not set(lists).issuperset(self.listed):
             raise InvalidInput(f"listed must name columns of the schema with categories, got listed={self.listed}")
-        source = source_of(self.budget)
+        source = source_of(self.budget, len(self.columns))
         for name, extent in self.ranges.items():
             column = numeric[name]
             if extent is not None and not extent[0] <= column.lower < column.upper <= extent[1]:

@@ -22,17 +22,14 @@ from dpci.losses import SEVERAL
 from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.model_record import ModelRecord
 from dpci.released.newton import Newton
-from dpci.released.record import CHOSEN_WITHOUT_DATA, SavedBudget, SavedRows
+from dpci.released.record import SavedBudget, SavedRows
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
 
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
-CHOSEN_BUT_BOUNDS = (
-    "all bounds and lists of categories but those that were released, the formula, λ and all other settings were "
-    "chosen without the data"
-)
+_BESIDE_RELEASED = {"bounds": "public bounds and ranges", "categories": "public categories"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,11 +162,13 @@ class FitRecord(ModelRecord):
         return {**{name: getattr(self, name) for name in names}, **bounds}
 
     @property
-    def conditions(self) -> list[str]:
-        """The assumptions of the guarantee besides the theorem."""
-        if self.released_bounds is None:
-            return super().conditions
-        return [CHOSEN_BUT_BOUNDS if each == CHOSEN_WITHOUT_DATA else each for each in super().conditions]
+    def chosen(self) -> tuple[str, ...]:
+        """Choices that must not depend on the data."""
+        public = {} if self.released_bounds is None else _BESIDE_RELEASED
+        known = (public.get(each, each) for each in super().chosen)
+        ridge = ("λ", "radius", "split") if self.newton is None else ()
+        missing = () if self.table is None else ("treatment of missing values",)
+        return (*known, "mechanism", *ridge, *missing)
 
     @property
     def constants(self) -> dict[str, Any]:

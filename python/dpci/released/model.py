@@ -27,11 +27,6 @@ from dpci.schema.table import Schema, encoded_rows, same_columns
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.files import is_stream, read_batches
 
-# A regression from a moment matrix has its formula, loss and λ after the release, at no cost.
-CHOSEN_OF_MATRIX = ("budget", "bounds", "categories", "columns")
-CHOSEN = (*CHOSEN_OF_MATRIX, "classes", "formula", "loss", "mechanism", "λ", "radius", "split")
-"""Choices that must not depend on the data, as pages and reports list it; a source is asked for each."""
-
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 AnyBudget = TypeVar("AnyBudget", bound=GaussianBudget | None)
 
@@ -196,7 +191,7 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         """Released Hessian of the mean objective, shape (k, k); None without moments.
 
         As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
-        ``mechanism="newton"`` that of the rows that were made round, at the start of the last step.
+        ``mechanism="newton"`` that of the whitened rows, at the start of the last step.
         """
         return self._record.hessian
 

@@ -93,6 +93,11 @@ class ModelRecord(Record):
         check_different(f"names of parameters in {self.WHAT} must differ", self.names)
 
     @property
+    def chosen(self) -> tuple[str, ...]:
+        """Choices that must not depend on the data."""
+        return (*super().chosen, "classes", "formula", "loss")
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the rows: those of the parameters without the intercept."""
         return self.names if self.intercept_scale is None else self.names[:-1]

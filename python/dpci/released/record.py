@@ -97,8 +97,8 @@ SavedRows: TypeAlias = Annotated[RowDomain, Form(saved_rows, _read_rows)]
 SavedTable: TypeAlias = Annotated[Schema, Form(saved_table, _read_table)]
 
 
-CHOSEN_WITHOUT_DATA = "bounds, lists of categories, the formula, λ and all other settings were chosen without the data"
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
+ENCODED_WITHIN = "the schema encodes every record that it accepts within the public bounds"
 _COST_UNITS = {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}
 
 
@@ -199,14 +199,20 @@ class Record(Saved):
         }
 
     @property
+    def chosen(self) -> tuple[str, ...]:
+        """Choices that must not depend on the data, as pages and reports list them; a source is asked for each."""
+        return ("budget", "bounds", "categories", "columns")
+
+    @property
     def conditions(self) -> list[str]:
         """The assumptions of the guarantee besides the theorem."""
         rests_on = [] if self.private else ["none: the noise is seeded, so whoever knows the seed can subtract it"]
         rests_on += self._special_conditions()
         if self.on_violation == "error":
-            rests_on.append(f"{OBEYS_BOUNDS} ({self.bounds}); only the holder of the data sees errors")
+            obeys = OBEYS_BOUNDS if self.table is None else ENCODED_WITHIN
+            rests_on.append(f"{obeys} ({self.bounds}); only the holder of the data sees errors")
         if self.private:
-            rests_on.append(CHOSEN_WITHOUT_DATA)
+            rests_on.append(f"{', '.join(self.chosen[:-1])} and {self.chosen[-1]} were chosen without the data")
             rests_on.append("the noise is indistinguishable from random: ChaCha20 seeded by the operating system")
         rests_on.append(
             'logarithms and other elementary functions err by at most two units in the last place (the page "Noise")'

@@ -3,6 +3,8 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from dpci.base.codec import Saved
@@ -55,9 +57,23 @@ class Result(Displayed, Generic[SavedRecord]):
     def _document(self) -> Document:
         return Document(title=repr(self), parts=[])
 
-    def to_json(self) -> str:
-        """Return the whole result as JSON: released and public values only, floats exactly."""
-        return self._record.to_json()
+    def to_json(self, path: "str | PathLike[str] | None" = None) -> str:
+        """Return the whole result as JSON: released and public values only, floats exactly.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the text to as well, in UTF-8; one that exists is replaced.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        text = self._record.to_json()
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

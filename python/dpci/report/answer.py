@@ -1,14 +1,17 @@
 """The answer of a fit, with which summaries and pages begin: a table of intervals, and a sentence on each magnitude."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
 from dpci.base.tables import ERROR_DIGITS, change_text, format_percent, number_format, positive_class, printable
 from dpci.inference.common_levels import levels_of, note
+from dpci.inference.contrasts import contrast_rows
 from dpci.inference.curvature import curvature_note, room_of, trusted_room
-from dpci.inference.error_law import noise_blocks
-from dpci.inference.intervals import Estimates, law_of
+from dpci.inference.error_law import NOISE_AWARE, noise_blocks
+from dpci.inference.intervals import ConfidenceIntervals, Estimates, law_of
+from dpci.inference.targets.units import odds_ratios, rate_ratios
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.report.summary import (
@@ -30,14 +33,16 @@ from dpci.shown.document import BANNER, Document, Facts, Table
 _FIRST = ("estimate", "ordinary", "regularised", "lower", "upper", "odds ratio", "rate ratio", "std error", "p-value")
 """Columns in the order in which a narrow screen shows them."""
 _ORDINARY = "The coefficients without a ridge, one Newton step from the regularised ones."
-_MORE = "summary(full=True) or dpci report --full: every step, its noise, and the assumptions"
+_MORE = "summary(full=True) or dpci report --full: ratios, bounds, every step, and the assumptions"
 
 
 def summary_of(record: FitRecord, view: View, *, full: bool = False) -> Document:
     """Return the summary of a fit: its answer, or all that a reader needs to judge it."""
     numbers = numbers_of(record, view)
     if full:
-        return full_summary(record, view, numbers)
+        document = full_summary(record, view, numbers)
+        ratios = None if numbers is None else ratio_table(numbers)
+        return document if ratios is None else replace(document, parts=[ratios, *document.parts])
     table = _bare(record, view) if numbers is None else answer_table(numbers)
     facts = [*_what(record), *answer_facts(record, view, numbers), ("more", _MORE)]
     return Document(parts=[table, Facts(facts)], banner=BANNER[record.private])
@@ -89,6 +94,43 @@ def ratios_of(numbers: Numbers) -> str | None:
     return "rate" if numbers.record.loss["name"] in COUNTS else "odds"
 
 
+def ratio_intervals(numbers: Numbers) -> ConfidenceIntervals | None:
+    """Return the odds or rate ratios of all coefficients but the intercept, where there are such ratios."""
+    record, schema, kind = numbers.record, numbers.record.table, ratios_of(numbers)
+    if schema is None or kind is None:
+        return None
+    wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
+    found = numbers.view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted))))
+    per = tuple(map(_change, schema.units)) * len(record.prefixes)
+    return replace((rate_ratios if kind == "rate" else odds_ratios)(record, found), per=per)
+
+
+def ratio_table(numbers: Numbers) -> Table | None:
+    """Return the odds or rate ratios that have a unit, with intervals; None where there are none."""
+    found, what = ratio_intervals(numbers), ratios_of(numbers)
+    if found is None:
+        return None
+    columns = zip(found.names, found.per, found.estimate, found.lower, found.upper, found.refusals, strict=True)
+    rows = [
+        [name, unit, *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
+        for name, unit, ratio, *bounds, refusal in columns
+        if refusal is None and not unit.startswith("no unit")
+    ]
+    caption = f"{format_percent(found.level)} confidence intervals of {what} ratios"
+    return Table(["name", "unit", f"{what} ratio", "lower", "upper"], rows, caption) if rows else None
+
+
+def _change(unit: str) -> str:
+    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
+    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+
+
+def _digits(lower: float, upper: float) -> str:
+    """Return the format of a positive number of which only an interval is known."""
+    width = upper - lower
+    return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"
+
+
 def model_words(record: FitRecord) -> str:
     """Return the kind of model and its outcome, if a schema names it."""
     kind = "logistic regression" if record.loss["name"] == "logistic" else f"{record.loss_facts.words} loss"
@@ -101,7 +143,7 @@ def model_words(record: FitRecord) -> str:
 
 
 def noise_shares(numbers: Numbers) -> list[str]:
-    """Return what share of the error variance the noise of the parameters has."""
+    """Return what share of the error variance the noise in the parameters has, or that in the gradients of steps."""
     estimates, total = numbers.estimates, numbers.std_errors**2
     noise = estimates.law.noise_variance(estimates.map)
     with np.errstate(all="ignore"):
@@ -111,7 +153,10 @@ def noise_shares(numbers: Numbers) -> list[str]:
         return []
     low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
     span = low if low == high else f"{low} to {high}"
-    return [f"The noise that was added to the parameters makes up {span} of the variance of their errors."]
+    where, whose = ("parameters", "their") if numbers.record.newton is None else ("gradients", "the")
+    share = f"The noise in the {where} makes up {span} of the variance of {whose} errors."
+    matrices = " Noise in the matrices can lengthen the intervals further."
+    return [share + matrices * (numbers.record.projection == NOISE_AWARE)]
 
 
 def ridge_size(numbers: Numbers) -> str:

@@ -13,8 +13,9 @@ from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import Inference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.answer import summary_of
+from dpci.report.answer import ratio_intervals, ratios_of, summary_of
 from dpci.report.summary import View
+from dpci.report.summary import numbers_of as answered
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
 from dpci.schema.table import Schema
@@ -86,7 +87,18 @@ class ShownFit(ShownModel):
             intervals = estimates.conf_int(result.names, level=view.level, simultaneous=view.simultaneous)
             parameters = interval_rows(intervals, estimates.std_errors(), estimates.pvalues())
         in_units = self._in_units(view)
-        return numbers_of(result, view, parameters=parameters, in_units=in_units, classes=result.classes)
+        found = numbers_of(result, view, parameters=parameters, in_units=in_units, classes=result.classes)
+        return {**found, **self._ratios(view)}
+
+    def _ratios(self, view: View) -> dict[str, Any]:
+        """Return odds or rate ratios with intervals, where there are some."""
+        numbers = answered(record_of(self.result), view)
+        found = None if numbers is None else ratio_intervals(numbers)
+        if numbers is None or found is None:
+            return {}
+        columns = {"estimate": found.estimate, "lower": found.lower, "upper": found.upper}
+        shown = {name: or_null(values) for name, values in columns.items()}
+        return {f"{ratios_of(numbers)}_ratios": table_rows({"name": found.names, "unit": found.per, **shown})}
 
     def _in_units(self, view: View) -> list[dict[str, Any]] | None:
         """Return the coefficients in the units of the table, where there are some."""

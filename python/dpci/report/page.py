@@ -1,16 +1,11 @@
 """The page of a released model: numbers, plot, budget, guarantee and caveats."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from dpci.base.tables import ERROR_DIGITS, format_percent, number_format
-from dpci.inference.contrasts import contrast_rows
+from dpci.base.tables import format_percent
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import given_rows, refusal_of
-from dpci.inference.targets.units import odds_ratios, rate_ratios
 from dpci.losses import LOG_ODDS, SEVERAL
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import exceptions, table_values
@@ -18,6 +13,7 @@ from dpci.report.answer import (
     answer_facts,
     answer_table,
     model_words,
+    ratio_table,
     ratios_of,
 )
 from dpci.report.sections import (
@@ -86,7 +82,7 @@ def page_of(
 
 def _heading(record: FitRecord) -> str:
     """Return the heading of a page without a title."""
-    kind = "A private model" if record.private else "A model with seeded noise"
+    kind = "A model with differential privacy" if record.private else "A model with seeded noise"
     return f"{kind}: {model_words(record)}"
 
 
@@ -152,7 +148,7 @@ def _columns(schema: Schema | None) -> list[Section]:
         [value.name.removeprefix("column "), value.value, value.source or "not stated"]
         for value in table_values(schema)
     ]
-    header = ["", "counted from ... to ..., or categories", "source"]
+    header = ["column", "bounds or categories", "source"]
     table = Table(header, rows, "Public bounds and categories", of_words=True)
     rules = Bullets([f"{', '.join(names)}: {rule}." for names, rule in exceptions(schema)])
     return [Section("columns", "Columns of the table", [table, rules], folded=True)]
@@ -172,7 +168,7 @@ def _reading(numbers: Numbers) -> list[str]:
         "the typical distance of the estimate from its target, because the records are a sample and noise was added."
     )
     bounds = (
-        f"in about {percent} of repetitions of the study the interval covers its target, as a mean over parameters."
+        f"in about {percent} of repetitions of the study an interval covers its target, on average over the parameters."
     )
     bounds += " Among many intervals some will miss their targets; simultaneous intervals are longer."
     if view.simultaneous is not None:
@@ -243,35 +239,16 @@ def _quotable(record: FitRecord, view: View) -> list[Section]:
 
 def _ratios(numbers: Numbers) -> list[Part]:
     """Return odds or rate ratios with intervals, where a coefficient is the log of one that has a unit."""
-    record, schema, view = numbers.record, numbers.record.table, numbers.view
-    if schema is None or (kind := ratios_of(numbers)) is None:
+    table, what = ratio_table(numbers), ratios_of(numbers)
+    if table is None or what is None:
         return []
-    are_rates = kind == "rate"
-    what, multiplied, exponentials = (
-        ("rate", "the mean count", rate_ratios) if are_rates else ("odds", "the odds", odds_ratios)
-    )
-    wanted, labels = contrast_rows(record.by_predictor(record.columns), numbers.names)
-    found = exponentials(record, view.conf_int(labels, numbers.estimates.mapped(wanted, np.zeros(len(wanted)))))
-    units = schema.units * len(record.prefixes)
-    columns = zip(found.names, units, found.estimate, found.lower, found.upper, found.refusals, strict=True)
-    rows = [
-        [name, _change(unit), *(f"{number:{_digits(*bounds)}}" for number in (ratio, *bounds))]
-        for name, unit, ratio, *bounds, refusal in columns
-        if refusal is None and not unit.startswith("no unit")
-    ]
-    caption = f"{format_percent(view.level)} confidence intervals of {what} ratios"
-    table = Table(["", "unit", f"{what} ratio", "lower", "upper"], rows, caption)
+    are_rates = what == "rate"
     note = (
-        f"{'A rate' if are_rates else 'An odds'} ratio is e to the power of a coefficient: the factor by which one "
-        f"more unit, or the category instead of the reference, multiplies {multiplied}. 1 means no change."
+        f"{'A rate' if are_rates else 'An odds'} ratio is e to the power of a coefficient: the factor by which an "
+        "increase by the unit below the name, or the category instead of the reference, multiplies "
+        f"{'the mean count' if are_rates else 'the odds'}. 1 means no change."
     )
-    notes = map(Paragraph, (note, *_shrunken_ratios(record, view, what)))
-    return [table, *notes] if rows else []
-
-
-def _change(unit: str) -> str:
-    """Return the unit of a ratio: that of log(1 + the number) is a change of the number itself."""
-    return re.sub(r"\bper log [^,]+", "per 2.7-fold increase of 1 + the number", unit)
+    return [table, *map(Paragraph, (note, *_shrunken_ratios(numbers.record, numbers.view, what)))]
 
 
 def _shrunken_ratios(record: FitRecord, view: View, what: str) -> list[str]:
@@ -284,12 +261,6 @@ def _shrunken_ratios(record: FitRecord, view: View, what: str) -> list[str]:
         "interval that leaves out 1 is no evidence of an adjusted effect."
     )
     return [f"{of_what} {moved} {other}"]
-
-
-def _digits(lower: float, upper: float) -> str:
-    """Return the format of a positive number of which only an interval is known."""
-    width = upper - lower
-    return number_format(width / 4.0, upper, digits=ERROR_DIGITS) if np.isfinite(width) else ".3g"
 
 
 def _is_shrunken(record: FitRecord, view: View) -> bool:
@@ -324,9 +295,9 @@ def caveats(record: FitRecord, targets: list[str]) -> list[Section]:
 
 
 def _laws(record: FitRecord) -> str:
-    """Return why an interval is not estimate ± 1.96 standard errors."""
+    """Return how an interval differs from estimate ± 1.96 standard errors."""
     matrices = ", and allow for the noise in the standard error itself" if record.projection == NOISE_AWARE else ""
     return (
-        "P-values and intervals are not those of estimate ± 1.96 standard errors. They use the distribution of the "
-        f"noise{matrices}."
+        f"P-values and intervals use the joint distribution of sampling error and noise{matrices}. Where the noise is "
+        "small, an interval is close to estimate ± 1.96 standard errors."
     )

@@ -13,8 +13,7 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.base.tables import format_bound
 from dpci.budgets import GDP, ApproxDP, GaussianBudget, PureDP, for_changes
 from dpci.inference.intervals import ConfidenceIntervals
-from dpci.released.model import CHOSEN
-from dpci.released.record import CHOSEN_WITHOUT_DATA, Record
+from dpci.released.record import Record
 from dpci.released.whole import Whole
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
@@ -139,8 +138,8 @@ def _profile(guarantee: Guarantee, meaning: Meaning) -> Table:
         [format_bound(eps, 4), power(eps), format_bound(delta, 3)] for eps, delta in zip(points, deltas, strict=True)
     ]
     caption = (
-        "What the guarantee implies: (ε, δ)-differential privacy for each of these pairs, all of them at once. A "
-        "greater δ at a smaller ε is the same guarantee, and not an additional chance of disclosure"
+        "The guarantee as pairs: the release has (ε, δ)-differential privacy for each row of this table. All rows "
+        "describe the same release, so a row with a greater δ adds no further risk"
     )
     return Table(["ε", "e^ε, rounded up", "δ"], rows, caption)
 
@@ -155,10 +154,10 @@ def _attack(neighbors: str, unit: str, meaning: Meaning, budget: GaussianBudget)
         "Facts about the population are not hidden, because the model exists to show them. They may reveal something "
         "even about a person who is not in the data."
     )
-    pair = implied(budget)
+    pair = implied(budget, meaning)
     found = [
-        None if pair is None else f"The budget {budget} implies {pair}.",
         best_guess(neighbors, unit, meaning),
+        None if pair is None else f"The budget {budget} implies {pair}.",
         odds(neighbors, unit, meaning),
         says,
         group if unit == "record" else None,
@@ -201,17 +200,19 @@ def what_it_says(neighbors: str, unit: str, budget: GaussianBudget) -> str | Non
     return f"{asks} {two} The odds of any statement about it change {_change(meaning_of_budget(of_two))}"
 
 
-def implied(budget: GaussianBudget) -> str | None:
+def implied(budget: GaussianBudget, meaning: Meaning) -> str | None:
     """Return the pair of epsilon and delta that a budget without an epsilon implies; None for others."""
     if isinstance(budget, PureDP | ApproxDP):
         return None
-    return f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {SMALL_DELTA:g})"
+    exact = f"the exact δ at this ε is at most {format_bound(meaning.delta, 3)}"
+    return f"(ε, δ) = ({format_bound(own_epsilon(budget), 4)}, {SMALL_DELTA:g}); {exact}"
 
 
-def factor(exponent: float) -> str:
-    """Return a factor of odds, as a number that is rounded up and as a power of e."""
+def factor(exponent: float, epsilon: float) -> str:
+    """Return a factor of odds, as a number that is rounded up and as a power of e, of ``epsilon`` or twice that."""
     shown = f"e^{format_bound(exponent, 4)}"
-    return shown if exponent >= _GREAT else f"{power(exponent)} ({shown}, rounded up)"
+    twice = f" with {format_bound(exponent, 4)} = 2ε" * (exponent != epsilon)
+    return shown + twice if exponent >= _GREAT else f"{power(exponent)} ({shown}{twice}, rounded up)"
 
 
 def power(exponent: float) -> str:
@@ -243,9 +244,9 @@ def chance(probability: float) -> str:
 
 def _change(meaning: Meaning) -> str:
     if not meaning.rare:
-        return f"by at most a factor of {factor(meaning.odds_exponent)}, with certainty."
+        return f"by at most a factor of {factor(meaning.odds_exponent, meaning.epsilon)}, with certainty."
     most = f"with probability at most {chance(meaning.rare)}"
-    return f"by more than a factor of {factor(meaning.odds_exponent)} {most}."
+    return f"by more than a factor of {factor(meaning.odds_exponent, meaning.epsilon)} {most}."
 
 
 SHARED = (
@@ -260,11 +261,9 @@ def budget_section(facts: Sequence[tuple[str, str]], caption: str = "The release
     return Section("budget", "The release and its budget", [Facts(facts, caption)], folded=True)
 
 
-def assumptions_section(facts: Sequence[str], chosen: Sequence[str] = CHOSEN) -> Section:
-    """Return what a guarantee rests on; ``chosen`` is what must not depend on the data."""
-    independent = f"{', '.join(chosen[:-1])} and {chosen[-1]} were chosen without the data"
-    shown = (independent if fact == CHOSEN_WITHOUT_DATA else fact for fact in facts)
-    rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in shown])
+def assumptions_section(facts: Sequence[str]) -> Section:
+    """Return what a guarantee rests on."""
+    rests = Bullets([f"{fact[0].upper()}{fact[1:]}." for fact in facts])
     return Section("conditions", "Assumptions of the guarantee", [rests], folded=True)
 
 
@@ -297,7 +296,7 @@ def drawn_note(schema: Schema) -> str:
         f"{lower}, and not for 0 as in the table; or for its reference."
     )
     return (
-        "The plot shows the effect of the full range of each column, from the lower to the upper public bound, and of "
+        "The plot shows the effect of the full range of each column, from its lower to its upper bound, and of "
         f"each category against its reference.{where * has_products(schema)}"
     )
 

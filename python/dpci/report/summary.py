@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci import _core
-from dpci.accounting.costs import describe_seals
+from dpci.accounting.costs import describe_seals, step_names
 from dpci.base.tables import (
     ERROR_DIGITS,
     change_text,
@@ -39,6 +39,7 @@ from dpci.inference.targets.units import full_range_map, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import WITHOUT_INTERVALS, Hinge
 from dpci.released.fit_record import FitRecord
+from dpci.released.sources import table_values
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 
 _F64 = NDArray[np.float64]
@@ -205,6 +206,7 @@ def full_summary(record: FitRecord, view: View, numbers: Numbers | None) -> Docu
     """Return all that a reader needs to judge a fit; without moments it has no errors and no intervals."""
     parts = [
         estimates_table(numbers) if numbers is not None else bare_table(record, view),
+        *released_table(record),
         Facts(fact_lines(record)),
         *map(Paragraph, _notes(record, view, numbers)),
     ]
@@ -282,8 +284,8 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
     """Return names and values of the public facts; details of a fact are indented below it."""
     unit = record.cost_unit.replace("_", " ")
     steps = [
-        (f"  {step.step.replace('_', ' ')}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
-        for step in record.steps
+        (f"  {name}", f"{unit} {step.cost:.4g}, {step.noise.replace('_', ' ')} noise")
+        for name, step in zip(step_names(record.steps), record.steps, strict=True)
     ]
     unit_of_privacy = "record" if record.persons is None else "person"
     public = "n (released)" if record.n_is_released else "n (public)"
@@ -307,17 +309,27 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
     ]
 
 
+def released_table(record: FitRecord) -> list[Table]:
+    """Return the bounds and categories that a fit released of its schema."""
+    if record.released_bounds is None or record.table is None:
+        return []
+    names = [(value.name.partition(" ")[2], value.value) for value in table_values(record.table)]
+    rows = [[name, value] for name, value in names if name in record.released_bounds.columns]
+    return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
+
+
 def bounds_lines(record: FitRecord) -> list[tuple[str, str]]:
     """Return what bounds of the schema cost that were released with the fit, and how much they leave out."""
     found = record.released_bounds
     if found is None:
         return []
-    columns = "a column" if len(found.columns) == 1 else f"{len(found.columns)} columns"
+    n_columns = len(found.columns)
+    columns = "one column" if n_columns == 1 else f"{n_columns} columns{' together' * (found.share is not None)}"
     if found.share is None:
-        return [("  categories", f"{found.budget}, a choice for each: of {columns}")]
-    left_out = f"up to about {found.share:.1%} of the values on either side left out"
+        return [("  categories", f"{found.budget} for {columns}, a random choice for each category")]
+    left_out = f"at most about {found.share:.1%} of the values lie beyond each bound"
     what = "bounds and categories" if found.listed else "bounds"
-    return [(f"  {what}", f"{found.budget}, exponential mechanism: of {columns}, {left_out}")]
+    return [(f"  {what}", f"{found.budget} for {columns}, by the exponential mechanism; {left_out}")]
 
 
 def _domain(record: FitRecord) -> str:
@@ -327,14 +339,14 @@ def _domain(record: FitRecord) -> str:
 
 def _moments(record: FitRecord) -> str:
     if record.newton is not None:
-        return "Hessian and gradient covariance of the round rows, joint"
+        return "Hessian and gradient covariance of the whitened rows, joint"
     how = "joint with level totals" if record.moments == "levels" else record.moments
     return f"Hessian and gradient covariance, {how}; projection {record.projection}"
 
 
 def _mechanism(record: FitRecord) -> str:
     if record.newton is not None:
-        return f"{record.newton.made_by}, on rows made round"
+        return f"{record.newton.made_by}, on whitened rows"
     variant = "" if record.variant == "standard" else f", variant {record.variant}"
     project = ", params projected onto the ball" if record.project else ""
     calibration = "" if record.calibration == "tight" else f", calibration {record.calibration}"
@@ -363,10 +375,7 @@ def _was_raised(record: FitRecord) -> bool:
 def target_note(record: FitRecord, target: Target = "regularised") -> str:
     """Return a note on the target of the estimates."""
     if record.newton is not None:
-        return (
-            "Target: the coefficients that minimise the population's mean loss, without a ridge. Rows that are far out "
-            "weigh less."
-        )
+        return f"Target: {ordinary_coefficients(record)}, {_clipped(record)}. Rows with extreme values weigh less."
     if target == "unregularised":
         return (
             "Target: the minimiser of the population's risk without a ridge, parameter by parameter, one Newton step "
@@ -381,6 +390,20 @@ def target_note(record: FitRecord, target: Target = "regularised") -> str:
         f"Target: the minimiser of the population's regularised risk at {ridge}{domain}, "
         "parameter by parameter; it is not the unregularised coefficient."
     )
+
+
+def ordinary_coefficients(record: FitRecord) -> str:
+    """Return what a fit without a ridge estimates."""
+    if record.loss["name"] == "logistic":
+        return "the ordinary logistic regression coefficients of the population"
+    return f"the coefficients with the smallest {record.loss_facts.words} loss in the population, without a ridge"
+
+
+def _clipped(record: FitRecord) -> str:
+    """Return which bounds rows or numbers are moved to."""
+    if record.table is None:
+        return "with rows moved to their bounds" if record.on_violation == "clip" else "of rows within their bounds"
+    return f"with numbers clipped to the {'public' if record.released_bounds is None else 'released'} bounds"
 
 
 def ridge_note(record: FitRecord, numbers: Numbers | None) -> str | None:
@@ -451,7 +474,8 @@ def _stretch_notes(record: FitRecord, covered: float | None) -> list[str]:
     if record.projection != NOISE_AWARE:
         return []
     if record.newton is not None:
-        return ["The intervals account for sampling, the noise of the last step, and what the steps leave."]
+        counted = "sampling, the noise in gradients and matrices, and the distance that the steps leave to the minimum"
+        return [f"The intervals account for {counted}."]
     try:
         law = law_of(record)
         stretch = law.stretch(np.eye(law.dim), 0.95)

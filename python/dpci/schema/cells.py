@@ -153,19 +153,23 @@ def shortened(cell: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 
-def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str) -> None:
-    """Refuse a column by its first cell that is not valid."""
+def check_rows(name: str, values: object, valid: NDArray[np.bool_], rule: str, *, missing: str) -> None:
+    """Refuse a column by its first cell that is not valid; ``missing``: what a missing value needs."""
     if not valid.all():
         row = int(np.argmin(valid))
         cell = as_cells(values).tolist()[row]
-        msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}{_what_to_do(cell)}"
-        raise InvalidInput(msg)
+        msg = f"column {name!r} must {rule}, got {shortened(cell)} in row {row}"
+        raise InvalidInput(msg + (f" (a missing value: {missing})" if is_missing(cell) else _what_to_do(cell)))
+
+
+def in_all_columns(error: InvalidInput, cells: Mapping[str, NDArray[Any]]) -> InvalidInput:
+    """Return the error of a number, with the names of all columns that have missing cells, if several have them."""
+    gaps = [name for name, values in cells.items() if missing_cells(values).any()]
+    return InvalidInput(f"{error}; columns with missing values: {', '.join(gaps)}") if len(gaps) > 1 else error
 
 
 def _what_to_do(cell: object) -> str:
     """Return what is most often wrong with a cell."""
-    if is_missing(cell):
-        return " (a missing value: the schema's missing= says what stands for one)"
     if isinstance(cell, str) and _COMMA.fullmatch(cell.strip()):
         return f" (numbers need a decimal point, and no thousands separator; in a file {hint('decimal', ',')})"
     if isinstance(cell, date | np.datetime64) or (isinstance(cell, str) and _DATE.match(cell)):

@@ -1,7 +1,8 @@
 """Effects of a schema on a table: numbers it moves, values it refuses, categories without a row. Not private."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,13 @@ from dpci.schema.columns import (
     CategoricalTarget,
     ClassTarget,
     Column,
+    Gap,
     NumericColumn,
     NumericTarget,
     Target,
+    UnboundedColumn,
+    UnboundedTarget,
+    UnlistedColumn,
 )
 from dpci.schema.design import Part
 from dpci.shown.displayed import Displayed
@@ -96,8 +101,35 @@ class SchemaCheck(Displayed):
         return [title, Table(["column", "what", "rows", "examples"], rows), Paragraph(outcome)]
 
 
-def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
-    """Yield what a column does to its values."""
+def check_table(
+    columns: Iterable[Column | Gap],
+    target: Target | UnboundedTarget,
+    persons: str,
+    table: Any,  # noqa: ANN401  # tables of any library
+) -> tuple[int, list[Finding]]:
+    """Return the number of rows, and what columns and a target do to a table."""
+    cells = [(column, column_of(table, column.name)) for column in columns]
+    n_rows = len(cells[0][1])
+    found: list[Finding] = []
+    for column, values in cells:
+        check_length(column.name, values, n_rows)
+        found += check_column(column, values)
+    if has_column(table, target.column):
+        targets = column_of(table, target.column)
+        check_length(target.column, targets, n_rows)
+        found += check_target(target, targets)
+    return n_rows, [*found, *check_ids(persons, table, n_rows)]
+
+
+def check_column(column: Column | Gap, values: NDArray[Any]) -> Iterator[Finding]:
+    """Yield what a column does to its values; bounds and lists that nobody knows yet change none."""
+    if isinstance(column, UnboundedColumn):
+        lower, upper = column.range or (-math.inf, math.inf)
+        stands = "replaced by the middle of the bounds" if column.missing == "middle" else "error"
+        yield from _numbers(column.name, values, lower, upper, outside="range", missing=stands, since=column.since)
+        return
+    if isinstance(column, UnlistedColumn):
+        column = column.listed(_counted(values[~missing_cells(values)]), source="")
     if isinstance(column, NumericColumn):
         yield from _numbers(
             column.name,
@@ -124,8 +156,11 @@ def check_column(column: Column, values: NDArray[Any]) -> Iterator[Finding]:
     yield from _absent(column, labels)
 
 
-def check_target(target: Target, values: NDArray[Any]) -> Iterator[Finding]:
+def check_target(target: Target | UnboundedTarget, values: NDArray[Any]) -> Iterator[Finding]:
     """Yield what a target does to its values."""
+    if isinstance(target, UnboundedTarget):
+        yield from check_column(target.as_column(), values)
+        return
     if isinstance(target, NumericTarget):
         yield from _numbers(target.column, values, target.lower, target.upper, outside="clip", missing="error")
         return
@@ -182,12 +217,13 @@ def _numbers(
     numbers = days_since(since, values) if since else as_floats(values)
     valid = np.isfinite(numbers)
     gaps = missing_cells(values)
-    done = "refused" if isinstance(missing, str) else f"replaced by {missing:g}"
-    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=isinstance(missing, str))
+    is_refused = missing == "error"
+    done = "refused" if is_refused else missing if isinstance(missing, str) else f"replaced by {missing:g}"
+    yield from _some(name, f"missing: {done}", _counted(values[gaps]), refused=is_refused)
     what = "not a date" if since else "not a finite number"
     yield from _some(name, f"{what}: refused", _counted(values[~valid & ~gaps]), refused=True)
     refused = outside == "error"
-    done = "refused" if refused else "moved to the bound"
+    done = {"error": "refused", "range": "counts as the end of the range"}.get(outside, "moved to the bound")
     for beyond, what in ((numbers < lower, f"below {lower:g}"), (numbers > upper, f"above {upper:g}")):
         counted = _counted(values[beyond & valid])
         yield from _some(name, f"{what}: {done}", counted, refused=refused)

@@ -33,6 +33,9 @@ Outside: TypeAlias = Literal["clip", "error"]
 Unknown: TypeAlias = Literal["zeros", "error"]
 UnboundedMissing: TypeAlias = Literal["error", "middle"]
 _F64: TypeAlias = NDArray[np.float64]
+_NUMBER_NEEDS = 'the column needs missing="middle" where bounds are released, or else missing= a number within them'
+_CATEGORY_NEEDS = "the column needs missing= the category that it counts as"
+_TARGET_NEEDS = "nothing can stand for a target"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,9 @@ class NumericColumn:
         Why the bounds are public.
     unit : str
         Unit of the numbers in the table, such as "year", which results name.
+    per : float
+        Coefficients and odds ratios are given per this many units: 1000 of an income in euros gives "per 1,000 EUR". It
+        changes no row and may be chosen at any time.
     since : str
         A public day, such as "2024-01-01". The cells are then dates or times without a time zone, as texts such as
         "2024-05-01" or as any library has them, and count as days since that day; so do the bounds, and the unit is
@@ -74,12 +80,14 @@ class NumericColumn:
     missing: float | Literal["error"] = "error"
     source: str = ""
     unit: str = ""
+    per: float = 1.0
     since: str = ""
 
     def __post_init__(self) -> None:
         _take_name(self, "name")
         _take_bounds(self, self.name)
         _take_since(self)
+        _take_per(self)
         _check_choice(self.name, "scale", self.scale, Scale)
         _check_choice(self.name, "transform", self.transform, Transform)
         lower, upper = self.transformed_bounds
@@ -104,8 +112,15 @@ class NumericColumn:
     @property
     def units(self) -> tuple[str, ...]:
         """Unit of the parameter of the column in the table, such as "per year"."""
+        return (f"per {self.counted_unit}",)
+
+    @property
+    def counted_unit(self) -> str:
+        """Unit of a coefficient: "year", "1,000 EUR", "log unit"."""
+        if self.per != 1.0:
+            return f"{self.per:,.15g} {self.unit or 'units'}"
         unit = self.unit or "unit"
-        return (f"per {unit}" if self.transform == "none" else f"per log {unit}",)
+        return unit if self.transform == "none" else f"log {unit}"
 
     @property
     def scaling(self) -> tuple[_F64, _F64]:
@@ -131,10 +146,10 @@ class NumericColumn:
         numbers = _numbers(self, cells)
         if self.missing != "error":
             numbers = np.where(missing_cells(cells), self.missing, numbers)
-        check_rows(self.name, cells, np.isfinite(numbers), _rule(self))
+        check_rows(self.name, cells, np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
         if self.outside == "error":
             inside = (numbers >= self.lower) & (numbers <= self.upper)
-            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]")
+            check_rows(self.name, cells, inside, f"lie in [{self.lower:g}, {self.upper:g}]", missing=_NUMBER_NEEDS)
         return self.forth(np.clip(numbers, self.lower, self.upper))
 
     def gaps(self, values: object) -> NDArray[np.bool_]:
@@ -175,7 +190,7 @@ class UnboundedColumn:
     zeros : bool
         Whether most values may be 0, as those of a cost or a number of events. Bounds are then those of the other
         values, and hold 0 as well.
-    scale, transform, unit, since
+    scale, transform, unit, per, since
         See :class:`NumericColumn`.
     missing : {"error", "middle"}
         Treatment of a missing value. "error": the data are refused. "middle": it does not count for the bounds, and the
@@ -195,6 +210,7 @@ class UnboundedColumn:
     scale: Scale = "symmetric"
     transform: Transform = "none"
     unit: str = ""
+    per: float = 1.0
     missing: UnboundedMissing = "error"
     since: str = ""
 
@@ -231,6 +247,7 @@ class UnboundedColumn:
             transform=self.transform,
             source=source,
             unit=self.unit,
+            per=self.per,
             since=self.since,
         )
         if self.missing == "error":
@@ -249,7 +266,7 @@ class UnboundedColumn:
         cells = as_cells(values)
         numbers = _numbers(self, cells)
         gaps = missing_cells(cells) if self.missing == "middle" else np.zeros(len(numbers), dtype=bool)
-        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self))
+        check_rows(self.name, cells, gaps | np.isfinite(numbers), _rule(self), missing=_NUMBER_NEEDS)
         return np.where(gaps, np.nan, numbers)
 
 
@@ -365,7 +382,7 @@ class CategoricalColumn:
         if self.other is not None:
             codes = np.where(codes < 0, self.categories.index(self.other), codes)
         if self.refuses:
-            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}")
+            check_rows(self.name, values, codes >= 0, f"hold one of {listed(self.categories)}", missing=_CATEGORY_NEEDS)
         return codes
 
 
@@ -463,7 +480,7 @@ class ClassTarget:
         """(n,) of -1 and 1; a label of neither class is an error."""
         index = dict.fromkeys(self.negative, 0) | dict.fromkeys(self.positive, 1)
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS)
         return np.where(codes == 1, 1.0, -1.0)
 
 
@@ -505,7 +522,7 @@ class CategoricalTarget:
         """(n,) numbers of the classes, 0 for the reference; a label of no class is an error."""
         index = {label: code for code, each in enumerate(self.classes) for label in each}
         codes = codes_of(values, index)
-        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}")
+        check_rows(self.column, values, codes >= 0, f"hold one of {listed(index)}", missing=_TARGET_NEEDS)
         return codes.astype(np.float64)
 
 
@@ -632,6 +649,18 @@ def _numbers(part: "NumericColumn | UnboundedColumn", cells: NDArray[Any]) -> _F
     if cells.dtype.kind in "mM":  # as numbers, counts of days or of nanoseconds
         raise no_moments(part.name, cells)
     return as_floats(cells)
+
+
+def _take_per(column: NumericColumn) -> None:
+    """Take the number of units that coefficients are per."""
+    if not _is_number(column.per) or not column.per > 0:
+        raise InvalidInput(f"column {column.name!r}: per must be a number above 0, got {column.per!r}")
+    object.__setattr__(column, "per", float(column.per))
+    if column.per != 1.0 and column.transform != "none":
+        raise InvalidInput(
+            f"column {column.name!r}: per must be 1 with transform={column.transform!r}, whose coefficients are per "
+            f"unit of the logarithm, got per={column.per:g}"
+        )
 
 
 def _rule(part: "NumericColumn | UnboundedColumn") -> str:

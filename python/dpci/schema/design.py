@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpci.data.coded import CodedRows, code_type
 from dpci.errors import InvalidInput
-from dpci.schema.cells import Dictionary
+from dpci.schema.cells import Dictionary, as_cells, in_all_columns
 from dpci.schema.columns import CategoricalColumn, Column, NumericColumn
 from dpci.schema.terms import Factor, Levels, Missing, Power, Spline, Term, basis
 
@@ -130,7 +130,7 @@ class Part:
         return sum(isinstance(factor, Spline) for factor in self.factors)
 
     def expansion(self, columns: _Columns) -> dict[frozenset[tuple[str, int]], float]:
-        """Coefficients of the powers of the numbers as they are in the product of the numbers as they are coded."""
+        """Coefficients of the powers of the numbers, in their ``per``, in the product of the numbers as coded."""
         found: dict[frozenset[tuple[str, int]], float] = {frozenset(): 1.0}
         for factor in self.factors:
             if not isinstance(factor, Power):
@@ -140,9 +140,10 @@ class Part:
             p = factor.exponent
             if factor.column in self.moved:
                 offset, slope = (float(value[0]) for value in column.scaling)
+                slope *= column.per
                 weights = {j: math.comb(p, j) * offset ** (p - j) * slope**j for j in range(p + 1)}
             else:
-                weights = {p: column.size**-p}
+                weights = {p: (column.per / column.size) ** p}
             found = {
                 powers | ({(factor.column, j)} if j else set()): weight * added
                 for powers, weight in found.items()
@@ -193,7 +194,13 @@ class Values:
         if isinstance(factor, Missing):
             return column.gaps(self._cells[name])[:, None].astype(np.float64)
         if name not in self._numbers:
-            self._numbers[name] = column.numbers(self._cells[name])
+            try:
+                self._numbers[name] = column.numbers(self._cells[name])
+            except InvalidInput as error:
+                refused = {
+                    c.name: as_cells(self._cells[c.name]) for c in self._columns.values() if c.missing == "error"
+                }
+                raise in_all_columns(error, refused) from None
         numbers = self._numbers[name]
         if isinstance(factor, Spline):
             return basis(factor, column, numbers)
@@ -382,14 +389,15 @@ def _name(factor: Factor, function: int, column: Column) -> str:
 
 def _number_unit(factor: Power, column: Column) -> str:
     assert isinstance(column, NumericColumn)  # noqa: S101  # for the type checker
-    unit = column.unit or "unit"
-    named = unit if column.transform == "none" else f"log {unit}"
-    return named if factor.exponent == 1 else f"{named}^{factor.exponent}"
+    named = column.counted_unit
+    if factor.exponent == 1:
+        return named
+    return f"({named})^{factor.exponent}" if column.per != 1.0 else f"{named}^{factor.exponent}"
 
 
 def _against(factor: Factor, kept: tuple[int, ...], column: Column, *, slopes: bool) -> str:
     if isinstance(factor, Missing) and isinstance(column, NumericColumn):
-        return f"missing, against {column.missing:g}"
+        return f"against the value {column.missing:g}"
     if isinstance(factor, Levels) and isinstance(column, CategoricalColumn):
         if len(kept) < len(column.categories):
             return f"against {factor.reference}"

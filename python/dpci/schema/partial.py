@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.base.validation import check_fraction
+from dpci.data.frames import named_columns
 from dpci.errors import InvalidInput
-from dpci.schema.cells import check_length, column_of
+from dpci.schema.cells import check_length, column_of, in_all_columns
+from dpci.schema.check import SchemaCheck, check_table
 from dpci.schema.columns import Column, Gap, NumericColumn, Target, UnboundedColumn, UnboundedTarget, UnlistedColumn
 from dpci.schema.formula import formula_text
 from dpci.schema.saved import build, fields_of, plain, plain_column, read_file
-from dpci.schema.table import Encoding, Schema
+from dpci.schema.table import Encoding, Schema, Table
 from dpci.schema.terms import Spline, Term
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document
@@ -146,10 +148,27 @@ class PartialSchema(Displayed):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Schema)}
         return Schema(**{**fields, "columns": tuple(map(filled, self.columns)), "target": target})
 
+    def check(self, table: Table) -> SchemaCheck:
+        """Return what the schema would do to a table, as :meth:`Schema.check` does, but for what has no bounds yet.
+
+        It finds missing values, spellings, and cells of the wrong kind. Not private: it is for the holder of the data.
+
+        Raises
+        ------
+        InvalidInput
+            For a table without a column of the schema, or with columns of different lengths.
+        """
+        n_rows, found = check_table(self.columns, self.target, self.persons, named_columns(table))
+        return SchemaCheck(n_rows, tuple(found))
+
     def numbers(self, table: Any) -> NDArray[np.float64]:  # noqa: ANN401  # tables of any library
         """(n, unbounded) numbers of a table, as they are; NaN for missing values where these are allowed."""
         cells = self._cells(table)
-        return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
+        try:
+            return np.column_stack([column.numbers(cells[column.name]) for column in self.unbounded])
+        except InvalidInput as error:
+            refused = {column.name: cells[column.name] for column in self.unbounded if column.missing == "error"}
+            raise in_all_columns(error, refused) from None
 
     def levels(self, table: Any) -> tuple[NDArray[np.float64], list[list[str]]]:  # noqa: ANN401  # as above
         """(n, unlisted) numbers of the levels in a table, and their labels, column by column."""

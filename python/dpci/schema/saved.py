@@ -93,7 +93,7 @@ def _as_lists(value: Any) -> Any:  # noqa: ANN401  # a field
 
 def essential(part: Column | Target) -> dict[str, Any]:
     """Return the fields of a column or a target that decide what it does; 1 and 1.0 are one bound."""
-    kept = {name: value for name, value in plain(part, defaults=True).items() if name not in {"source", "unit"}}
+    kept = {name: value for name, value in plain(part, defaults=True).items() if name not in {"source", "unit", "per"}}
     used = {name: value for name, value in kept.items() if name not in _LATER or value not in _LATER[name]}
     return {name: float(value) if isinstance(value, int) else value for name, value in used.items()}
 

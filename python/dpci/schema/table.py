@@ -18,8 +18,8 @@ from dpci.data.coded import CodedRows, pays
 from dpci.data.frames import is_lazy, named_columns
 from dpci.errors import InvalidInput
 from dpci.rows import Ball, Blocks
-from dpci.schema.cells import categories_of, check_length, column_of, has_column, key_of
-from dpci.schema.check import Finding, SchemaCheck, check_column, check_ids, check_products, check_target
+from dpci.schema.cells import categories_of, check_length, column_of, key_of
+from dpci.schema.check import SchemaCheck, check_products, check_table
 from dpci.schema.columns import CategoricalColumn, ClassTarget, Column, NumericColumn, NumericTarget, Target
 from dpci.schema.design import (
     ROUNDING_MARGIN,
@@ -274,17 +274,7 @@ class Schema(Displayed):
             For a table without a column of the schema, or with columns of different lengths.
         """
         table = named_columns(table)
-        columns = [(column, column_of(table, column.name)) for column in self.columns]
-        n_rows = len(columns[0][1])
-        found: list[Finding] = []
-        for column, values in columns:
-            check_length(column.name, values, n_rows)
-            found += check_column(column, values)
-        if has_column(table, self.target.column):
-            targets = column_of(table, self.target.column)
-            check_length(self.target.column, targets, n_rows)
-            found += check_target(self.target, targets)
-        found += check_ids(self.persons, table, n_rows)
+        n_rows, found = check_table(self.columns, self.target, self.persons, table)
         if self.terms and not any(finding.refused for finding in found):
             found += check_products(self.names, self._parts, self.features(table))
         return SchemaCheck(n_rows, tuple(found))
@@ -311,9 +301,9 @@ class Schema(Displayed):
         -------
         ndarray of shape (k + 1, k + 1)
             A with ``(x, 1) = A (z, 1)``: x is a row of the matrix, z the same columns before they are scaled: numbers
-            within their bounds, after their transform, their powers, indicators, functions of splines, and products of
-            these. What is linear in x is linear in z: ``theta' x`` plus a constant c is ``A' (theta, c)`` as
-            coefficients of z and of 1.
+            within their bounds, after their transform, divided by their ``per``, their powers, indicators, functions of
+            splines, and products of these. What is linear in x is linear in z: ``theta' x`` plus a constant c is ``A'
+            (theta, c)`` as coefficients of z and of 1.
         """
         return from_units(self._parts, self._by_name, self.divisors)
 
@@ -321,7 +311,7 @@ class Schema(Displayed):
     def digest(self) -> str:
         """SHA-256 of what the schema does to a table: equal for schemas that encode every table alike.
 
-        Names of the table, its source and its licence do not count, nor do sources and units of columns.
+        Name, source and licence of the table do not count, nor do ``source``, ``unit`` and ``per`` of its columns.
         """
         parts = [essential(part) for part in (self.target, *self.columns)]
         model = [{"terms": [term.to_dict() for term in self.terms], "intercept": self.intercept}] if self.terms else []

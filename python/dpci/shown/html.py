@@ -277,7 +277,7 @@ def element(part: Part) -> Html:
         case Paragraph():
             return tag("p", _marked(part.words), **({"class_": part.role} if part.role else {}))
         case Bullets():
-            return tag("ul", [tag("li", _marked(item)) for item in part.items])
+            return tag("ul", [tag("li", ["☐ " * part.to_tick, _marked(item)]) for item in part.items])
         case Facts():
             # Spaces before a name, which HTML would drop, say that it belongs to the fact above.
             rows = [(name.replace("  ", "\u2003"), value) for name, value in part.rows]

@@ -243,7 +243,7 @@ class StrataFit(Approvable[StrataRecord], Mapping[str, PrivateFit]):
             *caveats(record, [self._target()]),
             provenance(record, self.digest),
         ]
-        heading = f"Private models by {self.by}" if title is None else title
+        heading = f"Models with differential privacy by {self.by}" if title is None else title
         banner = BANNER[self.private]
         return Document(title=heading, parts=parts, banner=banner, version=record.version)
 

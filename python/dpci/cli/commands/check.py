@@ -6,13 +6,14 @@ import typer
 
 from dpci.cli import options
 from dpci.cli.app import Command, app, show_json
-from dpci.cli.options import find_schema
+from dpci.cli.options import find_any_schema
 from dpci.cli.rows import TableRows
+from dpci.schema.partial import known_of
 from dpci.sources.find import find_tables
 
 _EXAMPLES = """\
 dpci check people.csv --schema people.toml
-dpci check people.csv --schema people.toml --json
+dpci check people.csv --schema gaps.toml --json
 """
 
 
@@ -32,8 +33,8 @@ def check(
     Lists values outside their bounds, missing values, unknown categories, and categories that no row has. Spends no
     budget. The output is NOT private: it counts rows and shows values. Exit code 1 if a fit would refuse the table.
     """
-    description = find_schema(schema, target, formula)
-    rows = TableRows(files=find_tables(files), schema=description, form=form.read())
+    description = find_any_schema(schema, target, formula)
+    rows = TableRows(files=find_tables(files), schema=known_of(description), form=form.read())
     found = description.check(rows.columns())
     if json:
         findings = [asdict(finding) for finding in found.findings]

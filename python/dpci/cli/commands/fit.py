@@ -46,7 +46,7 @@ dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.01 --output
 dpci fit people.csv --schema people.toml --epsilon 1 --delta 1e-6 --l2-strength 0.01 --json
 dpci fit people.csv --schema people.toml --formula 'ill ~ poly(age, 2)' --epsilon 1 --l2-strength 0.01 --page page.html
 dpci fit 'parts/*.csv' --schema people.toml --rho 0.5 --l2-strength 0.01 --mechanism output --chunk-rows 1000
-dpci fit people.csv --schema gaps.toml --epsilon 8 --l2-strength 0.01 --bounds-share 0.5
+dpci fit people.csv --schema gaps.toml --rho 0.5 --bounds-share 0.1 --output model.json
 dpci fit people.csv --schema people.toml --epsilon 1 --l2-strength 0.05 --loss multinomial --classes no,probably,yes
 """
 
@@ -85,9 +85,10 @@ def fit(
 ) -> None:
     """Fit a private model to a table.
 
-    Prints the parameters with confidence intervals, or the reason for their absence, and the spent budget. Tables whose
-    rows take more than 512 MiB, and all with --chunk-rows, are read again in every pass instead of held in memory; the
-    result is the same.
+    A schema may have columns of the kind "unbounded": the fit finds their bounds within its budget. Prints the
+    parameters with confidence intervals, or the reason for their absence, and the spent budget. Tables whose rows take
+    more than 512 MiB, and all with --chunk-rows, are read again in every pass instead of held in memory; the result is
+    the same.
     """
     # Whatever can be refused is refused before budget is spent.
     view = options.view(level=level, simultaneous=simultaneous, units=units)

@@ -18,7 +18,7 @@ from dpci.cli import options
 from dpci.cli.app import Command, app, note, show_json, wants_progress
 from dpci.cli.delivery import show, write_officer_report, write_page
 from dpci.cli.options import find_schema, schema_files
-from dpci.cli.output import check_new, check_text, new_file
+from dpci.cli.output import PAGES, TEXTS, check_form, check_new, check_text, new_file
 from dpci.cli.rows import TableRows
 from dpci.cli.saved import read_model, read_saved_result, read_whole
 from dpci.data.arrays import NamedRows
@@ -43,7 +43,7 @@ dpci report model.json
 dpci report model.json --level 0.99 --json
 dpci report model.json --without-ridge --simultaneous max_z
 dpci report model.json --output report.html
-dpci report model.json --officer --output approval.md
+dpci report model.json --officer --output approval.html
 dpci report model.json --officer --ledger people.ledger --schema people.toml
 """
 
@@ -148,7 +148,7 @@ def report(
         bool,
         typer.Option(
             "--full",
-            help="Add every step of the budget, the scaled parameters, and what the intervals assume.",
+            help="Add intervals of odds or rate ratios, released bounds, every step, and what the intervals assume.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -156,7 +156,7 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Write one self-contained HTML page, or the Markdown of --officer, to this new file.",
+            help="Write one self-contained HTML page to this new file; with --officer HTML (.html) or Markdown (.md).",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -164,7 +164,7 @@ def report(
         bool,
         typer.Option(
             "--officer",
-            help="Print the report for approval as Markdown, with a checklist to sign.",
+            help="The report for approval, with a checklist to sign; printed as Markdown without --output.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
@@ -187,14 +187,15 @@ def report(
     """Show a released model, or write it as one HTML page.
 
     The page is one self-contained file with the table, odds or rate ratios (of a logistic or count model with a
-    schema), a plot, the budget and the caveats. With --officer the report is a Markdown document for whoever has to
-    approve the release: who is protected, what the budget means, what is assumed, what was checked, the points of NIST
-    SP 800-226, a checklist.
+    schema), a plot, the budget and the caveats. With --officer the report is for whoever has to approve the release:
+    who is protected, what the budget means, what is assumed, what was checked, the points of NIST SP 800-226, a
+    checklist.
     Exit code 1 with --officer: a check failed, and the document says which.
     """
     target = options.target_of(without_ridge)
     view = options.view(level=level, simultaneous=simultaneous, target=target, units=units)
     check_new("--output", output, force=force, sources=[model])
+    check_form("--output", output, TEXTS if officer else PAGES)
     _check_for_officer(
         officer,
         shown=title is not None or json or full or view != View(level=level),

@@ -24,7 +24,7 @@ dpci regress people.csv --schema ages.toml --mu 0.5 --json
 def regress(
     files: options.TableFiles,
     *,
-    schema: options.SchemaText,
+    schema: options.FullSchema,
     target: options.Target = None,
     formula: options.Formula = None,
     form: options.FormatOptions,

@@ -32,7 +32,7 @@ _TEXT = ("mechanism", "moments", "projection", "calibration")
 def tune(
     files: options.TableFiles,
     *,
-    schema: options.SchemaText,
+    schema: options.FullSchema,
     formula: options.Formula = None,
     target: options.Target = None,
     form: options.FormatOptions,

@@ -148,7 +148,10 @@ class TableUnits(Displayed):
         rows, names = contrast_rows(contrast, self._names)
         estimates = self._estimates.mapped(rows, np.zeros(len(rows)))
         found = estimates.conf_int(names, level=level, simultaneous=simultaneous, n_draws=n_draws, seed=seed)
-        return replace(found, units=OF_TABLE)
+        # A combination of several coefficients, or a multiple of one, has no unit of its own.
+        places = [int(row.argmax()) if np.count_nonzero(row) == 1 and row.max() == 1.0 else None for row in rows]
+        per = tuple("" if place is None else self._units[place] for place in places)
+        return replace(found, units=OF_TABLE, per=per)
 
     def wald_test(self, hypothesis: Contrast, value: ArrayLike = 0.0) -> WaldTest:
         """Test a linear hypothesis about the coefficients, as :meth:`dpci.PrivateFit.wald_test` with method "auto"."""
@@ -259,7 +262,7 @@ def odds_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
     name = record.loss["name"]
     if name not in (*LOG_ODDS, SEVERAL):
         raise InvalidInput(f"odds ratios need a logistic loss, which models log odds, got {name!r}")
-    return _exponentials(intervals)
+    return _exponentials(intervals, "odds ratios")
 
 
 def rate_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> ConfidenceIntervals:
@@ -267,22 +270,13 @@ def rate_ratios(record: FitRecord, intervals: ConfidenceIntervals) -> Confidence
     name = record.loss["name"]
     if name not in COUNTS:
         raise InvalidInput(f"rate ratios need a loss for counts, which models the log of a mean, got {name!r}")
-    return _exponentials(intervals)
+    return _exponentials(intervals, "rate ratios")
 
 
-def _exponentials(intervals: ConfidenceIntervals) -> ConfidenceIntervals:
+def _exponentials(intervals: ConfidenceIntervals, what: str) -> ConfidenceIntervals:
     with np.errstate(over="ignore"):
         estimate, lower, upper = map(np.exp, (intervals.estimate, intervals.lower, intervals.upper))
-    return ConfidenceIntervals(
-        intervals.names,
-        estimate,
-        lower,
-        upper,
-        intervals.level,
-        intervals.method,
-        intervals.simultaneous,
-        intervals.refusals,
-    )
+    return replace(intervals, estimate=estimate, lower=lower, upper=upper, units=what)
 
 
 def _read_only(values: _F64) -> _F64:

@@ -14,7 +14,6 @@ from dpci.regression.choices.model import Model
 from dpci.regression.record import MomentRecord
 from dpci.regression.shown.noise import other_noise
 from dpci.released.calibration import Sealed
-from dpci.released.model import CHOSEN_OF_MATRIX
 from dpci.released.sources import PublicValue, count_values, interval_value, table_values
 from dpci.shown.document import Code, Words, names
 
@@ -59,7 +58,7 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
         chosen=(
             *(public_number(record.persons) if record.neighbors == "add_remove" else ()),
             *(("planned regressions",) if record.residuals or record.refined else ()),
-            *CHOSEN_OF_MATRIX,
+            *record.chosen,
         ),
         covers=(
             f"It covers every linear regression among the {len(columns)} columns: of any of them, on any others.",

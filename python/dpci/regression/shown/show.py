@@ -16,7 +16,6 @@ from dpci.regression.choices.model import PRIVATE, Model
 from dpci.regression.equations import Solution
 from dpci.regression.estimates import LinearEstimates
 from dpci.regression.record import MomentRecord
-from dpci.released.model import CHOSEN_OF_MATRIX
 from dpci.report.sections import (
     SHARED,
     assumptions_section,
@@ -260,7 +259,7 @@ def page_of_regression(
         budget_section([(name.replace("_", " "), value) for name, value in lines]),
         *([attacker_section(record, record.guarantee())] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),
-        assumptions_section(record.conditions, CHOSEN_OF_MATRIX),
+        assumptions_section(record.conditions),
         provenance(record, digest),
     ]
     heading = f"{kind} of {explained}" if title is None else title
