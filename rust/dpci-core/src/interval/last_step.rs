@@ -184,6 +184,10 @@ pub struct LastStep {
     directions: Vec<f64>,
     /// Mean eigenvalue of the raised Hessian for round rows.
     curvature: f64,
+    /// The Hessian for round rows: along directions that second moments hide, rows hardly vary, and nor does it.
+    of_round: Eigen,
+    /// Square of the length for z of each of its directions: how much of the noise of the Hessian lies in it.
+    reach: Vec<f64>,
     /// The steps from each start.
     steps_from: Vec<Vec<f64>>,
     /// Their weighted sum.
@@ -218,11 +222,20 @@ impl LastStep {
         // M⁻¹ = T⁻¹R, by columns.
         let inverse = solve_square(&steps.map, &transposed(&steps.round_map, dim), dim, MAPS)?;
         let along = eigen.vectors.chunks_exact(dim).zip(&raised);
-        let of_round = along.map(|(v, value)| {
+        let parts = along.map(|(v, value)| {
             let columns = inverse.chunks_exact(dim);
             value * columns.map(|c| vector::dot(v, c).powi(2)).sum::<f64>()
         });
-        let curvature = of_round.sum::<f64>() / dim as f64;
+        let curvature = parts.sum::<f64>() / dim as f64;
+        let half = product_transposed(&inverse, &steps.hessian, dim);
+        let hessian = product_transposed(&half, &inverse, dim);
+        let of_round = Eigen::new(&hessian, dim, "the released Hessian")?;
+        let columns = transposed(&inverse, dim);
+        let reach = of_round.vectors.chunks_exact(dim).map(|w| {
+            let rows = columns.chunks_exact(dim);
+            rows.map(|row| vector::dot(row, w).powi(2)).sum()
+        });
+        let reach = reach.collect();
         let directions = solve_square(&steps.round_map, &transposed(&back, dim), dim, MAPS)?;
         let from = |start: &Vec<f64>| coordinates(&eigen, &difference(&steps.params, start));
         let steps_from: Vec<Vec<f64>> = steps.starts.iter().map(from).collect();
@@ -240,6 +253,8 @@ impl LastStep {
             back,
             directions,
             curvature,
+            of_round,
+            reach,
             steps_from,
             step,
         })
@@ -581,14 +596,23 @@ impl LastStep {
     /// Root mean square and standard deviation over round rows, whose squares have the mean I, of the predictor of parameters.
     ///
     /// Along directions that second moments hide rows hardly vary, and noise moves the parameters far: there the Hessian tells the variance, as
-    /// ten times its part of the mean curvature, at least this, for it may be that of few rows. Rows have the mean `v/‖v‖²` where `zᵀv = 1` for each.
-    fn predictor(&self, at: &[f64], least: f64) -> Result<[f64; 2]> {
+    /// ten times its part of the mean curvature, or as this noise of it, for it may be that of few rows. Rows have the mean `v/‖v‖²` where
+    /// `zᵀv = 1` for each.
+    fn predictor(&self, at: &[f64], noise: f64) -> Result<[f64; 2]> {
         let (s, dim) = (&self.steps, self.dim);
+        let mut whole = vec![0.0; dim];
         let along = coordinates(&self.eigen, at);
+        for (along, direction) in along.iter().zip(self.directions.chunks_exact(dim)) {
+            for (w, d) in whole.iter_mut().zip(direction) {
+                *w += along * d;
+            }
+        }
         let mut params = vec![0.0; dim];
-        for (j, direction) in self.directions.chunks_exact(dim).enumerate() {
-            let variance = FEW * self.eigen.values[j].max(least) / self.curvature;
-            let part = (variance.sqrt() / vector::norm(direction)).min(1.0) * along[j];
+        let along = coordinates(&self.of_round, &whole);
+        for (k, direction) in self.of_round.vectors.chunks_exact(dim).enumerate() {
+            let least = noise * self.reach[k];
+            let variance = FEW * self.of_round.values[k].max(least) / self.curvature;
+            let part = variance.sqrt().min(1.0) * along[k];
             for (p, d) in params.iter_mut().zip(direction) {
                 *p += part * d;
             }
