@@ -1,0 +1,118 @@
+"""``GapsFirst``: bounds and lists that a release needs, released before it and within its budget."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from dpci.budgets import Budget
+from dpci.data.frames import named_columns, taken_over
+from dpci.data.parts import DescribedParts, PartRules, describe
+from dpci.data.rows import Rows, Source, names_beside, read
+from dpci.described.bounds import OF_BOUNDS, BoundsStage, Completed, check_persons, stage_within
+from dpci.described.parts import GapParts, check_as_many, describe_complete, gap_cells, gap_rules
+from dpci.errors import InvalidInput
+from dpci.ledger.payment import PublicChoices
+from dpci.schema.partial import PartialSchema
+from dpci.schema.parts import SchemaParts
+from dpci.schema.table import RawTable, Schema
+
+Arrange: TypeAlias = Callable[[Source], Source]
+
+
+class GapsFirst:
+    """A release whose schema has gaps: its table by what is known, the release of the gaps, and its complete rows.
+
+    Parameters
+    ----------
+    partial : PartialSchema
+        The schema.
+    source : Source
+        The table by the blank schema, see ``model.tables.described``. Nothing is read here.
+    choices : PublicChoices
+        Those of the release, with the blank schema.
+    budget : Budget
+        Budget of the whole.
+    joint : bool
+        Whether bounds and the release after them are accounted for jointly.
+
+    Raises
+    ------
+    InvalidInput
+        For rows that are encoded already, and persons without ``max_rows``.
+    """
+
+    def __init__(
+        self, partial: PartialSchema, source: Source, choices: PublicChoices, *, budget: Budget, joint: bool
+    ) -> None:
+        if source.prepare is None and not isinstance(source.X, SchemaParts):
+            raise InvalidInput(f"a schema with gaps needs a table that is not encoded, got {type(source.X).__name__}")
+        check_persons(choices.unit)
+        self._partial = partial
+        self._source = source
+        self._choices = choices
+        self._budget = budget
+        self._joint = joint
+        # Known once there is access to the data: a table in memory, or the gaps of rows in parts.
+        self._table: Any = None
+        self._gaps: DescribedParts | None = None
+
+    @property
+    def source(self) -> Source:
+        """What is read: the table by its blank schema."""
+        if self._source.prepare is None:
+            return self._source
+        # The table has the targets that are not given.
+        return self._source._replace(y=() if self._source.y is None else self._source.y, prepare=self._prepare)
+
+    def _prepare(self, given: Source) -> Source:
+        # Once: a stream can be read only once.
+        y = None if self._source.y is None else taken_over("y", self._source.y)
+        self._source = self._source._replace(y=y, beside=given.beside)
+        self._table = named_columns(given.X.table)
+        return self._encoded(self._partial.blank)
+
+    def _encoded(self, schema: Schema) -> Source:
+        prepare = self._source.prepare
+        assert prepare is not None  # noqa: S101  # for the type checker: of tables in memory
+        return prepare(Source(RawTable(self._table, schema), self._source.y, self._source.beside))
+
+    def stage(self, n_records: int) -> tuple[BoundsStage, Budget]:
+        """Return the calibrated release of the gaps, and what it leaves of the budget."""
+        choices = self._choices
+        n = n_records if choices.n_public is None else choices.n_public
+        stage = stage_within(
+            self._partial, self._budget, n, unit=choices.unit, neighbors=choices.neighbors, joint=self._joint
+        )
+        assert stage.rest is not None  # noqa: S101  # as above: of a stage within a release
+        return stage, stage.rest
+
+    def release(self, stage: BoundsStage, rows: Rows) -> Completed:
+        """Release the gaps of a table whose rows were read by the blank schema. It spends the budget of the stage."""
+        choices = self._choices
+        seed = None if choices.seed is None else choices.seed ^ OF_BOUNDS
+        if rows.parts is None:
+            cells = gap_cells(self._table, self._source.y, self._partial)
+            return stage.release(cells, rows.persons, n_threads=choices.n_threads, seed=seed)
+        persons = self._source.beside.persons
+        gaps = GapParts(self._source.X.tables, self._partial, () if persons is None else (persons,))
+        self._gaps = describe(gaps, gap_rules(choices.unit, choices.n_threads, persons))
+        check_as_many(self._gaps, rows)
+        return stage.release_parts(self._gaps, seed=seed)
+
+    def complete(self, schema: Schema, rows: Rows, choices: PublicChoices, arrange: Arrange | None = None) -> Rows:
+        """Return the rows by the schema that the released gaps complete, in place of those by the blank one.
+
+        ``choices`` are those with the schema; ``arrange``: as of the :class:`Kind` of the release.
+        """
+        if self._gaps is None:
+            encoded = self._encoded(schema)
+            found, _ = read(encoded if arrange is None else arrange(encoded), choices, lambda *_: None)
+            return found
+        beside = self._source.beside
+        rules = dataclasses.replace(PartRules.of(choices), beside=names_beside(beside))
+        encoded_parts = SchemaParts(self._source.X.tables, schema, beside.names)
+        parts = describe_complete(encoded_parts, rules, self._gaps, arrange)
+        check_as_many(parts, rows)
+        # The intercept is last.
+        names = (*schema.names, *rows.names[rows.shape[1] :])
+        return dataclasses.replace(rows, shape=(parts.n_rows, parts.n_columns), names=names, parts=parts)
