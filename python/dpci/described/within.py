@@ -12,6 +12,7 @@ from dpci.described.bounds import OF_BOUNDS, BoundsStage, Completed, check_perso
 from dpci.described.parts import GapParts, check_as_many, describe_complete, gap_cells, gap_rules
 from dpci.errors import InvalidInput
 from dpci.ledger.payment import PublicChoices
+from dpci.released.bounds import are_joint
 from dpci.schema.partial import PartialSchema
 from dpci.schema.parts import SchemaParts
 from dpci.schema.table import RawTable, Schema
@@ -29,11 +30,11 @@ class GapsFirst:
     source : Source
         The table by the blank schema, see ``model.tables.described``. Nothing is read here.
     choices : PublicChoices
-        Those of the release, with the blank schema.
+        Choices of the release, with the blank schema.
     budget : Budget
         Budget of the whole.
-    joint : bool
-        Whether bounds and the release after them are accounted for jointly.
+    mechanism : str
+        Name of the mechanism that follows, which says whether both are accounted for jointly.
 
     Raises
     ------
@@ -42,7 +43,7 @@ class GapsFirst:
     """
 
     def __init__(
-        self, partial: PartialSchema, source: Source, choices: PublicChoices, *, budget: Budget, joint: bool
+        self, partial: PartialSchema, source: Source, choices: PublicChoices, budget: Budget, mechanism: str
     ) -> None:
         if source.prepare is None and not isinstance(source.X, SchemaParts):
             raise InvalidInput(f"a schema with gaps needs a table that is not encoded, got {type(source.X).__name__}")
@@ -51,14 +52,14 @@ class GapsFirst:
         self._source = source
         self._choices = choices
         self._budget = budget
-        self._joint = joint
+        self._joint = are_joint(budget, mechanism)
         # Known once there is access to the data: a table in memory, or the gaps of rows in parts.
         self._table: Any = None
         self._gaps: DescribedParts | None = None
 
     @property
     def source(self) -> Source:
-        """What is read: the table by its blank schema."""
+        """Table that is read, by its blank schema."""
         if self._source.prepare is None:
             return self._source
         # The table has the targets that are not given.
@@ -76,15 +77,13 @@ class GapsFirst:
         assert prepare is not None  # noqa: S101  # for the type checker: of tables in memory
         return prepare(Source(RawTable(self._table, schema), self._source.y, self._source.beside))
 
-    def stage(self, n_records: int) -> tuple[BoundsStage, Budget]:
-        """Return the calibrated release of the gaps, and what it leaves of the budget."""
+    def stage(self, n_records: int) -> BoundsStage:
+        """Return the calibrated release of the gaps."""
         choices = self._choices
         n = n_records if choices.n_public is None else choices.n_public
-        stage = stage_within(
+        return stage_within(
             self._partial, self._budget, n, unit=choices.unit, neighbors=choices.neighbors, joint=self._joint
         )
-        assert stage.rest is not None  # noqa: S101  # as above: of a stage within a release
-        return stage, stage.rest
 
     def release(self, stage: BoundsStage, rows: Rows) -> Completed:
         """Release the gaps of a table whose rows were read by the blank schema. It spends the budget of the stage."""

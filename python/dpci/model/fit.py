@@ -29,7 +29,7 @@ from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import OtherKeywords, Settings, check_strength, fit_keywords
 from dpci.model.tables import source_of
-from dpci.released.bounds import ReleasedBounds, are_joint
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowsLike
@@ -228,22 +228,21 @@ def _release_with_bounds(
             "rows must be a ball or None for a schema with gaps, whose blocks follow from what is released, got "
             f"rows={settings.rows!r}"
         )
-    joint = are_joint(payment.budget, settings.mechanism.name)
-    gaps = GapsFirst(partial, source, settings, budget=payment.budget, joint=joint)
+    gaps = GapsFirst(partial, source, settings, payment.budget, settings.mechanism.name)
 
-    def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, Budget, AnySpec]:
-        stage, rest = gaps.stage(n_records)
-        return stage, rest, spec_of(settings, n_records, n_columns, budget=rest)
+    def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
+        stage = gaps.stage(n_records)
+        return stage, spec_of(settings, n_records, n_columns, budget=stage.rest or payment.budget)
 
-    def release(rows: Rows, made: tuple[BoundsStage, Budget, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
-        stage, rest, _ = made
+    def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
+        stage, _ = made
         found = gaps.release(stage, rows)
         domain = found.schema.domain if default_rows else settings.rows
         chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
         if default_rows and not isinstance(chosen.mechanism, NewtonSteps):
             chosen = with_default_rows(chosen)
         complete = gaps.complete(found.schema, rows, chosen)
-        spec = spec_of(chosen, rows.n_records, complete.shape[1], budget=rest)
+        spec = spec_of(chosen, rows.n_records, complete.shape[1], budget=stage.rest or payment.budget)
         result = fit_rows(complete, spec, chosen, paid=paid, bounds=found.facts)
         return result, remarks(record_of(result))
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_intercept
 from dpci.base.warn import warn
+from dpci.budgets import GDP
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
@@ -53,9 +54,12 @@ def fit_moments(
 ) -> LinearFit:
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`."""
     unit, weighing, beside = given_unit(persons, weights)
+    schema = keywords["schema"]
+    partial = schema if isinstance(schema, PartialSchema) else None
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
-    matrix = release_matrix(source_of(Source(X, y, beside), made.schema), made, payment=payment, whole=model)
+    source = source_of(Source(X, y, beside), schema)
+    matrix = release_matrix(source, made, payment=payment, whole=model, partial=partial)
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
@@ -99,11 +103,13 @@ def _choices(
     if not isinstance(loss, Squared):
         raise broken("loss", "'squared' with mechanism='moments'", loss)
     if isinstance(schema, PartialSchema):
-        gaps = [column.name for column in schema.gaps]
-        raise InvalidInput(
-            f"schema must have bounds for every column with mechanism='moments', got none for {gaps} (release them "
-            "first, by dpci.release_schema, or pass radius for objective perturbation)"
-        )
+        budget = others["budget"]
+        if isinstance(budget, GDP):
+            raise InvalidInput(
+                "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps, because the choice of bounds has no "
+                f"cost in Gaussian DP, got {budget}"
+            )
+        schema = schema.blank
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
     fit_intercept = has_intercept(intercept)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -23,6 +23,8 @@ from dpci.data.rows import (
     known_names,
     names_beside,
 )
+from dpci.described.bounds import BoundsStage
+from dpci.described.within import GapsFirst
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -36,7 +38,9 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
+from dpci.released.bounds import ReleasedBounds
 from dpci.rows import RowDomain, RowsLike
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import PersonsLike, Weights, given_unit
 
@@ -158,6 +162,10 @@ def release(
     return release_matrix(Source(X, y, beside), choices, payment=payment, tell=True)
 
 
+_Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]
+"""Calibrated release of the gaps of a schema, None without gaps, and of the matrix."""
+
+
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
     """Return what a release of these choices owes a ledger.
 
@@ -181,8 +189,9 @@ def release_matrix(
     payment: Payment,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
+    partial: PartialSchema | None = None,
 ) -> MomentMatrix:
-    """Release with validated choices.
+    """Release with validated choices; those of a ``partial`` schema have the blank one, which is completed first.
 
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
@@ -200,24 +209,25 @@ def release_matrix(
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     placed: Any = None  # the rows, once there is access to them
+    gaps, source = _gaps_of(partial, source, choices, payment)
 
-    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _core.MomentMatrixSpec:
-        case = Case(made, columns, n_samples, payment.budget)
+    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _Made:
+        stage, case = _calibrated(gaps, Case(made, columns, n_samples, payment.budget))
         # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
         if not payment.private or placed is None:
             _check_case(case, whole, planned=made is choices)
             reason = case.hopeless() if tell and made is choices else None
             if reason is not None:
                 warn(MomentNoiseWarning(reason, code="hidden_by_noise"))
-        return case.spec
+        return stage, case.spec
 
-    def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
+    def resolve(n_samples: int, n_columns: int) -> _Made:
         # Before they are placed the rows lack further targets.
         lacking = choices.targets.further if placed is None else 0
         columns, _ = choices.all_names(names, n_columns + lacking)
         return checked(first, n_samples, columns)
 
-    def by_name(rows: Rows) -> _core.MomentMatrixSpec:
+    def by_name(rows: Rows) -> _Made:
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
         return checked(choices, rows.n_records, columns)
 
@@ -227,9 +237,11 @@ def release_matrix(
         placed = found.X
         return found
 
-    def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> Outcome[MomentMatrix]:
-        release = {**_released(rows, spec, choices), "paid": paid, "named_columns": rows.named_columns}
-        return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release)), ()
+    def released(rows: Rows, made: _Made, paid: Paid) -> Outcome[MomentMatrix]:
+        stage, spec = made
+        if gaps is not None and stage is not None:
+            return _with_gaps(gaps, stage, rows, choices, paid), ()
+        return _matrix_of(rows, spec, choices, paid), ()
 
     kind = Kind(
         choices=choices,
@@ -244,6 +256,47 @@ def release_matrix(
     except RowNormViolation:
         choices.standardise().explain(placed)
         raise
+
+
+def _gaps_of(
+    partial: PartialSchema | None, source: Source, choices: MatrixChoices, payment: Payment
+) -> tuple[GapsFirst | None, Source]:
+    """Return the gaps of a schema, None without, and what is read."""
+    if partial is None:
+        return None, source
+    gaps = GapsFirst(partial, source, choices, payment.budget, "moment_matrix")
+    return gaps, gaps.source
+
+
+def _calibrated(gaps: GapsFirst | None, case: Case) -> tuple[BoundsStage | None, Case]:
+    """Return the release of the gaps of a schema, and the case of the matrix with what it leaves of the budget."""
+    if gaps is None:
+        return None, case
+    stage = gaps.stage(case.n_samples)
+    rest = stage.rest or case.budget
+    return stage, dataclasses.replace(case, choices=dataclasses.replace(case.choices, budget=rest), budget=rest)
+
+
+def _with_gaps(gaps: GapsFirst, stage: BoundsStage, rows: Rows, choices: MatrixChoices, paid: Paid) -> MomentMatrix:
+    """Release the gaps of a schema, and then the matrix of the rows that the complete schema makes."""
+    found = gaps.release(stage, rows)
+    chosen = choices.completed(found.schema)
+    complete = gaps.complete(found.schema, rows, chosen, lambda encoded: _standardised(encoded, chosen))
+    columns, _ = chosen.all_names(complete.names[:-1], complete.shape[1])
+    spec = chosen.spec(complete.n_records, complete.shape[1], stage.rest or choices.budget, columns)
+    return _matrix_of(complete, spec, chosen, paid, found.facts)
+
+
+def _matrix_of(
+    rows: Rows,
+    spec: _core.MomentMatrixSpec,
+    choices: MatrixChoices,
+    paid: Paid,
+    bounds: ReleasedBounds | None = None,
+) -> MomentMatrix:
+    beside = {"paid": paid, "named_columns": rows.named_columns, "released_bounds": bounds}
+    release = {**_released(rows, spec, choices), **beside}
+    return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
 
 
 def _check_table(source: Source, choices: MatrixChoices) -> None:
@@ -334,5 +387,6 @@ def record_of_release(
         target_weight=spec.target_weight,
         rows=choices.domain,
         table=choices.schema,
+        released_bounds=release["released_bounds"],
         **choices.recorded(n_samples, release, paid=release["paid"]),
     )

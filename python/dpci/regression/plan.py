@@ -277,6 +277,7 @@ def planned(
         "residuals": expected_residuals(case, matrix, planned_steps["points"], earlier),
         "private": True,
         "paid": None,
+        "released_bounds": None,
         "named_columns": choices.schema is not None,
     }
     record = record_of_release(columns, case.n_samples, spec, choices, release)

@@ -1,7 +1,7 @@
 """The public choices of a moment matrix, validated before any data are looked at."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -100,6 +100,10 @@ class MatrixChoices(NoisyChoices):
     def loss(self) -> Squared:
         """The loss whose sums are the moments."""
         return Squared(float(self.targets.half[-1]))
+
+    def completed(self, schema: Schema) -> "MatrixChoices":
+        """Return the choices with a schema whose gaps have been released."""
+        return replace(self, schema=schema, bounds=Bounds.of_schema(schema), domain=schema.rows)
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
