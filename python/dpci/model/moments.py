@@ -59,7 +59,7 @@ def fit_moments(
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
     source = source_of(Source(X, y, beside), schema)
-    matrix = release_matrix(source, made, payment=payment, whole=model, partial=partial)
+    matrix = release_matrix(source, made, payment=payment, whole=model, lacking=partial)
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:

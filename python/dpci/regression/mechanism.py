@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -38,7 +39,6 @@ from dpci.regression.choices.targets import Targets
 from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
-from dpci.released.bounds import ReleasedBounds
 from dpci.rows import RowDomain, RowsLike
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
@@ -189,9 +189,11 @@ def release_matrix(
     payment: Payment,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
-    partial: PartialSchema | None = None,
+    lacking: PartialSchema | None = None,
 ) -> MomentMatrix:
-    """Release with validated choices; those of a ``partial`` schema have the blank one, which is completed first.
+    """Release with validated choices.
+
+    Those of a schema that is ``lacking`` bounds have its blank one, and it is completed first.
 
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
@@ -209,7 +211,7 @@ def release_matrix(
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     placed: Any = None  # the rows, once there is access to them
-    gaps, source = _gaps_of(partial, source, choices, payment)
+    gaps, source = _gaps_of(lacking, source, choices, payment)
 
     def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _Made:
         stage, case = _calibrated(gaps, Case(made, columns, n_samples, payment.budget))
@@ -238,10 +240,7 @@ def release_matrix(
         return found
 
     def released(rows: Rows, made: _Made, paid: Paid) -> Outcome[MomentMatrix]:
-        stage, spec = made
-        if gaps is not None and stage is not None:
-            return _with_gaps(gaps, stage, rows, choices, paid), ()
-        return _matrix_of(rows, spec, choices, paid), ()
+        return _matrix(rows, made, choices, gaps, paid), ()
 
     kind = Kind(
         choices=choices,
@@ -259,12 +258,12 @@ def release_matrix(
 
 
 def _gaps_of(
-    partial: PartialSchema | None, source: Source, choices: MatrixChoices, payment: Payment
+    lacking: PartialSchema | None, source: Source, choices: MatrixChoices, payment: Payment
 ) -> tuple[GapsFirst | None, Source]:
     """Return the gaps of a schema, None without, and what is read."""
-    if partial is None:
+    if lacking is None:
         return None, source
-    gaps = GapsFirst(partial, source, choices, payment.budget, "moment_matrix")
+    gaps = GapsFirst(lacking, source, choices, payment.budget, "moment_matrix")
     return gaps, gaps.source
 
 
@@ -277,23 +276,15 @@ def _calibrated(gaps: GapsFirst | None, case: Case) -> tuple[BoundsStage | None,
     return stage, dataclasses.replace(case, choices=dataclasses.replace(case.choices, budget=rest), budget=rest)
 
 
-def _with_gaps(gaps: GapsFirst, stage: BoundsStage, rows: Rows, choices: MatrixChoices, paid: Paid) -> MomentMatrix:
-    """Release the gaps of a schema, and then the matrix of the rows that the complete schema makes."""
-    found = gaps.release(stage, rows)
-    chosen = choices.completed(found.schema)
-    complete = gaps.complete(found.schema, rows, chosen, lambda encoded: _standardised(encoded, chosen))
-    columns, _ = chosen.all_names(complete.names[:-1], complete.shape[1])
-    spec = chosen.spec(complete.n_records, complete.shape[1], stage.rest or choices.budget, columns)
-    return _matrix_of(complete, spec, chosen, paid, found.facts)
-
-
-def _matrix_of(
-    rows: Rows,
-    spec: _core.MomentMatrixSpec,
-    choices: MatrixChoices,
-    paid: Paid,
-    bounds: ReleasedBounds | None = None,
-) -> MomentMatrix:
+def _matrix(rows: Rows, made: _Made, choices: MatrixChoices, gaps: GapsFirst | None, paid: Paid) -> MomentMatrix:
+    """Release the gaps of a schema, and the matrix of the rows that the complete schema makes."""
+    (stage, spec), bounds = made, None
+    if gaps is not None and stage is not None:
+        found = gaps.release(stage, rows)
+        bounds, choices = found.facts, choices.completed(found.schema)
+        rows = gaps.complete(found.schema, rows, choices, partial(_standardised, choices=choices))
+        columns, _ = choices.all_names(rows.names[:-1], rows.shape[1])
+        spec = choices.spec(rows.n_records, rows.shape[1], stage.rest or choices.budget, columns)
     beside = {"paid": paid, "named_columns": rows.named_columns, "released_bounds": bounds}
     release = {**_released(rows, spec, choices), **beside}
     return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
