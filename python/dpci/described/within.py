@@ -20,6 +20,16 @@ from dpci.schema.table import RawTable, Schema
 Arrange: TypeAlias = Callable[[Source], Source]
 
 
+def stage_of(
+    partial: PartialSchema, choices: PublicChoices, budget: Budget, mechanism: str, n_records: int
+) -> BoundsStage:
+    """Return the release of bounds and lists that a release of these choices begins with; errors as of the release."""
+    check_persons(choices.unit)
+    n = n_records if choices.n_public is None else choices.n_public
+    joint = are_joint(budget, mechanism)
+    return stage_within(partial, budget, n, unit=choices.unit, neighbors=choices.neighbors, joint=joint)
+
+
 class GapsFirst:
     """A release whose schema has gaps: its table by what is known, the release of the gaps, and its complete rows.
 
@@ -52,7 +62,7 @@ class GapsFirst:
         self._source = source
         self._choices = choices
         self._budget = budget
-        self._joint = are_joint(budget, mechanism)
+        self._mechanism = mechanism
         # Known once there is access to the data: a table in memory, or the gaps of rows in parts.
         self._table: Any = None
         self._gaps: DescribedParts | None = None
@@ -79,11 +89,7 @@ class GapsFirst:
 
     def stage(self, n_records: int) -> BoundsStage:
         """Return the calibrated release of the gaps."""
-        choices = self._choices
-        n = n_records if choices.n_public is None else choices.n_public
-        return stage_within(
-            self._partial, self._budget, n, unit=choices.unit, neighbors=choices.neighbors, joint=self._joint
-        )
+        return stage_of(self._partial, self._choices, self._budget, self._mechanism, n_records)
 
     def release(self, stage: BoundsStage, rows: Rows) -> Completed:
         """Release the gaps of a table whose rows were read by the blank schema. It spends the budget of the stage."""

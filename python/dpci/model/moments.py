@@ -22,7 +22,7 @@ from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
-from dpci.regression.plan import MomentPlan, planned
+from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
 from dpci.schema.partial import PartialSchema
@@ -83,10 +83,19 @@ def plan_moments(
         raise InvalidInput(
             f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
         )
-    made, model = _choices(**{**_DEFAULTS, **keywords})
+    given = {**_DEFAULTS, **keywords}
+    schema = given["schema"]
+    made, model = _choices(**given)
     made.core_domain(n_columns)
     columns, _ = made.all_names(None if made.schema is None else made.schema.names, n_columns)
-    return planned(Case(made, columns, n_samples, made.budget), model(made, columns), like=like)
+    case, asked = Case(made, columns, n_samples, made.budget), model(made, columns)
+    if not isinstance(schema, PartialSchema):
+        return planned(case, asked, like=like)
+    if like is not None:
+        raise InvalidInput(
+            f"like must be None for a schema with gaps, got {like!r} (pass schema=like.schema, whose bounds are known)"
+        )
+    return planned_with_gaps(case, asked, schema)
 
 
 def _choices(
