@@ -188,8 +188,9 @@ def test_texts_say_what_bounds_cost_and_leave_out():
     bounds = record_of(found).released_bounds
     for text in (found.summary(), dpci.regression.MomentMatrix.of(found).summary(), found.to_html()):
         words = " ".join(text.split())
-        assert f"{bounds.budget}, exponential mechanism: of 2 columns" in words
-        assert f"up to about {bounds.share:.1%} of the values on either side left out" in words
+        assert f"{bounds.budget} for 2 columns together, by the exponential mechanism" in words
+        assert f"at most about {bounds.share:.1%} of the values lie beyond each bound" in words
+        assert "Released bounds and categories" in words
     text = fit(budget=BUDGETS["approx"]).officer_report(schema=PARTIAL)
     assert "| FAILED |" not in text
     assert "It covers the released bounds, every linear regression among the 3 columns" in text
@@ -198,7 +199,7 @@ def test_texts_say_what_bounds_cost_and_leave_out():
     assert "| FAILED | the schema of the model differs" in found.officer_report(schema=known)
     assert found.privacy["conditions"][0].startswith("none: the noise is seeded")
     conditions = " ".join(fit().privacy["conditions"])
-    assert "all bounds and lists of categories but those that were released" in conditions
+    assert "budget, public bounds and ranges, public categories and columns were chosen without the data" in conditions
 
 
 def test_lists_are_released_with_bounds():

@@ -108,8 +108,8 @@ class MomentPlan(Displayed):
         The public bound and total of weights, as text by ``str``. The weights are then assumed to be equal.
     bounds : object or None
         Release of the bounds that the schema lacks: its ``share`` of the budget, ``left_out``, by how much intervals
-        are ``longer``. Coefficients are then those of columns and a target that are scaled by their bounds, and half the
-        width of its bounds is the unit of a target that has none.
+        are ``longer``. Coefficients are then those of columns and a target that are scaled by their bounds, and a
+        target without bounds has half their width for its unit.
     """
 
     steps: tuple[Step, ...]

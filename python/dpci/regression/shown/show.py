@@ -265,7 +265,7 @@ def page_of_regression(
     lead = f"Regression of {explained} from one released moment matrix, {record.spent}."
     parts = [
         Paragraph(f"{lead} {SHARED}" if record.private else lead, "lead"),
-        Section("numbers", "Coefficients", [table, *figure]),
+        Section("numbers", "Coefficients", [table, *figure, *released_table(record.released_bounds, record.table)]),
         budget_section([(name.replace("_", " "), value) for name, value in lines]),
         *([attacker_section(record, record.guarantee())] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),
