@@ -56,7 +56,7 @@ def fit(
     budget: GaussianBudget,
     mechanism: Literal["moments"],
     loss: Literal["squared"] | Squared,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
     ledger: Ledger | None = None,
     **keywords: Unpack[OtherKeywords],
 ) -> LinearFit: ...
