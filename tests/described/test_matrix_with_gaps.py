@@ -238,3 +238,49 @@ def test_intervals_cover_the_coefficients_between_the_released_bounds():
     assert (misses <= most).all(), misses
     # Intervals that are far too long would miss nothing.
     assert (misses >= 1).all()
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("more", [{}, {"refine": True}, {"robust": True}, {"robust": True, "refine": True}], ids=str)
+def test_a_matrix_of_a_table_completes_its_schema(notion, more):
+    budget = BUDGETS[notion]
+    both = dpci.regression.release(TABLE, schema=replace(NO_RANGES, bounds_share=0.25), budget=budget, seed=3, **more)
+    own, bounds = both._record.own_budget, both._record.released_bounds
+    first = dpci.release_schema(TABLE, schema=NO_RANGES, budget=bounds.budget, seed=3 ^ 0x5DEECE66D)
+    assert first.schema == both.schema
+    second = dpci.regression.release(TABLE, schema=first.schema, budget=own, seed=3, **more)
+    assert np.array_equal(both.moments, second.moments)
+    assert both.fit().conf_int().length.tolist() == second.fit().conf_int().length.tolist()
+    assert both.privacy["steps"] == second.privacy["steps"]
+    for one in (both, second):
+        assert type(one).from_json(one.to_json()).to_json() == one.to_json()
+    if notion == "approx":
+        assert both.guarantee.delta(budget.epsilon) <= budget.delta
+    if not more:
+        fitted = fit(schema=replace(NO_RANGES, bounds_share=0.25), budget=budget, seed=3)
+        assert dpci.regression.MomentMatrix.of(fitted).digest == both.digest
+    text = both.officer_report(schema=NO_RANGES)
+    assert [line for line in text.splitlines() if "| FAILED |" in line and "NOT PRIVATE" not in line] == []
+
+
+def test_a_table_with_a_schema_has_its_bounds_there(tmp_path):
+    path = tmp_path / "people.csv"
+    pd.DataFrame(TABLE).to_csv(path, index=False)
+    given = {"schema": PARTIAL, "budget": BUDGETS["zcdp"], "seed": 3}
+    found = dpci.regression.release(path, **given)
+    assert found.targets == ("wage",)
+    np.testing.assert_allclose(found.moments, dpci.regression.release(TABLE, **given).moments, rtol=1e-9)
+    ledger = dpci.Ledger(dpci.ZCDP(1.0))
+    for refused, message in (
+        ({"bounds": (0, 1)}, "bounds must not be given with a schema"),
+        ({"target_bound": (0, 9)}, "target_bound must not be given with a schema"),
+        ({"rows": 2.0}, "rows must be those of the schema"),
+        ({"schema": {"tenure": 3}}, "schema must be a dpci.schema.Schema"),
+        ({"budget": dpci.GDP(0.5)}, "budget must be PureDP, ZCDP or ApproxDP"),
+        ({"robust": [dpci.regression.Regression(features=["tenur"])]}, "tenur"),
+    ):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.regression.release(TABLE, **{**given, "seed": None, "ledger": ledger, **refused})
+    assert ledger.history == ()
+    dpci.regression.release(TABLE, **{**given, "seed": None, "ledger": ledger})
+    assert [(entry.source, entry.budget) for entry in ledger.history] == [("dpci.regression.release", BUDGETS["zcdp"])]

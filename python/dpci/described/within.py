@@ -38,7 +38,7 @@ class GapsFirst:
     partial : PartialSchema
         The schema.
     source : Source
-        The table by the blank schema, see ``model.tables.described``. Nothing is read here.
+        The table by the blank schema, see ``sources.described``. Nothing is read here.
     choices : PublicChoices
         Choices of the release, with the blank schema.
     budget : Budget

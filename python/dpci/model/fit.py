@@ -28,7 +28,6 @@ from dpci.model.recommend import are_rows_given, strength_of, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import OtherKeywords, Settings, check_strength, fit_keywords
-from dpci.model.tables import source_of
 from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
@@ -37,6 +36,7 @@ from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
+from dpci.sources.described import source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 if TYPE_CHECKING:

@@ -8,25 +8,24 @@ from numpy.typing import ArrayLike
 import dpci.regression  # noqa: F401  # the package before its files, as threads that import it lock them
 from dpci.base.validation import broken, check_intercept
 from dpci.base.warn import warn
-from dpci.budgets import GDP
 from dpci.data.rows import Source
 from dpci.errors import InvalidInput, MomentNoiseWarning
 from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
 from dpci.model.keywords import used_keywords
 from dpci.model.settings import AUTO
-from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
-from dpci.regression.mechanism import payment_for, release_matrix
+from dpci.regression.mechanism import gaps_of, payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
-from dpci.schema.partial import PartialSchema
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
+from dpci.sources.described import check_schema, source_of
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
 # Those of fit that a plan may leave out.
@@ -55,11 +54,10 @@ def fit_moments(
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`."""
     unit, weighing, beside = given_unit(persons, weights)
     schema = keywords["schema"]
-    partial = schema if isinstance(schema, PartialSchema) else None
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
     source = source_of(Source(X, y, beside), schema)
-    matrix = release_matrix(source, made, payment=payment, whole=model, lacking=partial)
+    matrix = release_matrix(source, made, payment=payment, whole=model, lacking=gaps_of(schema))
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
@@ -111,20 +109,13 @@ def _choices(
     """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
         raise broken("loss", "'squared' with mechanism='moments'", loss)
-    if isinstance(schema, PartialSchema):
-        budget = others["budget"]
-        if isinstance(budget, GDP):
-            raise InvalidInput(
-                "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps, because the choice of bounds has no "
-                f"cost in Gaussian DP, got {budget}"
-            )
-        schema = schema.blank
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
     fit_intercept = has_intercept(intercept)
-    schema = None if schema is None else check_schema(schema)
-    if schema is not None and l2_strength == 0.0:
-        _check_references(schema, fit_intercept=fit_intercept)
+    if schema is not None:
+        known = check_schema(known_of(schema))
+        if l2_strength == 0.0:
+            _check_references(known, fit_intercept=fit_intercept)
     counts = check_unit(persons) is not None or check_weights(weights) is not None
     made = choices_of_fit(
         loss=loss,

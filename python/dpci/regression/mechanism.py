@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from os import PathLike
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -30,9 +31,10 @@ from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
+from dpci.losses import Squared
 from dpci.regression.choices.bounds import SPARSE, StandardisedParts
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.matrix import MatrixChoices, matrix_choices
+from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
 from dpci.regression.choices.model import Model
 from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.choices.targets import Targets
@@ -40,16 +42,19 @@ from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.rows import RowDomain, RowsLike
-from dpci.schema.partial import PartialSchema
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
+from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 
 def release(
-    X: Table | Partitions,
+    X: Table | NamedTable | Partitions | str | PathLike[str],
     y: ArrayLike | None = None,
     *,
     budget: GaussianBudget,
+    schema: Schema | PartialSchema | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     rows: RowsLike | None = None,
     target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
@@ -78,6 +83,9 @@ def release(
     budget : PureDP, ZCDP, ApproxDP or GDP
         PureDP adds symmetric matrix Laplace noise. The others add Gaussian noise, which is far smaller with many
         columns. A ledger counts :class:`dpci.GDP` as the zCDP that it implies.
+    schema : Schema or PartialSchema, optional
+        Public description of the table, see :func:`dpci.fit`, in place of ``bounds``, ``rows`` but "clip", and
+        ``target_bound``. Bounds that it lacks are released first, within the budget.
     bounds : (lower, upper), optional
         Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
         you know them.
@@ -142,24 +150,44 @@ def release(
     if not (isinstance(ledger, Ledger) and ledger.errors == "private"):  # which pays before anything is read
         X, y = known("X", X), known("y", y)
     unit, weighing, beside = given_unit(persons, weights)
-    choices = matrix_choices(
-        Targets.checked(y, target_bound),
-        budget=budget,
-        bounds=bounds,
-        rows=rows,
-        robust=robust,
-        refine=refine,
-        neighbors=neighbors,
-        unit=unit,
-        weights=weighing,
-        n_threads=n_threads,
-        seed=seed,
-    )
+    keywords: dict[str, Any] = {
+        "budget": budget,
+        "rows": rows,
+        "robust": robust,
+        "refine": refine,
+        "neighbors": neighbors,
+        "unit": unit,
+        "weights": weighing,
+        "n_threads": n_threads,
+        "seed": seed,
+    }
+    if schema is not None:
+        check_no_bounds(bounds, target_bound)
+        check_schema(known_of(schema))
+        choices = choices_of_fit(loss=Squared(), schema=schema, **keywords)
+        payment = payment_for("dpci.regression.release", ledger, choices)
+        return release_matrix(
+            source_of(Source(X, y, beside), schema), choices, payment=payment, tell=True, lacking=gaps_of(schema)
+        )
+    choices = matrix_choices(Targets.checked(y, target_bound), bounds=bounds, **keywords)
     if beside.names and not is_in_parts(X):
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
         raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
     return release_matrix(Source(X, y, beside), choices, payment=payment, tell=True)
+
+
+def check_no_bounds(bounds: object, target_bound: object) -> None:
+    """Refuse bounds beside a schema, which has them."""
+    given = {"bounds": bounds, "target_bound": None if target_bound == 1.0 else target_bound}
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {value!r}")
+
+
+def gaps_of(schema: Schema | PartialSchema | None) -> PartialSchema | None:
+    """Return a schema with gaps, None for others."""
+    return schema if isinstance(schema, PartialSchema) else None
 
 
 _Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]

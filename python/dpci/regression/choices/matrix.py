@@ -25,6 +25,7 @@ from dpci.regression.record import charge_of
 from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import NumericTarget
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import CoreUnit, core_unit
 
@@ -210,11 +211,18 @@ def choices_of_fit(
     *,
     rows: RowsLike | None,
     neighbors: object,
-    schema: Schema | None,
+    schema: Schema | PartialSchema | None,
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`dpci.fit` make."""
+    """Return the choices that the keywords of :func:`dpci.fit` make; of a schema with gaps those with its blank one."""
+    if isinstance(schema, PartialSchema):
+        if isinstance(keywords["budget"], GDP):
+            raise InvalidInput(
+                "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps, because the choice of bounds has no "
+                f"cost in Gaussian DP, got {keywords['budget']}"
+            )
+        schema = schema.blank
     middle, half, name = 0.0, loss.target_bound, None
     given, on_violation = read_rows(rows)
     if schema is None:
