@@ -170,6 +170,10 @@ def test_a_moment_matrix_of_parts_is_that_of_the_table_in_memory():
         assert parts.schema == whole.schema
         found, other = (dpci.regression.MomentMatrix.of(fit) for fit in (parts, whole))
         np.testing.assert_allclose(found.moments, other.moments, rtol=1e-12)
+    ledger = dpci.Ledger(RHO, errors="private")
+    paid = dpci.fit(Tables(), schema=WAGE, budget=RHO, loss="squared", rows="clip", ledger=ledger)
+    assert [entry.budget for entry in ledger.history] == [RHO]
+    assert paid.privacy["released_bounds"]["columns"] == ["age", "income"]
     # Of the passes that a release makes, none may see other cells than those of which bounds were released.
     for passes in ([2], [3], [4], [5], [6]):
         with pytest.raises(dpci.InvalidInput, match="different values"):

@@ -19,7 +19,7 @@ from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
-from dpci.regression.mechanism import gaps_of, payment_for, release_matrix
+from dpci.regression.mechanism import payment_for, release_matrix
 from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
@@ -53,11 +53,10 @@ def fit_moments(
 ) -> LinearFit:
     """Release a moment matrix, and return the regression of y on all columns; see :func:`dpci.fit`."""
     unit, weighing, beside = given_unit(persons, weights)
-    schema = keywords["schema"]
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
-    source = source_of(Source(X, y, beside), schema)
-    matrix = release_matrix(source, made, payment=payment, whole=model, lacking=gaps_of(schema))
+    source = source_of(Source(X, y, beside), made.gaps or made.schema)
+    matrix = release_matrix(source, made, payment=payment, whole=model)
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
@@ -81,19 +80,17 @@ def plan_moments(
         raise InvalidInput(
             f"target must be 'regularised' with mechanism='moments', which recommends no l2_strength, got {target!r}"
         )
-    given = {**_DEFAULTS, **keywords}
-    schema = given["schema"]
-    made, model = _choices(**given)
+    made, model = _choices(**{**_DEFAULTS, **keywords})
     made.core_domain(n_columns)
     columns, _ = made.all_names(None if made.schema is None else made.schema.names, n_columns)
     case, asked = Case(made, columns, n_samples, made.budget), model(made, columns)
-    if not isinstance(schema, PartialSchema):
+    if made.gaps is None:
         return planned(case, asked, like=like)
     if like is not None:
         raise InvalidInput(
             f"like must be None for a schema with gaps, got {like!r} (pass schema=like.schema, whose bounds are known)"
         )
-    return planned_with_gaps(case, asked, schema)
+    return planned_with_gaps(case, asked, made.gaps)
 
 
 def _choices(

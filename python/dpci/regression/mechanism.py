@@ -166,9 +166,7 @@ def release(
         check_schema(known_of(schema))
         choices = choices_of_fit(loss=Squared(), schema=schema, **keywords)
         payment = payment_for("dpci.regression.release", ledger, choices)
-        return release_matrix(
-            source_of(Source(X, y, beside), schema), choices, payment=payment, tell=True, lacking=gaps_of(schema)
-        )
+        return release_matrix(source_of(Source(X, y, beside), schema), choices, payment=payment, tell=True)
     choices = matrix_choices(Targets.checked(y, target_bound), bounds=bounds, **keywords)
     if beside.names and not is_in_parts(X):
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
@@ -183,11 +181,6 @@ def check_no_bounds(bounds: object, target_bound: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {value!r}")
-
-
-def gaps_of(schema: Schema | PartialSchema | None) -> PartialSchema | None:
-    """Return a schema with gaps, None for others."""
-    return schema if isinstance(schema, PartialSchema) else None
 
 
 _Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]
@@ -217,11 +210,8 @@ def release_matrix(
     payment: Payment,
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
-    lacking: PartialSchema | None = None,
 ) -> MomentMatrix:
-    """Release with validated choices.
-
-    Those of a schema that is ``lacking`` bounds have its blank one, and it is completed first.
+    """Release with validated choices, the gaps of the schema first.
 
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
@@ -239,7 +229,7 @@ def release_matrix(
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     placed: Any = None  # the rows, once there is access to them
-    gaps, source = _gaps_of(lacking, source, choices, payment)
+    gaps, source = _gaps_of(source, choices, payment)
 
     def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _Made:
         stage, case = _calibrated(gaps, Case(made, columns, n_samples, payment.budget))
@@ -285,13 +275,11 @@ def release_matrix(
         raise
 
 
-def _gaps_of(
-    lacking: PartialSchema | None, source: Source, choices: MatrixChoices, payment: Payment
-) -> tuple[GapsFirst | None, Source]:
+def _gaps_of(source: Source, choices: MatrixChoices, payment: Payment) -> tuple[GapsFirst | None, Source]:
     """Return the gaps of a schema, None without, and what is read."""
-    if lacking is None:
+    if choices.gaps is None:
         return None, source
-    gaps = GapsFirst(lacking, source, choices, payment.budget, "moment_matrix")
+    gaps = GapsFirst(choices.gaps, source, choices, payment.budget, "moment_matrix")
     return gaps, gaps.source
 
 

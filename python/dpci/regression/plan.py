@@ -138,7 +138,6 @@ class MomentPlan(Displayed):
     bounds: BoundsPlan | None
     _case: Case = field(compare=False)
     _model: Model
-    _partial: PartialSchema | None = None
 
     def assuming(
         self,
@@ -169,8 +168,9 @@ class MomentPlan(Displayed):
             "target_std_dev": target_std_dev,
             "r_squared": r_squared,
         }
-        if self._partial is not None:
-            return planned_with_gaps(self._case, self._model, self._partial, **assumptions)
+        gaps = self._case.choices.gaps
+        if gaps is not None:
+            return planned_with_gaps(self._case, self._model, gaps, **assumptions)
         return planned(self._case, self._model, **assumptions)
 
     def summary(self) -> str:
@@ -349,12 +349,12 @@ def planned_with_gaps(
     target = partial.target
     bounds = {target.column: (-1.0, 1.0)} if isinstance(target, UnboundedTarget) else {}
     choices, whole = case.choices.completed(partial.completed(bounds, {}, source="")), case.budget
-    case = replace(case, choices=choices)
     assert not isinstance(whole, GDP)  # noqa: S101  # for the type checker: refused with gaps
     stage = stage_of(partial, choices, whole, "moment_matrix", case.n_samples)
     rest = stage.rest or whole
     left = replace(case, choices=replace(choices, budget=rest), budget=rest)
-    known, found = (planned(each, model, in_units=False, **assumptions) for each in (case, left))
+    all_known = replace(case, choices=choices)
+    known, found = (planned(each, model, in_units=False, **assumptions) for each in (all_known, left))
     facts = ReleasedBounds.of(partial, stage.budget, stage.specs)
     return replace(
         found,
@@ -365,7 +365,6 @@ def planned_with_gaps(
         least_n_samples=None,
         least_budget=None,
         _case=case,
-        _partial=partial,
     )
 
 

@@ -75,6 +75,8 @@ class MatrixChoices(NoisyChoices):
     refine: tuple[Regression, ...] = ()
     """The regressions whose coefficients are to be refined."""
     schema: Schema | None = None
+    gaps: PartialSchema | None = None
+    """The schema as it is given, where it has gaps, which are released first; ``schema`` is then its blank one."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
@@ -104,7 +106,7 @@ class MatrixChoices(NoisyChoices):
 
     def completed(self, schema: Schema) -> "MatrixChoices":
         """Return the choices with a schema whose gaps have been released."""
-        return replace(self, schema=schema, bounds=Bounds.of_schema(schema), domain=schema.rows)
+        return replace(self, schema=schema, gaps=None, bounds=Bounds.of_schema(schema), domain=schema.rows)
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
@@ -215,7 +217,8 @@ def choices_of_fit(
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
-    """Return the choices that the keywords of :func:`dpci.fit` make; of a schema with gaps those with its blank one."""
+    """Return the choices that the keywords of :func:`dpci.fit` make."""
+    gaps = schema if isinstance(schema, PartialSchema) else None
     if isinstance(schema, PartialSchema):
         if isinstance(keywords["budget"], GDP):
             raise InvalidInput(
@@ -242,6 +245,7 @@ def choices_of_fit(
         domain=domain,
         targets=Targets.one(middle, half, name),
         schema=schema,
+        gaps=gaps,
         on_violation=on_violation,
         **read_neighbors(neighbors),
         **keywords,
