@@ -144,3 +144,18 @@ def test_gaps_are_refused_where_they_cannot_be_filled(here, capsys):
         ([*RELEASE, "--persons", "id"], "persons must have max_rows"),
     ):
         assert message in refused(capsys, *arguments), arguments
+
+
+@pytest.mark.parametrize("more", [[], ["--chunk-rows", "100"]], ids=str)
+def test_a_regression_completes_its_schema(here, capsys, more):
+    gaps = GAPS.replace('column = "ill"\nnegative = "no"\npositive = ["yes", "probably"]', 'column = "age"')
+    gaps = gaps.replace('[[columns]]\nkind = "unbounded"\nname = "age"\n', "")
+    gaps = gaps.replace("[target]\n", '[target]\nkind = "unbounded"\n')
+    (here / "gaps.toml").write_text(gaps, encoding="utf-8")
+    budget = ["--epsilon", "40", "--bounds-share", "0.2"]
+    assert main(["fit", "people.csv", *SHARED, *budget, *more, "--output", "model.json"]) == 0
+    assert "epsilon=8 (pure DP) for one column" in capsys.readouterr().out
+    assert main(["verify", "model.json", "--schema", "gaps.toml"]) == 0
+    assert "nothing differs" in capsys.readouterr().out
+    assert main(["plan", "--schema", "gaps.toml", "--n-samples", "5000", *budget]) == 0
+    assert "released first     age" in capsys.readouterr().out

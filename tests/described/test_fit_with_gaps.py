@@ -103,7 +103,7 @@ def test_a_ledger_pays_once_before_anything_is_read(errors, kind):
     for refused, message in (
         ({"schema": replace(PARTIAL, bounds_share=1e-9)}, "rho must be at least .* among 8000 records"),
         ({"l2_strength": 1e-9}, "l2_strength must be greater than"),
-        ({"loss": "squared"}, "schema must have bounds for every column with mechanism=.moments."),
+        ({"loss": "squared"}, "the target of the schema must be a number for the squared loss, got classes"),
     ):
         with pytest.raises(dpci.DpciError, match=message):
             fit(kind(TABLE), ledger=ledger, rows="clip", **refused)

@@ -153,17 +153,37 @@ def test_a_fit_releases_the_bounds_of_its_target(keywords):
         np.testing.assert_allclose(other.params, both.params, rtol=0, atol=1e-10)
 
 
-def test_a_moment_matrix_needs_known_bounds():
-    schema = PartialSchema(columns=(NUMBERS[0],), target=UnboundedTarget(column="income", zeros=True))
-    message = r"with mechanism='moments', got none for \['age', 'income'\] \(release them first, by dpci.release_schema"
-    for table in (TABLE, Tables()):
-        with pytest.raises(dpci.InvalidInput, match=message):
-            dpci.fit(table, schema=schema, loss="squared", budget=RHO)
-    with pytest.raises(dpci.InvalidInput, match=message):
-        dpci.plan(n_samples=N, schema=schema, loss="squared", budget=RHO)
+WAGE = PartialSchema(columns=(NUMBERS[0], WARD), target=UnboundedTarget(column="income", zeros=True))
+
+
+@pytest.mark.filterwarnings("ignore::dpci.MomentNoiseWarning")  # few live elsewhere
+def test_a_moment_matrix_of_parts_is_that_of_the_table_in_memory():
+    lists = replace(WAGE, columns=(*NUMBERS[:1], TOWN), bounds_share=0.2)
+    for keywords in (
+        {"schema": WAGE, "budget": RHO},
+        {"schema": lists, "budget": BOTH},
+        {"schema": WAGE, "budget": RHO, "persons": dpci.Persons("id", max_rows=2)},
+        {"schema": WAGE, "budget": RHO, "neighbors": dpci.AddRemove(N - 50)},
+    ):
+        given = {"loss": "squared", "seed": 6, **keywords}
+        whole, parts = dpci.fit(TABLE, **given), dpci.fit(Tables(), **given)
+        assert parts.schema == whole.schema
+        found, other = (dpci.regression.MomentMatrix.of(fit) for fit in (parts, whole))
+        np.testing.assert_allclose(found.moments, other.moments, rtol=1e-12)
+    ledger = dpci.Ledger(RHO, errors="private")
+    paid = dpci.fit(Tables(), schema=WAGE, budget=RHO, loss="squared", rows="clip", ledger=ledger)
+    assert [entry.budget for entry in ledger.history] == [RHO]
+    assert paid.privacy["released_bounds"]["columns"] == ["age", "income"]
+    # Of the passes that a release makes, none may see other cells than those of which bounds were released.
+    for passes in ([2], [3], [4], [5], [6]):
+        with pytest.raises(dpci.InvalidInput, match="different values"):
+            dpci.fit(Tables(passes, changed("age", 50.0)), schema=WAGE, budget=RHO, loss="squared", seed=6)
+
+
+def test_the_squared_loss_by_objective_perturbation_takes_gaps_as_well():
     fit = dpci.fit(
         TABLE,
-        schema=schema,
+        schema=WAGE,
         loss="squared",
         mechanism=dpci.ObjectivePerturbation(radius=3.0),
         l2_strength=0.01,
@@ -171,7 +191,7 @@ def test_a_moment_matrix_needs_known_bounds():
         seed=1,
     )
     assert fit.privacy["released_bounds"]["columns"] == ["age", "income"]
-    found = dpci.release_schema(TABLE, schema=schema, budget=dpci.ZCDP(0.1), seed=1)
+    found = dpci.release_schema(TABLE, schema=WAGE, budget=dpci.ZCDP(0.1), seed=1)
     assert dpci.fit(TABLE, schema=found.schema, loss="squared", budget=dpci.ZCDP(0.4), seed=1).names == fit.names
 
 

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import dpci
-from dpci.schema import CategoricalColumn, ClassTarget, PartialSchema, UnboundedColumn, UnlistedColumn
+from dpci.schema import (
+    CategoricalColumn,
+    ClassTarget,
+    PartialSchema,
+    UnboundedColumn,
+    UnboundedTarget,
+    UnlistedColumn,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpci.SeededNoiseWarning", "ignore::dpci.MomentNoiseWarning")
 
@@ -101,3 +108,43 @@ def test_what_has_no_plan_is_refused():
     ):
         with pytest.raises(dpci.InvalidInput, match=message):
             dpci.plan(**{"n_samples": N, "budget": BUDGETS["zcdp"], **keywords})
+
+
+WAGES = PartialSchema(columns=(AGE, UnboundedColumn(name="income"), WARD), target=UnboundedTarget(column="wage"))
+WAGE = 0.2 * TABLE["age"] + RNG.normal(0, 4, N)
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("share", [None, 0.2])
+def test_a_plan_of_a_matrix_is_of_what_the_fit_does(notion, share):
+    keywords = {"schema": replace(WAGES, bounds_share=share), "budget": BUDGETS[notion]}
+    plan = dpci.plan(n_samples=N, **keywords)
+    fit = dpci.fit({**TABLE, "wage": WAGE}, seed=1, **keywords)
+    released, bounds = fit.privacy["released_bounds"], plan.bounds.to_dict()
+    assert (bounds["budget"], bounds["steps"]) == (released["budget"], released["steps"])
+    assert (bounds["columns"], bounds["left_out"]) == (["age", "income", "wage"], released["share"])
+    assert plan.bounds.is_recommended == (share is None)
+    assert [step.to_dict() for step in plan.steps] == fit.privacy["steps"]
+    assert plan.guarantee.delta(0.7) == fit.guarantee.delta(0.7)
+    known = dpci.plan(n_samples=N, schema=fit.schema, budget=BUDGETS[notion])
+    assert 1.0 < plan.bounds.longer < 1.35
+    assert plan.noise_std_dev > known.noise_std_dev
+    assert str(BUDGETS[notion]) in plan.title
+    assert "released first" in plan.summary()
+    assert json.loads(json.dumps(plan.to_dict()))["bounds"]["share"] == plan.bounds.share
+    other = plan.assuming(target_std_dev=0.2)
+    assert other.bounds.share == plan.bounds.share
+    assert (other.std_errors < plan.std_errors).all()
+    assert plan.names == fit.names
+
+
+def test_a_plan_of_a_matrix_takes_no_earlier_release_and_refuses_as_the_fit():
+    fit = dpci.fit({**TABLE, "wage": WAGE}, schema=WAGES, budget=BUDGETS["zcdp"], seed=1)
+    for keywords, message in (
+        ({"like": fit}, r"like must be None for a schema with gaps, got .* \(pass schema=like.schema"),
+        ({"budget": dpci.GDP(0.5)}, "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps"),
+        ({"budget": dpci.ZCDP(1e-5)}, "rho must be at least .* among 4000 records"),
+        ({"persons": dpci.Persons()}, "persons must have max_rows"),
+    ):
+        with pytest.raises(dpci.InvalidInput, match=message):
+            dpci.plan(**{"n_samples": N, "schema": WAGES, "budget": BUDGETS["zcdp"], **keywords})

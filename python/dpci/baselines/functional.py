@@ -21,8 +21,8 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import Logistic, Squared
-from dpci.model.tables import check_unit_columns
 from dpci.rows import Ball, BallLike, read_ball
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, core_unit, given_unit
 
 Polynomial: TypeAlias = Literal["squared", "logistic"] | Squared | Logistic

@@ -18,7 +18,7 @@ from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
-from dpci.model.tables import check_unit_columns
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
 
 

@@ -14,7 +14,7 @@ from dpci.data.arrays import Table
 from dpci.data.rows import Source, read
 from dpci.errors import PrivacyLeakWarning
 from dpci.losses import LossLike
-from dpci.model.tables import check_unit_columns
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
 
 

@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from dpci import _core
 from dpci.data.arrays import NamedRows
 from dpci.data.frames import named_columns, taken_over
-from dpci.data.parts import NOTHING, DescribedParts, Mergeable, PartRules, SumOver, describe, on_threads
-from dpci.data.rows import Rows
+from dpci.data.parts import (
+    NOTHING,
+    DescribedParts,
+    Mergeable,
+    Partitions,
+    PartRules,
+    SumOver,
+    describe,
+    on_threads,
+)
+from dpci.data.rows import Rows, Source
 from dpci.errors import InvalidInput
 from dpci.released.choices import NoModel
 from dpci.schema.cells import column_of
@@ -263,20 +272,26 @@ class _Checked:
         merged: _Merged = found.first
         return merged
 
-    @property
-    def rows(self) -> SchemaParts:
-        """The rows alone, which later passes compare by themselves."""
-        return self._rows
 
-
-def describe_complete(rows: SchemaParts, rules: PartRules, gaps: DescribedParts) -> DescribedParts:
+def describe_complete(
+    rows: SchemaParts,
+    rules: PartRules,
+    gaps: DescribedParts,
+    arrange: Callable[[Source], Source] | None = None,
+) -> DescribedParts:
     """Describe rows by the schema that released gaps complete, and refuse other rows than those of the release.
 
-    The gaps of the table are compared in this pass, and its complete rows in all that follow.
+    The gaps of the table are compared in this pass, and its complete rows in all that follow. ``arrange``: from encoded
+    rows to those that are described.
     """
-    found = describe(_Checked(rows, gaps), rules)
-    assert isinstance(found.partitions, _Checked)  # noqa: S101  # for the type checker
-    return replace(found, partitions=found.partitions.rows)
+
+    def arranged(parts: Partitions) -> Partitions:
+        if arrange is None:
+            return parts
+        found: Partitions = arrange(Source(parts, None, rules.beside)).X
+        return found
+
+    return replace(describe(arranged(_Checked(rows, gaps)), rules), partitions=arranged(rows))
 
 
 def check_as_many(parts: DescribedParts, rows: Rows) -> None:

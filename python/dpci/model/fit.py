@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from dpci import _core
 from dpci.budgets import Budget, GaussianBudget, NeighborsLike, check_budget
 from dpci.data.arrays import Table
-from dpci.data.frames import named_columns, taken_over
-from dpci.data.parts import DescribedParts, Partitions, PartRules, describe
-from dpci.data.rows import Rows, Source, names_beside
-from dpci.described.bounds import OF_BOUNDS, BoundsStage, check_persons, stage_within
-from dpci.described.parts import GapParts, check_as_many, describe_complete, gap_cells, gap_rules
+from dpci.data.parts import Partitions, PartRules
+from dpci.data.rows import Rows, Source
+from dpci.described.bounds import BoundsStage
+from dpci.described.within import GapsFirst
 from dpci.errors import InvalidInput
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
@@ -29,17 +28,15 @@ from dpci.model.recommend import are_rows_given, strength_of, with_default_rows
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import OtherKeywords, Settings, check_strength, fit_keywords
-from dpci.model.tables import source_of
-from dpci.released.bounds import ReleasedBounds, are_joint
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
 from dpci.rows import Blocks, RowsLike
-from dpci.schema.columns import NumericTarget
 from dpci.schema.partial import PartialSchema
-from dpci.schema.parts import SchemaParts
-from dpci.schema.table import RawTable, Schema, encoded_rows
+from dpci.schema.table import Schema
 from dpci.schema.table import Table as NamedTable
 from dpci.sources.chunks import Chunks
+from dpci.sources.described import source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 if TYPE_CHECKING:
@@ -59,7 +56,7 @@ def fit(
     budget: GaussianBudget,
     mechanism: Literal["moments"],
     loss: Literal["squared"] | Squared,
-    schema: Schema | None = None,
+    schema: Schema | PartialSchema | None = None,
     ledger: Ledger | None = None,
     **keywords: Unpack[OtherKeywords],
 ) -> LinearFit: ...
@@ -226,88 +223,31 @@ def _release_with_bounds(
     ``settings`` have the blank schema, by which the table is checked before it is paid for; ``default_rows``: and the
     domain of rows that goes with it.
     """
-    if source.prepare is None and not isinstance(source.X, SchemaParts):
-        raise InvalidInput(f"a schema with gaps needs a table that is not encoded, got {type(source.X).__name__}")
-    check_persons(settings.unit)
     if not default_rows and isinstance(settings.rows, Blocks):
         raise InvalidInput(
             "rows must be a ball or None for a schema with gaps, whose blocks follow from what is released, got "
             f"rows={settings.rows!r}"
         )
-    encoded, tables = source.prepare, []
-
-    def prepare(given: Source) -> Source:
-        # Once: a stream can be read only once.
-        tables.append(named_columns(given.X.table))
-        assert encoded is not None  # noqa: S101  # for the type checker: of tables in memory
-        return encoded(Source(RawTable(tables[0], partial.blank), source.y, given.beside))
+    gaps = GapsFirst(partial, source, settings, payment.budget, settings.mechanism.name)
 
     def resolve(n_records: int, n_columns: int) -> tuple[BoundsStage, AnySpec]:
-        n, unit, neighbors = settings.public_n(n_records), settings.unit, settings.neighbors
-        joint = are_joint(payment.budget, settings.mechanism.name)
-        stage = stage_within(partial, payment.budget, n, unit=unit, neighbors=neighbors, joint=joint)
+        stage = gaps.stage(n_records)
         return stage, spec_of(settings, n_records, n_columns, budget=stage.rest or payment.budget)
 
     def release(rows: Rows, made: tuple[BoundsStage, AnySpec], paid: Paid) -> Outcome[PrivateFit]:
         stage, _ = made
-        threads, seed = settings.n_threads, None if settings.seed is None else settings.seed ^ OF_BOUNDS
-        gaps = None if rows.parts is None else _gaps_of(source, partial, rows, settings)
-        found = (
-            stage.release(gap_cells(tables[0], source.y, partial), rows.persons, n_threads=threads, seed=seed)
-            if gaps is None
-            else stage.release_parts(gaps, seed=seed)
-        )
+        found = gaps.release(stage, rows)
         domain = found.schema.domain if default_rows else settings.rows
         chosen = dataclasses.replace(settings, schema=found.schema, rows=domain)
         if default_rows and not isinstance(chosen.mechanism, NewtonSteps):
             chosen = with_default_rows(chosen)
-        complete = (
-            _encoded_by(found.schema, tables[0], source.y, rows)
-            if gaps is None
-            else _described_by(found.schema, source, rows, chosen, gaps)
-        )
+        complete = gaps.complete(found.schema, rows, chosen)
         spec = spec_of(chosen, rows.n_records, complete.shape[1], budget=stage.rest or payment.budget)
         result = fit_rows(complete, spec, chosen, paid=paid, bounds=found.facts)
         return result, remarks(record_of(result))
 
     kind = Kind(choices=settings, resolve=resolve, release=release, parts=PartRules.of(settings))
-    # The table has the targets that are not given.
-    in_memory = source._replace(y=() if source.y is None else source.y, prepare=prepare)
-    return run(payment, kind, source if encoded is None else in_memory)
-
-
-def _encoded_by(schema: Schema, table: Any, y: Any, rows: Rows) -> Rows:  # noqa: ANN401  # of any library
-    """Return rows in memory by the schema that released gaps complete, in place of the blank one."""
-    values, targets = encoded_rows(schema, table), rows.targets
-    if isinstance(schema.target, NumericTarget):  # whose bounds may be among them
-        targets = schema.targets(table) if y is None else schema.target.encode(taken_over("y", y))
-    core = _core.Records(values, targets, persons=rows.persons, weights=rows.weights)
-    names = _names_by(schema, rows)
-    return dataclasses.replace(rows, shape=values.shape, names=names, held=(values, targets), core=core)
-
-
-def _names_by(schema: Schema, rows: Rows) -> tuple[str, ...]:
-    # The intercept is last.
-    return (*schema.names, *rows.names[rows.shape[1] :])
-
-
-def _gaps_of(source: Source, partial: PartialSchema, rows: Rows, settings: Settings) -> DescribedParts:
-    """Read the gaps of rows in parts once, for releases of them."""
-    persons = source.beside.persons
-    gaps = GapParts(source.X.tables, partial, () if persons is None else (persons,))
-    found = describe(gaps, gap_rules(settings.unit, settings.n_threads, persons))
-    check_as_many(found, rows)
-    return found
-
-
-def _described_by(schema: Schema, source: Source, rows: Rows, settings: Settings, gaps: DescribedParts) -> Rows:
-    """Read rows in parts by the schema that released gaps complete; see :func:`_encoded_by`."""
-    rules = dataclasses.replace(PartRules.of(settings), beside=names_beside(source.beside))
-    encoded = SchemaParts(source.X.tables, schema, source.beside.names)
-    parts = describe_complete(encoded, rules, gaps)
-    check_as_many(parts, rows)
-    shape = parts.n_rows, parts.n_columns
-    return dataclasses.replace(rows, shape=shape, names=_names_by(schema, rows), parts=parts)
+    return run(payment, kind, gaps.source)
 
 
 def spec_of(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> AnySpec:

@@ -31,9 +31,9 @@ from dpci.model.newton import for_groups, newton_release
 from dpci.model.remarks import remarks
 from dpci.model.result import PrivateFit
 from dpci.model.settings import BudgetlessKeywords, Settings
-from dpci.model.tables import check_unit_columns
 from dpci.released.model import record_of
 from dpci.released.whole import Whole
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Beside, Given, Persons, Weights, given_unit
 
 __all__ = ["fit_many"]

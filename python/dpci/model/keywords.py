@@ -10,9 +10,9 @@ from dpci.budgets import ZCDP, ApproxDP, PureDP
 from dpci.errors import InvalidInput
 from dpci.losses import Logistic, Loss, LossLike, Squared, check_loss
 from dpci.model.settings import AUTO, Settings
-from dpci.model.tables import check_schema
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
+from dpci.sources.described import check_schema
 from dpci.unit import Persons
 
 

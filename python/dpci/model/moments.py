@@ -14,18 +14,18 @@ from dpci.ledger.ledger import Ledger
 from dpci.losses import Loss, Squared
 from dpci.model.keywords import used_keywords
 from dpci.model.settings import AUTO
-from dpci.model.tables import check_schema, source_of
 from dpci.regression.choices.clear import Case
 from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit
 from dpci.regression.choices.model import Model, Ridge, check_ridge
 from dpci.regression.choices.planned import Regression
 from dpci.regression.matrix import whole_regression
 from dpci.regression.mechanism import payment_for, release_matrix
-from dpci.regression.plan import MomentPlan, planned
+from dpci.regression.plan import MomentPlan, planned, planned_with_gaps
 from dpci.regression.result import LinearFit
 from dpci.schema.columns import CategoricalColumn
-from dpci.schema.partial import PartialSchema
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
+from dpci.sources.described import check_schema, source_of
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, given_unit
 
 # Those of fit that a plan may leave out.
@@ -55,7 +55,8 @@ def fit_moments(
     unit, weighing, beside = given_unit(persons, weights)
     made, model = _choices(persons=unit, weights=weighing, **keywords)
     payment = payment_for("dpci.fit", ledger, made)
-    matrix = release_matrix(source_of(Source(X, y, beside), made.schema), made, payment=payment, whole=model)
+    source = source_of(Source(X, y, beside), made.gaps or made.schema)
+    matrix = release_matrix(source, made, payment=payment, whole=model)
     asked = model(made, matrix.columns)
     result = whole_regression(matrix, fit_intercept=asked.fit_intercept, l2_strength=asked.l2_strength)
     if result.interval_refusal is not None:
@@ -82,7 +83,14 @@ def plan_moments(
     made, model = _choices(**{**_DEFAULTS, **keywords})
     made.core_domain(n_columns)
     columns, _ = made.all_names(None if made.schema is None else made.schema.names, n_columns)
-    return planned(Case(made, columns, n_samples, made.budget), model(made, columns), like=like)
+    case, asked = Case(made, columns, n_samples, made.budget), model(made, columns)
+    if made.gaps is None:
+        return planned(case, asked, like=like)
+    if like is not None:
+        raise InvalidInput(
+            f"like must be None for a schema with gaps, got {like!r} (pass schema=like.schema, whose bounds are known)"
+        )
+    return planned_with_gaps(case, asked, made.gaps)
 
 
 def _choices(
@@ -98,18 +106,13 @@ def _choices(
     """Return the choices of the release, and what makes its regression of the names of the columns."""
     if not isinstance(loss, Squared):
         raise broken("loss", "'squared' with mechanism='moments'", loss)
-    if isinstance(schema, PartialSchema):
-        gaps = [column.name for column in schema.gaps]
-        raise InvalidInput(
-            f"schema must have bounds for every column with mechanism='moments', got none for {gaps} (release them "
-            "first, by dpci.release_schema, or pass radius for objective perturbation)"
-        )
     others = used_keywords(others)
     l2_strength = check_ridge("l2_strength", 0.0 if l2_strength == AUTO else l2_strength)
     fit_intercept = has_intercept(intercept)
-    schema = None if schema is None else check_schema(schema)
-    if schema is not None and l2_strength == 0.0:
-        _check_references(schema, fit_intercept=fit_intercept)
+    if schema is not None:
+        known = check_schema(known_of(schema))
+        if l2_strength == 0.0:
+            _check_references(known, fit_intercept=fit_intercept)
     counts = check_unit(persons) is not None or check_weights(weights) is not None
     made = choices_of_fit(
         loss=loss,

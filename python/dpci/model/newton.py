@@ -11,15 +11,14 @@ from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, step_names, steps_from
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
 from dpci.data.rows import Rows
-from dpci.described.bounds import BoundsStage, check_persons, stage_within
 from dpci.described.plan import BoundsPlan
+from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import noise_of
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords
 from dpci.model.settings import AUTO, Settings
-from dpci.released.bounds import are_joint
 from dpci.released.newton import Newton
 from dpci.rows import core_rows
 from dpci.schema.partial import PartialSchema
@@ -284,15 +283,7 @@ def plan_newton(
 
     if partial is None:
         return planned(settings.budget)
-    stage = stage_of_plan(partial, settings, n_samples)
+    stage = stage_of(partial, settings, settings.budget, settings.mechanism.name, n_samples)
     known, rest = planned(settings.budget), stage.rest or settings.budget
     longer = planned(rest).length[0] / known.length[0]
     return planned(rest, BoundsPlan.of(stage, longer=longer))
-
-
-def stage_of_plan(partial: PartialSchema, settings: Settings, n_samples: int) -> BoundsStage:
-    """Return the release of bounds that a fit of these settings begins with; errors as of the fit."""
-    check_persons(settings.unit)
-    n, unit, neighbors = settings.public_n(n_samples), settings.unit, settings.neighbors
-    joint = are_joint(settings.budget, settings.mechanism.name)
-    return stage_within(partial, settings.budget, n, unit=unit, neighbors=neighbors, joint=joint)

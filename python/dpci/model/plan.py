@@ -11,6 +11,7 @@ from dpci.base.tables import format_bound
 from dpci.base.validation import check_choice, check_count
 from dpci.budgets import Budget, GaussianBudget, core_budget, planned_neighbors
 from dpci.described.plan import BoundsPlan
+from dpci.described.within import stage_of
 from dpci.errors import DpciError, InvalidInput
 from dpci.inference.error_law import estimated_matrices
 from dpci.inference.intervals import TARGETS, Target
@@ -25,7 +26,7 @@ from dpci.model.keywords import (
     takes_moments,
     takes_newton,
 )
-from dpci.model.newton import NewtonPlan, plan_newton, stage_of_plan
+from dpci.model.newton import NewtonPlan, plan_newton
 from dpci.model.recommend import (
     are_rows_given,
     column_length,
@@ -414,7 +415,7 @@ def _of_perturbation(
 
     if partial is None:
         return found(settings)
-    stage = stage_of_plan(partial, settings, n_samples)
+    stage = stage_of(partial, settings, settings.budget, settings.mechanism.name, n_samples)
     rest = found(replace(settings, budget=stage.rest or settings.budget))
     longer = rest.privacy_length[0] / found(settings).privacy_length[0]
     title = rest.title.replace(str(stage.rest), str(settings.budget), 1)

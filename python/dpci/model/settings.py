@@ -41,12 +41,13 @@ from dpci.mechanisms import (
     OutputPerturbation,
     check_mechanism,
 )
-from dpci.model.tables import check_counts, check_schema
+from dpci.model.tables import check_counts
 from dpci.released.fit_record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.parts import schema_classes
 from dpci.schema.table import Schema
+from dpci.sources.described import check_schema
 from dpci.unit import Persons, PersonsLike, Weights, check_unit, check_weights, core_unit
 
 AUTO: Literal["auto"] = "auto"

@@ -19,7 +19,6 @@ from dpci.mechanisms import MechanismLike
 from dpci.model.fit import AnyRows, AnySpec, fit_rows, spec_of
 from dpci.model.remarks import remarks
 from dpci.model.settings import Settings, fit_keywords
-from dpci.model.tables import check_schema, source_of
 from dpci.multinomial.record import Multinomial, MultinomialRecord, block_names
 from dpci.multinomial.result import MultinomialFit
 from dpci.released.model import record_of
@@ -27,6 +26,7 @@ from dpci.rows import BallLike, read_ball
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.table import Schema
 from dpci.sources.chunks import Chunks
+from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 

@@ -22,11 +22,11 @@ from dpci.ledger.run import Kind, Outcome, Paid, run
 from dpci.losses import LossLike
 from dpci.mechanisms import ObjectivePerturbation
 from dpci.model.settings import FitKeywords, Settings, fit_keywords
-from dpci.model.tables import check_unit_columns
 from dpci.per_instance.bounds import Report
 from dpci.per_instance.record import BOUNDS, KINDS, Bound, ReportRecord, check_shares
 from dpci.per_instance.record import Kind as ReportKind
 from dpci.rows import RowsLike
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
 
 __all__ = ["report"]

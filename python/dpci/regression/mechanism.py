@@ -2,7 +2,9 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from os import PathLike
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -23,13 +25,16 @@ from dpci.data.rows import (
     known_names,
     names_beside,
 )
+from dpci.described.bounds import BoundsStage
+from dpci.described.within import GapsFirst
 from dpci.errors import InvalidInput, MomentNoiseWarning, RowNormViolation
 from dpci.ledger.ledger import Ledger
 from dpci.ledger.payment import Payment
 from dpci.ledger.run import Kind, Outcome, Paid, run
+from dpci.losses import Squared
 from dpci.regression.choices.bounds import SPARSE, StandardisedParts
 from dpci.regression.choices.clear import Case
-from dpci.regression.choices.matrix import MatrixChoices, matrix_choices
+from dpci.regression.choices.matrix import MatrixChoices, choices_of_fit, matrix_choices
 from dpci.regression.choices.model import Model
 from dpci.regression.choices.planned import Regression, planned_model
 from dpci.regression.choices.targets import Targets
@@ -37,15 +42,19 @@ from dpci.regression.matrix import MomentMatrix
 from dpci.regression.record import MomentRecord
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.rows import RowDomain, RowsLike
+from dpci.schema.partial import PartialSchema, known_of
 from dpci.schema.table import Schema
+from dpci.schema.table import Table as NamedTable
+from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
 
 def release(
-    X: Table | Partitions,
+    X: Table | NamedTable | Partitions | str | PathLike[str],
     y: ArrayLike | None = None,
     *,
     budget: GaussianBudget,
+    schema: Schema | PartialSchema | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     rows: RowsLike | None = None,
     target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
@@ -74,6 +83,9 @@ def release(
     budget : PureDP, ZCDP, ApproxDP or GDP
         PureDP adds symmetric matrix Laplace noise. The others add Gaussian noise, which is far smaller with many
         columns. A ledger counts :class:`dpci.GDP` as the zCDP that it implies.
+    schema : Schema or PartialSchema, optional
+        Public description of the table, see :func:`dpci.fit`, in place of ``bounds``, ``rows`` but "clip", and
+        ``target_bound``. Bounds that it lacks are released first, within the budget.
     bounds : (lower, upper), optional
         Public bounds of the columns: two numbers for all columns, or two arrays with a number for each. Give these if
         you know them.
@@ -138,24 +150,41 @@ def release(
     if not (isinstance(ledger, Ledger) and ledger.errors == "private"):  # which pays before anything is read
         X, y = known("X", X), known("y", y)
     unit, weighing, beside = given_unit(persons, weights)
-    choices = matrix_choices(
-        Targets.checked(y, target_bound),
-        budget=budget,
-        bounds=bounds,
-        rows=rows,
-        robust=robust,
-        refine=refine,
-        neighbors=neighbors,
-        unit=unit,
-        weights=weighing,
-        n_threads=n_threads,
-        seed=seed,
-    )
+    keywords: dict[str, Any] = {
+        "budget": budget,
+        "rows": rows,
+        "robust": robust,
+        "refine": refine,
+        "neighbors": neighbors,
+        "unit": unit,
+        "weights": weighing,
+        "n_threads": n_threads,
+        "seed": seed,
+    }
+    if schema is not None:
+        check_no_bounds(bounds, target_bound)
+        check_schema(known_of(schema))
+        choices = choices_of_fit(loss=Squared(), schema=schema, **keywords)
+        payment = payment_for("dpci.regression.release", ledger, choices)
+        return release_matrix(source_of(Source(X, y, beside), schema), choices, payment=payment, tell=True)
+    choices = matrix_choices(Targets.checked(y, target_bound), bounds=bounds, **keywords)
     if beside.names and not is_in_parts(X):
         name = next(name for name, values in beside.given.items() if isinstance(values, str))
         raise InvalidInput(f"{name} must be an array, because all columns of X are used, got the name of a column")
     payment = payment_for("dpci.regression.release", ledger, choices)
     return release_matrix(Source(X, y, beside), choices, payment=payment, tell=True)
+
+
+def check_no_bounds(bounds: object, target_bound: object) -> None:
+    """Refuse bounds beside a schema, which has them."""
+    given = {"bounds": bounds, "target_bound": None if target_bound == 1.0 else target_bound}
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {value!r}")
+
+
+_Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]
+"""Calibrated release of the gaps of a schema, None without gaps, and of the matrix."""
 
 
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
@@ -182,7 +211,7 @@ def release_matrix(
     whole: Callable[[MatrixChoices, tuple[str, ...]], Model] | None = None,
     tell: bool = False,
 ) -> MomentMatrix:
-    """Release with validated choices.
+    """Release with validated choices, the gaps of the schema first.
 
     Regressions that public numbers show to be hopeless are refused before: those that ``robust`` plans, and that which
     ``whole`` makes of the names of the columns. With ``tell`` there is a warning where no other would have a chance.
@@ -200,24 +229,25 @@ def release_matrix(
     stand_in = (Regression(),) if counted else ()
     first = dataclasses.replace(choices, robust=stand_in, refine=()) if unnamed else choices
     placed: Any = None  # the rows, once there is access to them
+    gaps, source = _gaps_of(source, choices, payment)
 
-    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _core.MomentMatrixSpec:
-        case = Case(made, columns, n_samples, payment.budget)
+    def checked(made: MatrixChoices, n_samples: int, columns: tuple[str, ...]) -> _Made:
+        stage, case = _calibrated(gaps, Case(made, columns, n_samples, payment.budget))
         # With private errors the budget is spent when the context opens: what follows must not fail for nothing.
         if not payment.private or placed is None:
             _check_case(case, whole, planned=made is choices)
             reason = case.hopeless() if tell and made is choices else None
             if reason is not None:
                 warn(MomentNoiseWarning(reason, code="hidden_by_noise"))
-        return case.spec
+        return stage, case.spec
 
-    def resolve(n_samples: int, n_columns: int) -> _core.MomentMatrixSpec:
+    def resolve(n_samples: int, n_columns: int) -> _Made:
         # Before they are placed the rows lack further targets.
         lacking = choices.targets.further if placed is None else 0
         columns, _ = choices.all_names(names, n_columns + lacking)
         return checked(first, n_samples, columns)
 
-    def by_name(rows: Rows) -> _core.MomentMatrixSpec:
+    def by_name(rows: Rows) -> _Made:
         columns, _ = choices.all_names(rows.names[:-1] if rows.named_columns else None, rows.shape[1])
         return checked(choices, rows.n_records, columns)
 
@@ -227,9 +257,8 @@ def release_matrix(
         placed = found.X
         return found
 
-    def released(rows: Rows, spec: _core.MomentMatrixSpec, paid: Paid) -> Outcome[MomentMatrix]:
-        release = {**_released(rows, spec, choices), "paid": paid, "named_columns": rows.named_columns}
-        return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release)), ()
+    def released(rows: Rows, made: _Made, paid: Paid) -> Outcome[MomentMatrix]:
+        return _matrix(rows, made, choices, gaps, paid), ()
 
     kind = Kind(
         choices=choices,
@@ -244,6 +273,37 @@ def release_matrix(
     except RowNormViolation:
         choices.standardise().explain(placed)
         raise
+
+
+def _gaps_of(source: Source, choices: MatrixChoices, payment: Payment) -> tuple[GapsFirst | None, Source]:
+    """Return the gaps of a schema, None without, and what is read."""
+    if choices.gaps is None:
+        return None, source
+    gaps = GapsFirst(choices.gaps, source, choices, payment.budget, "moment_matrix")
+    return gaps, gaps.source
+
+
+def _calibrated(gaps: GapsFirst | None, case: Case) -> tuple[BoundsStage | None, Case]:
+    """Return the release of the gaps of a schema, and the case of the matrix with what it leaves of the budget."""
+    if gaps is None:
+        return None, case
+    stage = gaps.stage(case.n_samples)
+    rest = stage.rest or case.budget
+    return stage, dataclasses.replace(case, choices=dataclasses.replace(case.choices, budget=rest), budget=rest)
+
+
+def _matrix(rows: Rows, made: _Made, choices: MatrixChoices, gaps: GapsFirst | None, paid: Paid) -> MomentMatrix:
+    """Release the gaps of a schema, and the matrix of the rows that the complete schema makes."""
+    (stage, spec), bounds = made, None
+    if gaps is not None and stage is not None:
+        found = gaps.release(stage, rows)
+        bounds, choices = found.facts, choices.completed(found.schema)
+        rows = gaps.complete(found.schema, rows, choices, partial(_standardised, choices=choices))
+        columns, _ = choices.all_names(rows.names[:-1], rows.shape[1])
+        spec = choices.spec(rows.n_records, rows.shape[1], stage.rest or choices.budget, columns)
+    beside = {"paid": paid, "named_columns": rows.named_columns, "released_bounds": bounds}
+    release = {**_released(rows, spec, choices), **beside}
+    return MomentMatrix(record_of_release(rows.names[:-1], rows.n_records, spec, choices, release))
 
 
 def _check_table(source: Source, choices: MatrixChoices) -> None:
@@ -334,5 +394,6 @@ def record_of_release(
         target_weight=spec.target_weight,
         rows=choices.domain,
         table=choices.schema,
+        released_bounds=release["released_bounds"],
         **choices.recorded(n_samples, release, paid=release["paid"]),
     )

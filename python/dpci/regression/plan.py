@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import GaussianBudget
+from dpci.budgets import GDP, GaussianBudget
+from dpci.described.plan import BoundsPlan
+from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
 from dpci.regression.choices.assumed import Assumptions, assumed, assumed_matrix
 from dpci.regression.choices.clear import Case
@@ -27,9 +29,12 @@ from dpci.regression.mechanism import record_of_release
 from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.show import has_units, unit_estimates
+from dpci.released.bounds import ReleasedBounds, are_joint
 from dpci.released.record import saved_budget
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
+from dpci.schema.columns import UnboundedTarget
+from dpci.schema.partial import PartialSchema
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Facts, Paragraph, Table
 from dpci.shown.text import as_text
@@ -101,6 +106,10 @@ class MomentPlan(Displayed):
         then assumed to be equal, which gives the largest sampling errors.
     weights : object or None
         The public bound and total of weights, as text by ``str``. The weights are then assumed to be equal.
+    bounds : object or None
+        Release of the bounds that the schema lacks: its ``share`` of the budget, ``left_out``, by how much intervals
+        are ``longer``. Coefficients are then those of columns and a target that are scaled by their bounds, and a
+        target without bounds has half their width for its unit.
     """
 
     steps: tuple[Step, ...]
@@ -126,6 +135,7 @@ class MomentPlan(Displayed):
     title: str
     persons: Persons | None
     weights: Weights | None
+    bounds: BoundsPlan | None
     _case: Case = field(compare=False)
     _model: Model
 
@@ -153,9 +163,15 @@ class MomentPlan(Displayed):
         InvalidInput
             For numbers that the bounds contradict.
         """
-        return planned(
-            self._case, self._model, column_std_dev=column_std_dev, target_std_dev=target_std_dev, r_squared=r_squared
-        )
+        assumptions: dict[str, Any] = {
+            "column_std_dev": column_std_dev,
+            "target_std_dev": target_std_dev,
+            "r_squared": r_squared,
+        }
+        gaps = self._case.choices.gaps
+        if gaps is not None:
+            return planned_with_gaps(self._case, self._model, gaps, **assumptions)
+        return planned(self._case, self._model, **assumptions)
 
     def summary(self) -> str:
         """Table of the predicted precision, with the numbers that show whether the release is worth its budget."""
@@ -163,6 +179,7 @@ class MomentPlan(Displayed):
 
     def _document(self) -> Document:
         facts = [
+            *([] if self.bounds is None else self.bounds.facts()),
             *((step.step.replace("_", " "), self._step(step)) for step in self.steps),
             *([] if self.persons is None else [("persons", f"{self.persons}")]),
             *([] if self.weights is None else [("weights", f"{self.weights}")]),
@@ -199,6 +216,7 @@ class MomentPlan(Displayed):
             "refusal": self.refusal,
             "least_n_samples": self.least_n_samples,
             "least_budget": None if self.least_budget is None else saved_budget(self.least_budget),
+            "bounds": None if self.bounds is None else self.bounds.to_dict(),
         }
 
     def __repr__(self) -> str:
@@ -257,6 +275,7 @@ def planned(
     model: Model,
     *,
     like: object = None,
+    in_units: bool = True,
     **assumptions: Any,  # noqa: ANN401  # those of ``assumed``
 ) -> MomentPlan:
     """Return the plan of a regression of the target, whose release would have these public numbers."""
@@ -277,6 +296,7 @@ def planned(
         "residuals": expected_residuals(case, matrix, planned_steps["points"], earlier),
         "private": True,
         "paid": None,
+        "released_bounds": None,
         "named_columns": choices.schema is not None,
     }
     record = record_of_release(columns, case.n_samples, spec, choices, release)
@@ -285,7 +305,7 @@ def planned(
     least_n, least_budget = None, None
     if model.l2_strength != PRIVATE:
         least_n, least_budget = _least_of(case, variation / _ROOM, k)
-    names, units, std_errors, half_widths, shares = _precision_of(expected, record, model)
+    names, units, std_errors, half_widths, shares = _precision_of(expected, record, model, in_units=in_units)
     ridge = "private" if model.l2_strength == PRIVATE else f"{model.l2_strength:g}"
     return MomentPlan(
         steps=record.steps,
@@ -312,18 +332,56 @@ def planned(
         f"n={n:,}{'' if choices.unit is None else ' persons'}, {len(columns)} columns, lambda={ridge}",
         persons=choices.unit,
         weights=choices.weights,
+        bounds=None,
         _case=case,
         _model=model,
     )
 
 
+def planned_with_gaps(
+    case: Case,
+    model: Model,
+    partial: PartialSchema,
+    **assumptions: Any,  # noqa: ANN401  # as above
+) -> MomentPlan:
+    """Return the plan of a release that begins with the gaps of its schema, whose case has the whole budget."""
+    # Half the width of its bounds is the unit of a target without any.
+    target = partial.target
+    bounds = {target.column: (-1.0, 1.0)} if isinstance(target, UnboundedTarget) else {}
+    choices, whole = case.choices.completed(partial.completed(bounds, {}, source="")), case.budget
+    assert not isinstance(whole, GDP)  # noqa: S101  # for the type checker: refused with gaps
+    stage = stage_of(partial, choices, whole, "moment_matrix", case.n_samples)
+    rest = stage.rest or whole
+    left = replace(case, choices=replace(choices, budget=rest), budget=rest)
+    all_known = replace(case, choices=choices)
+    known, found = (planned(each, model, in_units=False, **assumptions) for each in (all_known, left))
+    facts = ReleasedBounds.of(partial, stage.budget, stage.specs)
+    return replace(
+        found,
+        title=known.title,
+        bounds=BoundsPlan.of(stage, longer=_length_ratio(found, known)),
+        guarantee=facts.before(found.guarantee, whole, joint=are_joint(whole, "moment_matrix")),
+        # The share of the bounds depends on both.
+        least_n_samples=None,
+        least_budget=None,
+        _case=case,
+    )
+
+
+def _length_ratio(found: MomentPlan, known: MomentPlan) -> float:
+    """Return by how much intervals are longer, at most; of the noise where it hides the regression."""
+    if found.half_widths is None or known.half_widths is None:
+        return found.noise_std_dev / known.noise_std_dev
+    return float((found.half_widths / known.half_widths).max())
+
+
 def _precision_of(
-    expected: Solution | InvalidInput, record: MomentRecord, model: Model
+    expected: Solution | InvalidInput, record: MomentRecord, model: Model, *, in_units: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], _F64 | None, _F64 | None, _F64 | None]:
     names, units = model.names, ("",) * len(model.names)
     if isinstance(expected, InvalidInput):
         return names, units, None, None, None
-    if has_units(record, model):
+    if in_units and has_units(record, model):
         estimates, names, units = unit_estimates(record, model, expected)
     else:
         estimates = LinearEstimates.of(expected)

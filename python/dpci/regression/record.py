@@ -1,7 +1,7 @@
 """Record of the release of a moment matrix: released and public values, and their JSON form."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from dpci import _core
 from dpci.accounting.costs import Seal, Step
-from dpci.accounting.guarantee import check_spending
+from dpci.accounting.guarantee import Guarantee, check_spending
 from dpci.base.codec import Positive
 from dpci.base.validation import check_different, check_symmetric
-from dpci.budgets import GDP, ZCDP, Budget, GaussianBudget, Neighbors
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
+from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
 from dpci.released.record import Record, SavedGaussianBudget
 
 _F64 = NDArray[np.float64]
@@ -60,6 +61,7 @@ class MomentRecord(Record):
     budget: SavedGaussianBudget
     further: tuple[str, ...] = ()  # all targets but the last
     refined: tuple[Refinement, ...] = ()  # levels and gradients of refined regressions
+    released_bounds: ReleasedBounds | None = None  # those of the schema, for a part of the budget
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +82,9 @@ class MomentRecord(Record):
             raise InvalidInput(f"target must differ from the names of the columns, got {self.target!r}")
         if self.table is not None:
             check_of_schema(self.table, self.columns, self.blocks, self.persons)
-        check_spending(self.budget, self.steps, self.seals, self.guarantee)
+        check_spending(self.own_budget, self.steps, self.seals, self.own_guarantee)
+        if self.released_bounds is not None:
+            self._check_bounds(self.released_bounds)
         if not 1.0 <= self.divisor < math.inf:
             raise InvalidInput(f"the total of the weights must be at least their bound, got {self.weights}")
 
@@ -91,6 +95,16 @@ class MomentRecord(Record):
         check_symmetric("matrix", self.matrix)
         for residual in self.residuals:
             check_symmetric("moments of residuals", residual.moments)
+
+    def _check_bounds(self, found: ReleasedBounds) -> None:
+        """Refuse bounds that were not released of this schema, or not within this budget."""
+        if self.table is None:
+            raise InvalidInput("a moment matrix with released bounds must have a schema, got none")
+        found.check_table(self.table)
+        if isinstance(self.budget, ApproxDP):
+            broken, rule, value = found.together(self.guarantee(), self.budget)
+            if broken:
+                raise InvalidInput(f"{rule}, got {value}")
 
     def _check_arrays(self) -> None:
         k = len(self.columns)
@@ -141,7 +155,39 @@ class MomentRecord(Record):
     @property
     def choices(self) -> dict[str, Any]:
         """Public choices, as :attr:`privacy` has them."""
-        return {"mechanism": "moment_matrix"}
+        before = self.released_bounds
+        return {"mechanism": _MATRIX, **({} if before is None else {"released_bounds": before.facts()})}
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Choices that must not depend on the data."""
+        return tuple(chosen_beside(self.released_bounds, super().chosen))
+
+    @property
+    def own_budget(self) -> GaussianBudget:
+        """The budget without that of the bounds of the schema: that of the matrix and what refines it."""
+        found, budget = self.released_bounds, self.budget
+        if found is None:
+            return budget
+        if isinstance(budget, GDP):
+            raise InvalidInput(f"the budget of a release with its bounds must not be of Gaussian DP, got {budget}")
+        return found.rest_of(budget, joint=self.are_joint)
+
+    @property
+    def are_joint(self) -> bool:
+        """Whether bounds of the schema are accounted for jointly with the matrix."""
+        return are_joint(self.budget, _MATRIX)
+
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of all steps and seals together."""
+        own, found = self.own_guarantee(), self.released_bounds
+        if found is None or isinstance(self.budget, GDP):
+            return own
+        return found.before(own, self.budget, joint=self.are_joint)
+
+    def own_guarantee(self) -> Guarantee:
+        """Return the guarantee without the bounds of the schema."""
+        return replace(super().guarantee(), budget=self.own_budget)
 
     @property
     def constants(self) -> dict[str, Any]:

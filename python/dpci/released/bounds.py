@@ -1,7 +1,7 @@
 """``ReleasedBounds``: public values of released bounds and lists, by themselves or within the budget of a fit."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from dpci.accounting.costs import Step, steps_from
 from dpci.accounting.guarantee import Guarantee, Ranges
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
-from dpci.budgets import ApproxDP, Budget, Neighbors, PureDP, core_budget, remainder, split_budget
+from dpci.budgets import ApproxDP, Budget, GaussianBudget, Neighbors, PureDP, core_budget, remainder, split_budget
 from dpci.errors import InvalidInput
 from dpci.released.record import SavedBudget
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
@@ -88,9 +88,14 @@ def _parts(budget: Budget, *, lists: bool) -> tuple[Budget, Budget]:
     return budget, budget
 
 
-def are_joint(budget: Budget, mechanism: str) -> bool:
-    """Return whether bounds and the fit after them are accounted for jointly: if its noise is Gaussian throughout."""
-    return isinstance(budget, ApproxDP) and mechanism == "newton"
+_BESIDE_RELEASED = {"bounds": "public bounds and ranges", "categories": "public categories"}
+# Of a budget, to which bounds and what follows add up.
+_ROUNDING = 1e-9
+
+
+def are_joint(budget: GaussianBudget, mechanism: str) -> bool:
+    """Return whether bounds and what follows are accounted for jointly: if its noise is Gaussian throughout."""
+    return isinstance(budget, ApproxDP) and mechanism in {"newton", "moment_matrix"}
 
 
 def first_part(budget: Budget, share: float, *, lists: bool, joint: bool) -> Budget:
@@ -129,6 +134,12 @@ def rest_after(own: Budget, whole: Budget, *, stages: int, lists: bool, joint: b
 
 def _ranges(of_bounds: Budget, stages: int) -> Ranges:
     return Ranges(of_bounds.parameters()["epsilon"] / stages, stages)
+
+
+def chosen_beside(released: "ReleasedBounds | None", names: Iterable[str]) -> Iterator[str]:
+    """Yield choices that must not depend on the data, of which bounds that were released are none."""
+    public = {} if released is None else _BESIDE_RELEASED
+    return (public.get(each, each) for each in names)
 
 
 def source_of(budget: Budget, n_columns: int) -> str:
@@ -266,6 +277,12 @@ class ReleasedBounds:
             ranges = _ranges(of_bounds, self.stages)
             own = (of_lists.parameters()["epsilon"] if self.listed else 0.0, *own[1:])
         return replace(guarantee, budget=budget, ranges=ranges, seal=(epsilon + own[0], delta + own[1], rho + own[2]))
+
+    def together(self, guarantee: Guarantee, budget: ApproxDP) -> tuple[bool, str, str]:
+        """Return whether bounds and what follows spend too much together, by the guarantee of both; rule and value."""
+        delta = float(guarantee.delta(budget.epsilon))
+        rule = f"bounds and steps must spend together at most the budget delta={budget.delta:g}"
+        return not delta <= budget.delta * (1.0 + _ROUNDING), rule, f"delta={delta:g}"
 
     @property
     def totals(self) -> tuple[float, float, float]:

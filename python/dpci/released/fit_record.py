@@ -19,7 +19,7 @@ from dpci.data.arrays import OnViolation
 from dpci.data.labels import CLASSES_READ_OFF
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL
-from dpci.released.bounds import ReleasedBounds, are_joint
+from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
 from dpci.released.model_record import ModelRecord
 from dpci.released.newton import Newton
 from dpci.released.record import SavedBudget, SavedRows
@@ -29,7 +29,6 @@ from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, c
 
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
-_BESIDE_RELEASED = {"bounds": "public bounds and ranges", "categories": "public categories"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,8 +163,7 @@ class FitRecord(ModelRecord):
     @property
     def chosen(self) -> tuple[str, ...]:
         """Choices that must not depend on the data."""
-        public = {} if self.released_bounds is None else _BESIDE_RELEASED
-        known = (public.get(each, each) for each in super().chosen)
+        known = chosen_beside(self.released_bounds, super().chosen)
         ridge = ("λ", "radius", "split") if self.newton is None else ()
         missing = () if self.table is None else ("treatment of missing values",)
         return (*known, "mechanism", *ridge, *missing)
@@ -393,11 +391,8 @@ def _seal_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]:
     if not record.SELECTED:
         steps, seals = record.steps, record.seals
         yield from spending_contradictions(record.own_budget, steps, seals, record.own_guarantee)
-        budget = record.budget
-        if record.released_bounds is not None and isinstance(budget, ApproxDP):
-            delta = float(record.guarantee().delta(budget.epsilon))
-            rule = f"bounds and steps must spend together at most the budget delta={budget.delta:g}"
-            yield not delta <= budget.delta * (1.0 + _ROUNDING), rule, f"delta={delta:g}"
+        if record.released_bounds is not None and isinstance(record.budget, ApproxDP):
+            yield record.released_bounds.together(record.guarantee(), record.budget)
     for seal in record.seals:
         law = "discrete_laplace" if tuple(seal.cost) == ("epsilon",) else "discrete_gaussian"
         rule = f"the noise of a seal that costs {' and '.join(seal.cost)} must be {law!r}"

@@ -38,8 +38,10 @@ from dpci.inference.intervals import (
 from dpci.inference.targets.units import full_range_map, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import WITHOUT_INTERVALS, Hinge
+from dpci.released.bounds import ReleasedBounds
 from dpci.released.fit_record import FitRecord
 from dpci.released.sources import table_values
+from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
 
 _F64 = NDArray[np.float64]
@@ -206,7 +208,7 @@ def full_summary(record: FitRecord, view: View, numbers: Numbers | None) -> Docu
     """Return all that a reader needs to judge a fit; without moments it has no errors and no intervals."""
     parts = [
         estimates_table(numbers) if numbers is not None else bare_table(record, view),
-        *released_table(record),
+        *released_table(record.released_bounds, record.table),
         Facts(fact_lines(record)),
         *map(Paragraph, _notes(record, view, numbers)),
     ]
@@ -295,7 +297,7 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
         ("loss", record.loss_facts.words + positive_class(record.shown_classes, inferred=record.classes_inferred)),
         ("budget spent", str(record.spent)),
         *([] if record.whole is None else [("  together", f"{record.whole.budget} by {record.whole}")]),
-        *bounds_lines(record),
+        *bounds_lines(record.released_bounds),
         *steps,
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, unit_of_privacy)),
@@ -309,18 +311,17 @@ def fact_lines(record: FitRecord) -> list[tuple[str, str]]:
     ]
 
 
-def released_table(record: FitRecord) -> list[Table]:
-    """Return the bounds and categories that a fit released of its schema."""
-    if record.released_bounds is None or record.table is None:
+def released_table(found: ReleasedBounds | None, table: Schema | None) -> list[Table]:
+    """Return the bounds and categories of a schema that were released within a budget."""
+    if found is None or table is None:
         return []
-    names = [(value.name.partition(" ")[2], value.value) for value in table_values(record.table)]
-    rows = [[name, value] for name, value in names if name in record.released_bounds.columns]
+    names = [(value.name.partition(" ")[2], value.value) for value in table_values(table)]
+    rows = [[name, value] for name, value in names if name in found.columns]
     return [Table(["column", "released"], rows, "Released bounds and categories", of_words=True)]
 
 
-def bounds_lines(record: FitRecord) -> list[tuple[str, str]]:
-    """Return what bounds of the schema cost that were released with the fit, and how much they leave out."""
-    found = record.released_bounds
+def bounds_lines(found: ReleasedBounds | None) -> list[tuple[str, str]]:
+    """Return what bounds of a schema cost that were released within a budget, and how much they leave out."""
     if found is None:
         return []
     n_columns = len(found.columns)

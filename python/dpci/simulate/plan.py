@@ -19,9 +19,9 @@ from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import CHOICES, MODEL_KEYWORDS, UNIT_KEYWORDS, check_keywords
 from dpci.model.newton import for_groups
 from dpci.model.settings import FitKeywords, Settings
-from dpci.model.tables import check_unit_columns
 from dpci.simulate.checkpoint import Checkpoint, Outcomes, array_hash
 from dpci.simulate.replicates import Phase, Problem, run_phases
+from dpci.sources.described import check_unit_columns
 from dpci.unit import given_unit
 
 Configurations: TypeAlias = Sequence[Mapping[str, Any]]

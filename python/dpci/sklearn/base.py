@@ -25,11 +25,11 @@ from dpci.model.fit import release_fit
 from dpci.model.newton import check_newton
 from dpci.model.result import PrivateFit
 from dpci.model.settings import Settings
-from dpci.model.tables import check_unit_columns
 from dpci.regression.result import LinearFit
 from dpci.rows import Ball, Clipped
 from dpci.sklearn.leaks import warn_of_fitting, warn_of_inspection
 from dpci.sklearn.parameters import CommonParameters
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Beside, Given, Persons, Weights, check_unit, check_weights
 
 # float32 is passed on as it is.

@@ -20,10 +20,10 @@ from dpci.errors import InvalidInput
 from dpci.losses import LossLike
 from dpci.mechanisms import check_mechanism
 from dpci.model.settings import AUTO
-from dpci.model.tables import check_unit_columns
 from dpci.sklearn.base import PrivateLinearEstimator, Releasing
 from dpci.sklearn.leaks import warn_of_fitting
 from dpci.sklearn.multinomial import PrivateMultinomialRegression
+from dpci.sources.described import check_unit_columns
 from dpci.tuning.candidates import Search
 from dpci.tuning.choose import release_tuned
 from dpci.tuning.result import TuneResult

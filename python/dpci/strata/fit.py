@@ -27,7 +27,6 @@ from dpci.model.fit_many import announce, release_groups
 from dpci.model.newton import for_groups, newton_spec
 from dpci.model.recommend import are_rows_given, with_default_rows
 from dpci.model.settings import Settings
-from dpci.model.tables import check_schema, check_unit_columns, described
 from dpci.released.model import record_of
 from dpci.released.whole import cost_of_strata, counted_strata
 from dpci.rows import RowsLike
@@ -36,6 +35,7 @@ from dpci.schema.columns import CategoricalColumn, CategoricalTarget
 from dpci.schema.parts import encode_table
 from dpci.schema.table import Schema, without_column
 from dpci.schema.table import Table as NamedTable
+from dpci.sources.described import check_schema, check_unit_columns, described
 from dpci.strata.counts import CountNoise, count_noise, release_counts, split_off_counts, whole_of
 from dpci.strata.record import StrataRecord
 from dpci.strata.result import StrataFit

@@ -17,7 +17,7 @@ from dpci.errors import InvalidInput, PrivacyLeakWarning
 from dpci.mechanisms import ObjectivePerturbation, without_moments
 from dpci.model.keywords import MODEL_KEYWORDS, check_keywords
 from dpci.model.settings import ModelKeywords, Settings
-from dpci.model.tables import check_unit_columns
+from dpci.sources.described import check_unit_columns
 from dpci.unit import Persons, Weights, given_unit
 from dpci.utility.metrics import MetricLike, SmoothedAccuracy, check_metric, evaluator
 from dpci.utility.path import BudgetPath

@@ -1,7 +1,7 @@
 """The public choices of a moment matrix, validated before any data are looked at."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpci.regression.record import charge_of
 from dpci.released.choices import NoisyChoices
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import NumericTarget
+from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema
 from dpci.unit import CoreUnit, core_unit
 
@@ -74,6 +75,8 @@ class MatrixChoices(NoisyChoices):
     refine: tuple[Regression, ...] = ()
     """The regressions whose coefficients are to be refined."""
     schema: Schema | None = None
+    gaps: PartialSchema | None = None
+    """The schema as it is given, where it has gaps, which are released first; ``schema`` is then its blank one."""
 
     def __post_init__(self) -> None:
         check_gaussian_budget(self.budget)
@@ -100,6 +103,10 @@ class MatrixChoices(NoisyChoices):
     def loss(self) -> Squared:
         """The loss whose sums are the moments."""
         return Squared(float(self.targets.half[-1]))
+
+    def completed(self, schema: Schema) -> "MatrixChoices":
+        """Return the choices with a schema whose gaps have been released."""
+        return replace(self, schema=schema, gaps=None, bounds=Bounds.of_schema(schema), domain=schema.rows)
 
     def standardise(self) -> Standardise:
         """Return what is done with rows and targets before the core sees them."""
@@ -206,11 +213,19 @@ def choices_of_fit(
     *,
     rows: RowsLike | None,
     neighbors: object,
-    schema: Schema | None,
+    schema: Schema | PartialSchema | None,
     loss: Squared,
     **keywords: Any,  # noqa: ANN401  # of MatrixChoices
 ) -> MatrixChoices:
     """Return the choices that the keywords of :func:`dpci.fit` make."""
+    gaps = schema if isinstance(schema, PartialSchema) else None
+    if isinstance(schema, PartialSchema):
+        if isinstance(keywords["budget"], GDP):
+            raise InvalidInput(
+                "budget must be PureDP, ZCDP or ApproxDP for a schema with gaps, because the choice of bounds has no "
+                f"cost in Gaussian DP, got {keywords['budget']}"
+            )
+        schema = schema.blank
     middle, half, name = 0.0, loss.target_bound, None
     given, on_violation = read_rows(rows)
     if schema is None:
@@ -230,6 +245,7 @@ def choices_of_fit(
         domain=domain,
         targets=Targets.one(middle, half, name),
         schema=schema,
+        gaps=gaps,
         on_violation=on_violation,
         **read_neighbors(neighbors),
         **keywords,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpci.approval.noise import finding_of_lattice, finding_of_noise
+from dpci.approval.of_bounds import with_bounds
 from dpci.approval.of_fit import PROGRAM_PROOF, count_proofs, counts_text, public_number, what_moves
 from dpci.approval.statement import Statement, steps_text
 from dpci.regression.choices.model import Model
@@ -77,7 +78,11 @@ def approval_of_matrix(record: MomentRecord, digest: str) -> Statement:
             finding_of_lattice(starmap(Sealed, zip(record.seals, _sealed(record), strict=True))),
         ),
     )
-    return replace(found, claim=replace(found.claim, digest=digest, charged=charge))
+    found = replace(found, claim=replace(found.claim, digest=digest, charged=charge))
+    bounds = record.released_bounds
+    if bounds is None:
+        return found
+    return with_bounds(found, bounds, joint=record.are_joint and bounds.stages > 0)
 
 
 def approval_of_regression(

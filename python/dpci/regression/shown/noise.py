@@ -11,7 +11,13 @@ from dpci.regression.choices.bounds import Bounds, domain_of
 from dpci.regression.choices.matrix import specified
 from dpci.regression.choices.planned import Plan, Regression, plan_of
 from dpci.regression.record import MomentRecord
-from dpci.released.calibration import TOLERANCE, differences, differences_of_seals, differences_of_steps
+from dpci.released.calibration import (
+    TOLERANCE,
+    differences,
+    differences_of_bounds,
+    differences_of_seals,
+    differences_of_steps,
+)
 from dpci.rows import Blocks, RowDomain, core_rows
 from dpci.unit import core_unit
 
@@ -40,7 +46,9 @@ def other_noise(record: MomentRecord) -> str | None:
     }
     points = [*(one.point for one in record.residuals), *(one.point for one in record.refined)]
     following = [*planned["points"], *(point for point, _, _ in planned["refined"])]
+    before = record.released_bounds
     differ = (
+        *([] if before is None else differences_of_bounds(before, record.n_samples, record.persons, record.neighbors)),
         *differences(placed),
         *_other_places(record, spec),
         *(text for gradient in gradients for text in differences(gradient)),
@@ -95,7 +103,7 @@ def _spec(record: MomentRecord, residuals: list[Plan], refined: list[Plan]) -> _
     rows = _domain(record)
     bounds = None if rows is None else _bounds(record, rows)
     return specified(
-        record.budget,
+        record.own_budget,
         residuals,
         refined,
         n_samples=record.n_samples,

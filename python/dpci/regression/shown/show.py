@@ -25,7 +25,7 @@ from dpci.report.sections import (
     forest_of,
     provenance,
 )
-from dpci.report.summary import INTERVALS_FIRST
+from dpci.report.summary import INTERVALS_FIRST, bounds_lines, released_table
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Bullets, Document, Facts, Paragraph, Part, Section, Table
@@ -36,6 +36,10 @@ _ACCOUNTED = "The intervals account for sampling and noise."
 _ASSUMED = (
     " The classical covariance assumes errors of equal variance; if some records have larger ones, intervals can be "
     "too short."
+)
+_MOVED = (
+    " Coefficients are those of columns and targets within the released bounds: values beyond are moved to them, which "
+    "moves the coefficient of a column with a long tail."
 )
 
 
@@ -124,7 +128,9 @@ def note_of(record: MomentRecord, model: Model) -> str:
     """Return for what the intervals account; only coefficients without units of a table have a column of the noise."""
     assumed = _ASSUMED if model.covariance == "classical" else ""
     share = "" if has_units(record, model) else " Noise: its share of the error variance."
-    return f"{_ACCOUNTED}{assumed}{share}"
+    bounds = record.released_bounds
+    moved = "" if bounds is None or bounds.share is None else _MOVED
+    return f"{_ACCOUNTED}{assumed}{moved}{share}"
 
 
 def coefficient_table(record: MomentRecord, model: Model, solution: Solution, level: float) -> Table:
@@ -158,6 +164,7 @@ def fact_lines(record: MomentRecord, model: Model, solution: Solution) -> list[t
     return [
         ("regression", f"of {target_name(record, model)}, {covariance_kind(record, model)} covariance{refined}"),
         ("budget spent", f"{record.budget}, by the moment matrix"),
+        *bounds_lines(record.released_bounds),
         *([] if record.persons is None else [("persons", str(record.persons))]),
         *([] if record.weights is None else [("weights", str(record.weights))]),
         ("n (public)" if record.neighbors == "add_remove" else "n", f"{record.n_samples:,}"),
@@ -173,6 +180,7 @@ def release_lines(record: MomentRecord) -> list[tuple[str, str]]:
         ("released", f"second moments of {len(record.features)} columns, a constant and {', '.join(record.targets)}"),
         ("columns", ", ".join(record.features)),
         ("budget spent", str(record.budget)),
+        *bounds_lines(record.released_bounds),
         *((f"  {step.step}", f"{step.noise} noise of scale {step.scale:.4g}") for step in record.steps),
         ("  rounding seal", describe_seals(record.seals)),
         ("neighbours", change_text(record.neighbors, "record" if record.persons is None else "person")),
@@ -213,6 +221,7 @@ def summary_of_regression(record: MomentRecord, model: Model, solution: Solution
     """Return the summary of a regression."""
     parts = [
         coefficient_table(record, model, solution, level),
+        *released_table(record.released_bounds, record.table),
         Facts(fact_lines(record, model, solution)),
         Paragraph(note_of(record, model)),
     ]
@@ -222,7 +231,8 @@ def summary_of_regression(record: MomentRecord, model: Model, solution: Solution
 def summary_of_release(record: MomentRecord, refusal: str | None = None) -> Document:
     """Return the summary of a matrix, or of a regression without coefficients: ``refusal`` says why."""
     why = [] if refusal is None else [Paragraph(f"no coefficients: {refusal}")]
-    return Document(parts=[*why, Facts(release_lines(record))], banner=BANNER[record.private])
+    table = released_table(record.released_bounds, record.table)
+    return Document(parts=[*why, *table, Facts(release_lines(record))], banner=BANNER[record.private])
 
 
 def page_of_regression(
@@ -255,7 +265,7 @@ def page_of_regression(
     lead = f"Regression of {explained} from one released moment matrix, {record.spent}."
     parts = [
         Paragraph(f"{lead} {SHARED}" if record.private else lead, "lead"),
-        Section("numbers", "Coefficients", [table, *figure]),
+        Section("numbers", "Coefficients", [table, *figure, *released_table(record.released_bounds, record.table)]),
         budget_section([(name.replace("_", " "), value) for name, value in lines]),
         *([attacker_section(record, record.guarantee())] if record.private else []),
         Section("caveats", "What to keep in mind", [Bullets(caveats)]),

@@ -1,0 +1,105 @@
+"""Tables through a public schema: what ``fit(schema=)`` takes, as rows that are encoded where they may be read."""
+
+import json
+from collections.abc import Mapping
+
+from dpci.base.validation import broken
+from dpci.data.arrays import NamedRows
+from dpci.data.frames import is_frame, named_columns
+from dpci.data.persons import check_columns_of_unit
+from dpci.data.rows import Source, check_index_beside, is_in_parts
+from dpci.errors import InvalidInput
+from dpci.schema.cells import columns_beside
+from dpci.schema.partial import PartialSchema, known_of
+from dpci.schema.parts import SchemaParts, coded, encode_table
+from dpci.schema.table import RawTable, Schema
+from dpci.sources.chunks import Chunks
+from dpci.sources.tables import table_parts
+
+_CELLS = {"persons": "ids", "weights": "numbers"}
+
+
+def check_schema(schema: object) -> Schema:
+    """Return a public schema that a result can be saved with."""
+    if isinstance(schema, PartialSchema):
+        gaps = [column.name for column in schema.gaps]
+        raise InvalidInput(
+            f"schema must have bounds for every column for this function, got none for {gaps} (dpci.release_schema "
+            "releases them)"
+        )
+    if not isinstance(schema, Schema):
+        raise broken("schema", "a dpci.schema.Schema or None", schema)
+    try:
+        kept = Schema.from_dict(json.loads(json.dumps(schema.to_dict(defaults=True), allow_nan=False)))
+    except (TypeError, ValueError) as error:  # found before anything is spent
+        raise InvalidInput(f"schema must be one that a file can hold, got {schema!r}: {error}") from error
+    if kept.digest != schema.digest:
+        raise InvalidInput(f"schema must be read from a file as it was written, got {schema!r}")
+    return schema
+
+
+def source_of(source: Source, schema: Schema | PartialSchema | None) -> Source:
+    """Return what a fit reads of a caller's source, which a schema may describe."""
+    source = source if schema is None else described(source, schema)
+    check_unit_columns(None if schema is None else known_of(schema), source)
+    return source
+
+
+def described(source: Source, schema: Schema | PartialSchema) -> Source:
+    """Return what a fit reads of a table that a schema describes; nothing is read here.
+
+    Parameters
+    ----------
+    source : Source
+        Columns of the schema, encoded in the fit, of a table, path, chunks or Dask frame; the target too, unless ``y``
+        has it. Chunks that were made with a schema are encoded already. Columns of ids and weights that are named parts
+        keep beside their encoded rows, and files are cut between persons.
+    schema : Schema or PartialSchema
+        Public description of the columns; one with gaps encodes rows by what is known.
+    """
+    X, y, beside, _ = source
+    known = known_of(schema)
+    if isinstance(X, NamedRows):  # encoded already
+        if X.names != known.names:
+            raise InvalidInput(f"the columns of X must be those of the schema, {known.names}, got {X.names}")
+        return source._replace(y=None if y is None else coded(y, known))
+    columns = tuple(column.name for column in known.columns)
+    parts = table_parts(X, y, schema, beside, columns=columns, target=known.target.column)
+    if parts is not None:
+        encoded = isinstance(parts, Chunks) and isinstance(parts.schema, Schema)
+        return source._replace(X=SchemaParts(parts, known, beside.names, encoded=encoded), y=None)
+    if not (is_frame(X) or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None)):
+        raise InvalidInput(
+            "X must be a table with named columns where there is a schema (a frame, a mapping of columns, a file, or "
+            f"chunks of these), got {type(X).__name__}"
+        )
+    return source._replace(X=RawTable(X, known), prepare=_encoded)
+
+
+def check_unit_columns(schema: Schema | None, source: Source) -> None:
+    """Refuse names of columns without a schema, and rows without the persons of whom the schema has a column of ids."""
+    X = source.X
+    for name, values in source.beside.given.items():
+        what = _CELLS[name]
+        if isinstance(values, str) and schema is None and not is_in_parts(X):
+            raise InvalidInput(
+                f"{name} must be an array of {what} without a schema, because all columns of X are used, got the name "
+                "of a column"
+            )
+        if isinstance(values, str) and isinstance(X, NamedRows):
+            raise InvalidInput(
+                f"{name} must be an array of {what} for rows that are encoded already, got the name of a column"
+            )
+    # Chunks may know a schema that the fit was not given.
+    known = schema if schema is not None else X.schema if isinstance(X, Chunks) else None
+    named = None if known is None else known.persons
+    check_columns_of_unit(named, source.beside)
+
+
+def _encoded(source: Source) -> Source:
+    table, schema = source.X.table, source.X.schema
+    # Encoded rows have no index any more.
+    check_index_beside(table, source.beside)
+    columns = named_columns(table)
+    beside = columns_beside(columns, source.beside)
+    return Source(*encode_table(columns, source.y, schema), beside)
