@@ -314,6 +314,16 @@ def test_rare_classes_that_can_be_separated_have_none_either(n, share):
         assert fit.interval_refusal is not None
 
 
+def test_columns_of_zeros_have_no_coefficient_and_spoil_no_other():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=(9000, 3)), np.zeros((9000, 2))])
+        positive = 0.5 * X.sum(axis=1) + rng.logistic(size=9000) > 0.0
+        fit = dpci.fit(X / 6.0, positive, rows="clip", budget=dpci.ZCDP(rho=0.5), seed=seed)
+        assert fit.interval_refusal is None
+        assert np.isfinite(fit.std_errors).tolist() == [True, True, True, False, False, True]
+
+
 @pytest.mark.parametrize("budget", [dpci.ZCDP(rho=0.5), dpci.ApproxDP(epsilon=1.0, delta=1e-6)])
 @pytest.mark.parametrize("positive", [True, False])
 def test_a_single_class_has_no_intervals(budget, positive):
