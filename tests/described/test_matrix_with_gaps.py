@@ -274,6 +274,7 @@ def test_a_table_with_a_schema_has_its_bounds_there(tmp_path):
     for refused, message in (
         ({"bounds": (0, 1)}, "bounds must not be given with a schema"),
         ({"target_bound": (0, 9)}, "target_bound must not be given with a schema"),
+        ({"target_bound": np.array([0.0, 9.0])}, "target_bound must not be given with a schema"),
         ({"rows": 2.0}, "rows must be those of the schema"),
         ({"schema": {"tenure": 3}}, "schema must be a dpci.schema.Schema"),
         ({"budget": dpci.GDP(0.5)}, "budget must be PureDP, ZCDP or ApproxDP"),

@@ -84,8 +84,8 @@ def _on_steep_classes(record: FitRecord, newton: Newton) -> Iterator[DpciWarning
         yield CurvatureWarning(message, parameters=record.names)
     elif hides_class(record, newton):
         message = (
-            "the noise hides the rarer class, and intervals of all coefficients may be too short: its released share "
-            "is not told from 0; use more records or a greater budget, or pass l2_strength"
+            "the noise hides the rarer class, and intervals of all coefficients may be too short: the released share "
+            "of that class cannot be distinguished from 0; use more records or a greater budget, or pass l2_strength"
         )
         yield CurvatureWarning(message, parameters=record.names)
 

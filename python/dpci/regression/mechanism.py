@@ -48,6 +48,8 @@ from dpci.schema.table import Table as NamedTable
 from dpci.sources.described import check_schema, source_of
 from dpci.unit import PersonsLike, Weights, given_unit
 
+_TARGET_BOUND = 1.0
+
 
 def release(
     X: Table | NamedTable | Partitions | str | PathLike[str],
@@ -57,7 +59,7 @@ def release(
     schema: Schema | PartialSchema | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
     rows: RowsLike | None = None,
-    target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = 1.0,
+    target_bound: float | tuple[float, float] | Sequence[tuple[float, float]] = _TARGET_BOUND,
     robust: bool | Sequence[Regression] | None = None,
     refine: bool | Sequence[Regression] | None = None,
     neighbors: NeighborsLike = "replace_one",
@@ -177,8 +179,8 @@ def release(
 
 def check_no_bounds(bounds: object, target_bound: object) -> None:
     """Refuse bounds beside a schema, which has them."""
-    given = {"bounds": bounds, "target_bound": None if target_bound == 1.0 else target_bound}
-    for name, value in given.items():
+    is_default = isinstance(target_bound, float) and target_bound == _TARGET_BOUND
+    for name, value in (("bounds", bounds), ("target_bound", None if is_default else target_bound)):
         if value is not None:
             raise InvalidInput(f"{name} must not be given with a schema, which has the bounds, got {value!r}")
 
