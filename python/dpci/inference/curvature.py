@@ -126,7 +126,7 @@ def curvature_room(record: FitRecord) -> float | None:
     was not projected hides them.
     """
     law_of(record)  # refused without intervals
-    if not has_changes(record) or record.hessian is None or record.gradient_cov is None:
+    if not record.has_changes or record.hessian is None or record.gradient_cov is None:
         return None
     cov = estimates_of(record).cov()
     scale, loss = record.intercept_scale, record.loss
@@ -157,11 +157,6 @@ def trusted_room(record: FitRecord) -> float:
 def shown(room: float) -> str:
     """Return a room as text, rounded down to a tenth. A negative room, which is due to noise, is shown as 0."""
     return f"{max(math.floor(10.0 * room), 0.0) / 10.0:g}"
-
-
-def has_changes(record: FitRecord) -> bool:
-    """Return whether the loss has a flat part, or curvature within a width alone."""
-    return record.loss_facts.is_flat or record.loss_facts.width is not None
 
 
 def room_of(record: FitRecord) -> float | None:

@@ -11,11 +11,10 @@ from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import Inference
 from dpci.released.fit_record import FitRecord
-from dpci.report.answer import summary_of
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release
-from dpci.report.summary import Numbers, Units, View, interval_notes
+from dpci.report.summary import Numbers, Units, View, interval_notes, summary_of
 from dpci.shown.document import Document
 from dpci.shown.text import as_text
 

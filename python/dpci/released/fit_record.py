@@ -97,6 +97,11 @@ class FitRecord(ModelRecord):
         return self.whole is not None and self.whole.counts
 
     @property
+    def has_changes(self) -> bool:
+        """Whether the loss has a flat part, or curvature within a width alone."""
+        return self.loss_facts.is_flat or self.loss_facts.width is not None
+
+    @property
     def shown_classes(self) -> tuple[object, object] | None:
         """The two classes as texts name them: by the first spelling that the schema gives each."""
         classes, table = self.classes, self.table

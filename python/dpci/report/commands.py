@@ -13,8 +13,7 @@ from dpci.inference.intervals import ConfidenceIntervals, estimates_of
 from dpci.inference.methods import Inference
 from dpci.released.model import Released, record_of
 from dpci.released.result import Shown
-from dpci.report.answer import ratio_intervals, ratios_of, summary_of
-from dpci.report.summary import View
+from dpci.report.summary import View, ratio_intervals, ratios_of, summary_of
 from dpci.report.summary import numbers_of as answered
 from dpci.rows import Blocks
 from dpci.schema.columns import NumericTarget, class_labels
