@@ -14,7 +14,7 @@ from dpci.released.calibration import (
     other_steps,
     sealed_of_fit,
 )
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 
 _OK = "the noise scale was recomputed from the public choices in the file, and matches"
 _MUST = "the noise must be that which the public choices in the file call for"

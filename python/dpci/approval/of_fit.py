@@ -12,8 +12,8 @@ from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import record_of
+from dpci.released.record import FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import ordinary_coefficients

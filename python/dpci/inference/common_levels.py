@@ -17,7 +17,7 @@ from scipy import special
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, levels_scale, matrix_noise
 from dpci.inference.intervals import law_of, refusal_of
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
 _LEVEL = 0.95

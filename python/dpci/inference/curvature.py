@@ -17,7 +17,7 @@ from dpci import _core
 from dpci.errors import DpciError
 from dpci.inference.error_law import NOISE_AWARE, gradients_of_likelihood, matrix_noise, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 
 TRUSTED_ROOM = 3.0
 """Least :func:`curvature_room` without a warning. In a study, nearly all intervals that missed had a smaller one."""

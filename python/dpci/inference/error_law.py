@@ -12,8 +12,8 @@ from dpci import _core
 from dpci.accounting.costs import Step
 from dpci.errors import DpciError, InvalidInput
 from dpci.released.calibration import newton_spec
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 from dpci.rows import core_blocks, core_rows
 
 _F64 = NDArray[np.float64]

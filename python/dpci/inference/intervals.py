@@ -18,8 +18,8 @@ from dpci.inference.simultaneous import bonferroni_level, joint_level
 from dpci.inference.validity import refusal
 from dpci.inference.wald import Method, WaldTest, hypothesis_values, wald_test
 from dpci.losses import LOG_ODDS
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 from dpci.shown.displayed import Displayed
 from dpci.shown.document import Document, Paragraph, Table
 from dpci.shown.text import table_text

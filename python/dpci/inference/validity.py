@@ -22,8 +22,8 @@ from dpci.inference.error_law import (
     strong_convexity,
 )
 from dpci.losses import WITHOUT_INTERVALS, Hinge
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 
 FALSE_RATE = 1e-3
 """Probability of intervals where the bound binds, at most, by the normal approximation on which the intervals rest."""

@@ -23,8 +23,8 @@ from dpci.inference.curvature import (
 from dpci.inference.error_law import NOISE_AWARE, hides_class, last_step, strong_convexity
 from dpci.inference.intervals import estimates_of, law_of, refusal_of
 from dpci.model.recommend import TRUSTED_RATIO
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 
 TRUSTED_SPREAD = 0.4
 """Greatest share by which noise may leave the variance of single estimates open without a warning.

@@ -10,7 +10,7 @@ from dpci.inference.common_levels import levels_of
 from dpci.inference.contrasts import Contrast
 from dpci.inference.intervals import Simultaneous, Target
 from dpci.inference.methods import Inference
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order, forest_plot
 from dpci.report.style import caption, facts_of_release

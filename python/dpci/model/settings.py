@@ -42,7 +42,7 @@ from dpci.mechanisms import (
     check_mechanism,
 )
 from dpci.model.tables import check_counts
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget
 from dpci.schema.parts import schema_classes

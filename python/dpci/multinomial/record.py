@@ -10,7 +10,7 @@ from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
 from dpci.inference.error_law import NOISE_AWARE
 from dpci.losses import SEVERAL, declaration
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from dpci.inference.targets.units import TableUnits
 from dpci.inference.wald import WaldTest
 from dpci.model.result import PrivateFit
 from dpci.multinomial.record import MultinomialRecord
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import ReleaseFacts, features_of
+from dpci.released.record import FitRecord
 from dpci.released.result import Shown
 from dpci.report.commands import ShownFit
 from dpci.report.plot import Order

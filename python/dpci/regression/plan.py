@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpci import _core
 from dpci.accounting.costs import Seal, Step, describe_seals
 from dpci.accounting.guarantee import Guarantee
-from dpci.budgets import GDP, GaussianBudget
+from dpci.budgets import GDP, GaussianBudget, saved_budget
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
@@ -30,7 +30,6 @@ from dpci.regression.record import MomentRecord
 from dpci.regression.result import LinearFit, record_of
 from dpci.regression.shown.show import has_units, unit_estimates
 from dpci.released.bounds import ReleasedBounds, are_joint
-from dpci.released.record import saved_budget
 from dpci.report.commands import table_rows
 from dpci.rows import RowDomain
 from dpci.schema.columns import UnboundedTarget

@@ -12,14 +12,14 @@ from dpci.accounting.costs import Seal, Step
 from dpci.accounting.guarantee import Guarantee, check_spending
 from dpci.base.codec import Positive
 from dpci.base.validation import check_different, check_symmetric
-from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors
+from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors, SavedGaussianBudget
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
-from dpci.released.record import Record, SavedGaussianBudget
+from dpci.released.record import Record
 
 _F64 = NDArray[np.float64]
 

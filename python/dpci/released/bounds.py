@@ -11,9 +11,18 @@ from dpci.accounting.costs import Step, steps_from
 from dpci.accounting.guarantee import Guarantee, Ranges
 from dpci.base.codec import check_interval
 from dpci.base.validation import broken
-from dpci.budgets import ApproxDP, Budget, GaussianBudget, Neighbors, PureDP, core_budget, remainder, split_budget
+from dpci.budgets import (
+    ApproxDP,
+    Budget,
+    GaussianBudget,
+    Neighbors,
+    PureDP,
+    SavedBudget,
+    core_budget,
+    remainder,
+    split_budget,
+)
 from dpci.errors import InvalidInput
-from dpci.released.record import SavedBudget
 from dpci.schema.columns import CategoricalColumn, NumericColumn, NumericTarget
 from dpci.schema.partial import PartialSchema
 from dpci.schema.table import Schema

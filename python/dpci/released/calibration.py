@@ -13,8 +13,8 @@ from dpci.accounting.costs import Seal, Step, seals_from, steps_from
 from dpci.budgets import Neighbors, budget_from_parameters, core_budget
 from dpci.losses import SEVERAL, Custom, from_declaration
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.fit_record import FitRecord
 from dpci.released.newton import Newton
+from dpci.released.record import FitRecord
 from dpci.rows import core_rows
 from dpci.unit import Persons, core_unit
 

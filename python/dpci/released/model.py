@@ -18,9 +18,7 @@ from dpci.data.frames import is_frame
 from dpci.data.labels import Classes, label_array
 from dpci.errors import InvalidInput
 from dpci.losses import COUNTS, LOCATIONS, PROBABILISTIC, response
-from dpci.released.fit_record import FitRecord
-from dpci.released.model_record import ModelRecord
-from dpci.released.record import Record
+from dpci.released.record import FitRecord, ModelRecord, Record
 from dpci.rows import Ball, Blocks
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema, encoded_rows, same_columns

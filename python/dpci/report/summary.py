@@ -42,7 +42,7 @@ from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratio
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table

@@ -14,8 +14,8 @@ from dpci.errors import InvalidInput
 from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import ConfidenceIntervals, Estimates
 from dpci.losses import LOG_ODDS, response
-from dpci.released.fit_record import FitRecord
 from dpci.released.model import in_target_units
+from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericColumn
 from dpci.schema.table import Schema
 

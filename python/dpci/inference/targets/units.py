@@ -18,7 +18,7 @@ from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import OF_TABLE, ConfidenceIntervals, Simultaneous
 from dpci.inference.wald import Method, WaldTest
 from dpci.losses import COUNTS, LOCATIONS, LOG_ODDS, SEVERAL
-from dpci.released.fit_record import FitRecord
+from dpci.released.record import FitRecord
 from dpci.schema.columns import NumericTarget
 from dpci.schema.table import Schema
 from dpci.shown.displayed import Displayed
