@@ -8,12 +8,11 @@ from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement
-from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.methods import Inference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
-from dpci.released.record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import public_values
 from dpci.released.whole import Whole, counted_strata
 from dpci.report.summary import ordinary_coefficients

@@ -4,12 +4,12 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.validation import check_real, composed
+from dpci.base.validation import composed
 from dpci.base.warn import warn
 from dpci.data.arrays import as_vector
 from dpci.data.frames import decoded, taken_over
@@ -314,16 +314,3 @@ def _plain(label: object) -> Any:  # noqa: ANN401  # whatever the caller's label
 def _type_name(y: object) -> str:
     dtype = getattr(y, "dtype", getattr(y, "type", None))
     return type(y).__name__ if dtype is None else f"dtype {dtype}"
-
-
-def _check_saved(name: str, value: object) -> Classes:
-    """Return (negative, positive)."""
-    classes = check_classes(value)
-    for label in classes:
-        # An integer may be too great to be compared with targets.
-        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
-            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
-    return classes
-
-
-SavedClasses: TypeAlias = Annotated[Classes, _check_saved]

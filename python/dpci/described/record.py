@@ -8,7 +8,8 @@ from dpci.accounting.guarantee import Guarantee
 from dpci.budgets import ZCDP, ApproxDP, Neighbors, PureDP, SavedBudget
 from dpci.errors import InvalidInput
 from dpci.released.bounds import ReleasedBounds, check_ranges
-from dpci.released.record import Record, SavedTable
+from dpci.released.record import Record
+from dpci.schema.table import SavedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpci.accounting.costs import levels_scale, noise_of
 from dpci.errors import DpciError
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw, levels_scale, matrix_noise
-from dpci.inference.intervals import law_of, refusal_of
-from dpci.released.record import FitRecord
+from dpci.inference.intervals import ErrorLaw, law_of, refusal_of
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.rows import Blocks, RowDomain, core_blocks
 
 _LEVEL = 0.95
@@ -63,12 +63,12 @@ def common_levels(record: FitRecord) -> CommonLevels | None:
     totals, which the intervals count.
     """
     names = record.names
-    noise, scale, hessian = matrix_noise(record, "hessian"), record.intercept_scale, record.hessian
+    noise, scale, hessian = noise_of(record.steps, "hessian"), record.intercept_scale, record.hessian
     blocks = core_blocks(record.rows, scale)
     if (
         record.projection != NOISE_AWARE
         or not record.noise_law.startswith("shaped")
-        or levels_scale(record) is not None
+        or levels_scale(record.steps) is not None
         or noise is None
         or scale is None
         or hessian is None

@@ -16,12 +16,11 @@ from dpci.errors import MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.curvature import curvature_room
-from dpci.inference.error_law import ErrorLaw
 from dpci.inference.intervals import (
     SCALED,
     TARGETS,
-    Bare,
     ConfidenceIntervals,
+    ErrorLaw,
     Estimates,
     Simultaneous,
     Target,
@@ -30,7 +29,7 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
-from dpci.inference.targets.units import TableUnits, odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import Bare, TableUnits, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
 from dpci.released.model import FitFacts, features_of
@@ -61,7 +60,7 @@ class Inference(FitFacts):
         projection is "floor" or "cautious". Above 1/2 a joint test of several parameters may reject true hypotheses too
         often (docs/inference.md).
         """
-        return moment_noise(self._record, self._error_law())
+        return moment_noise(self._record, self._error_law().cov)
 
     def in_units(self, *, target: Target = "regularised") -> TableUnits:
         """Return the coefficients in the units of the table: per year, of a category against its reference.

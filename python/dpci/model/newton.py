@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from dpci import _core
-from dpci.accounting.costs import Seal, Step, describe_seals, seal_facts, seals_from, step_names, steps_from
+from dpci.accounting.costs import Seal, Step, describe_seals, noise_of, seal_facts, seals_from, step_names, steps_from
 from dpci.budgets import ZCDP, Budget, PureDP, check_budget, core_budget
 from dpci.data.rows import Rows
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import noise_of
 from dpci.losses import Custom, declaration, describe
 from dpci.mechanisms import NewtonSteps
 from dpci.model.keywords import check_keywords, default_loss, takes_newton, used_keywords

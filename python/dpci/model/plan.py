@@ -13,8 +13,7 @@ from dpci.budgets import Budget, GaussianBudget, core_budget, planned_neighbors
 from dpci.described.plan import BoundsPlan
 from dpci.described.within import stage_of
 from dpci.errors import DpciError, InvalidInput
-from dpci.inference.error_law import estimated_matrices
-from dpci.inference.intervals import TARGETS, Target
+from dpci.inference.intervals import TARGETS, Target, estimated_matrices
 from dpci.losses import WITHOUT_INTERVALS, LossLike, Squared, describe
 from dpci.mechanisms import MechanismLike
 from dpci.model.keywords import (

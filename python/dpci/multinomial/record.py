@@ -8,9 +8,8 @@ from dpci.base.codec import Form, Saved
 from dpci.base.validation import broken
 from dpci.data.labels import Label, check_several_classes
 from dpci.errors import InvalidInput
-from dpci.inference.error_law import NOISE_AWARE
 from dpci.losses import SEVERAL, declaration
-from dpci.released.record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,30 @@ def newton_spec(record: FitRecord) -> _core.NewtonSpec:
     )
 
 
+def last_step(record: FitRecord, newton: Newton) -> _core.LastStep:
+    """Return the last step of a fit by Newton steps, which has the rules of its errors (docs/proofs/newton.md)."""
+    hessian, gradient_cov = record.matrices
+    return newton_spec(record).last_step(
+        row_map=newton.map,
+        round_map=newton.round_map,
+        radii=newton.radii.tolist(),
+        bounds=newton.bounds.tolist(),
+        starts=newton.starts,
+        weights=newton.weights.tolist(),
+        params=newton.params,
+        hessian=hessian,
+        gradient_cov=gradient_cov,
+        edge=newton.edge,
+        ridge=newton.ridge,
+    )
+
+
+def hides_class(record: FitRecord, newton: Newton) -> bool:
+    """Return whether noise hides the rarer class under pure DP, by the best constant predictor of the fit."""
+    constant = float((newton.map @ newton.centre)[-1]) * (record.intercept_scale or 0.0)
+    return newton_spec(record).hides_class(constant)
+
+
 def other_steps(record: FitRecord, newton: Newton) -> str | None:
     """Return the first number of a fit by Newton steps that does not follow from its choices and released values."""
     spec = newton_spec(record)

@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from dpci.accounting.guarantee import (
     seal_totals,
     spending_contradictions,
 )
-from dpci.base.codec import Form, NotNegative, Positive, Saved, Version, formed, has_fields
-from dpci.base.validation import check_count, check_different, check_symmetric
+from dpci.base.codec import NotNegative, Positive, Saved, Version, formed, has_fields
+from dpci.base.validation import check_count, check_different, check_real, check_symmetric
 from dpci.budgets import (
     GDP,
     ApproxDP,
@@ -34,32 +34,16 @@ from dpci.budgets import (
     core_budget,
 )
 from dpci.data.arrays import OnViolation
-from dpci.data.labels import CLASSES_READ_OFF, SavedClasses
+from dpci.data.labels import CLASSES_READ_OFF, Classes, check_classes
 from dpci.errors import InvalidInput
 from dpci.losses import SEVERAL, LossFacts, SavedLoss, facts_of
 from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
 from dpci.released.newton import Newton
 from dpci.released.whole import Whole
-from dpci.rows import Ball, Blocks, SavedRows, same_blocks
+from dpci.rows import Ball, Blocks, SavedRows, core_blocks, same_blocks
 from dpci.schema.columns import CategoricalTarget, ClassTarget, NumericTarget, class_labels
-from dpci.schema.table import Schema
+from dpci.schema.table import SavedTable
 from dpci.unit import Persons, Weights
-
-
-def saved_table(table: Schema | None) -> dict[str, Any] | None:
-    """Return a schema as a record is saved with it: with all fields, so that no default changes what it says."""
-    if table is None:
-        return None
-    return {"digest": table.digest, "schema": table.to_dict(defaults=True)}
-
-
-def _read_table(name: str, value: object) -> Schema:
-    fields = has_fields(name, value, "digest", "schema")
-    schema = Schema.from_dict(fields["schema"])
-    if schema.digest != fields["digest"]:
-        raise InvalidInput(f"{name} must have the digest of its schema, {schema.digest}, got {fields['digest']!r}")
-    return schema
-
 
 _check_ledger = formed("[0-9a-f]{32}", "32 hexadecimal digits")
 _check_time = formed(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "a UTC time as ledgers write it")
@@ -74,11 +58,20 @@ def _check_paid(name: str, value: object) -> dict[str, Any]:
     }
 
 
-SavedTable: TypeAlias = Annotated[Schema, Form(saved_table, _read_table)]
+def _check_labels(name: str, value: object) -> Classes:
+    """Return (negative, positive)."""
+    classes = check_classes(value)
+    for label in classes:
+        # An integer may be too great to be compared with targets.
+        if not isinstance(label, str) and math.isinf(number := check_real(name, label + 0)):
+            raise InvalidInput(f"{name} must be within the range of floats, got {number}")
+    return classes
 
 
 OBEYS_BOUNDS = "every possible record obeys the public bounds"
 ENCODED_WITHIN = "the schema encodes every record that it accepts within the public bounds"
+NOISE_AWARE = "noise_aware"
+"""The projection of fits whose matrices are kept as they were released, with the noise in them counted."""
 # Of a budget, to which steps add up, and of the greatest entry of a matrix that was projected and saved exactly.
 _ROUNDING = 1e-9
 _COST_UNITS = {"pure": "epsilon", "zcdp": "rho", "approx": "mu_squared", "gdp": "mu_squared"}
@@ -243,7 +236,7 @@ class ModelRecord(Record):
     """Parameters, the intercept last."""
     names: tuple[str, ...]
     """Names of the parameters."""
-    classes: SavedClasses | None
+    classes: Annotated[Classes, _check_labels] | None
     """(negative, positive); None for real targets."""
     classes_inferred: bool
     """Whether the classes were inferred from the labels, so that they are not public."""
@@ -357,6 +350,25 @@ class FitRecord(ModelRecord):
     def has_changes(self) -> bool:
         """Whether the loss has a flat part, or curvature within a width alone."""
         return self.loss_facts.is_flat or self.loss_facts.width is not None
+
+    @property
+    def matrices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both released matrices; a record without them is refused."""
+        if self.hessian is None or self.gradient_cov is None:
+            raise InvalidInput("a law of the errors needs released moments, got a record without them")
+        return self.hessian, self.gradient_cov
+
+    @property
+    def noise_blocks(self) -> _core.RowDomain | None:
+        """Blocks in whose shape the noise of the coefficients is, with their constant; None for other laws."""
+        return core_blocks(self.rows, self.intercept_scale) if self.noise_law.startswith("shaped") else None
+
+    @property
+    def strong_convexity(self) -> float:
+        """The least eigenvalue that the true Hessian can have: λ, and what a loss of one parameter declares."""
+        # A saved record may hold any norm: its square overflows to infinity, not to an error.
+        declared = float(self.loss["strong_convexity"])
+        return self.l2_strength + (declared * self.row_norm * self.row_norm if declared else 0.0)
 
     @property
     def shown_classes(self) -> tuple[object, object] | None:
@@ -559,7 +571,6 @@ def _newton_contradictions(record: FitRecord) -> Iterator[tuple[bool, str, str]]
         "a fit by Newton steps must have no ridge and no radius, and joint moments",
         f"l2_strength={record.l2_strength}, radius={record.radius}, moments={record.moments!r}",
     )
-    yield by_steps and record.l2_recommended, "Newton steps must have no recommended ridge", "l2_recommended=True"
     yield (
         newton is not None and (newton.ridge > 0.0) != (record.notion == "pure"),
         "the ridge of the start must be above 0 under pure DP alone",

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpci.base.tables import format_percent
-from dpci.inference.error_law import NOISE_AWARE
 from dpci.inference.intervals import ConfidenceIntervals, given_rows, refusal_of
 from dpci.losses import LOG_ODDS, SEVERAL
-from dpci.released.record import FitRecord, Record
+from dpci.released.record import NOISE_AWARE, FitRecord, Record
 from dpci.released.sources import exceptions, table_values
 from dpci.report.meaning import attacker_section
 from dpci.report.summary import (

@@ -27,10 +27,10 @@ from dpci.errors import DpciError
 from dpci.inference.common_levels import levels_of, note
 from dpci.inference.contrasts import contrast_rows
 from dpci.inference.curvature import curvature_note, room_of, trusted_room
-from dpci.inference.error_law import NOISE_AWARE, ErrorLaw
 from dpci.inference.intervals import (
     TARGETS,
     ConfidenceIntervals,
+    ErrorLaw,
     Estimates,
     Simultaneous,
     Target,
@@ -42,7 +42,7 @@ from dpci.inference.targets.units import full_range_map, odds_ratios, rate_ratio
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.losses import COUNTS, LOG_ODDS, SEVERAL, WITHOUT_INTERVALS, Hinge
 from dpci.released.bounds import ReleasedBounds
-from dpci.released.record import FitRecord
+from dpci.released.record import NOISE_AWARE, FitRecord
 from dpci.released.sources import table_values
 from dpci.schema.table import Schema
 from dpci.shown.document import BANNER, Document, Facts, Paragraph, Table
@@ -565,7 +565,7 @@ def interval_note(record: FitRecord) -> str | None:
 
 def noise_note(numbers: Numbers) -> str | None:
     """Return a note on the noise in the released matrices, or None if it is small."""
-    if (ratio := moment_noise(numbers.record, law_of(numbers.record))) <= TRUSTED_NOISE:
+    if (ratio := moment_noise(numbers.record, law_of(numbers.record).cov)) <= TRUSTED_NOISE:
         return None
     size = f"{ratio:.2g} times" if math.isfinite(ratio) else "any multiple of"
     counted = numbers.record.projection == NOISE_AWARE
