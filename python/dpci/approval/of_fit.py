@@ -8,7 +8,7 @@ from dpci.approval.noise import lattice_of_fits, noise_of_fit
 from dpci.approval.of_bounds import with_bounds
 from dpci.approval.schema import Strata
 from dpci.approval.statement import RIDGE, Statement
-from dpci.inference.methods import Inference
+from dpci.inference.methods import FitInference
 from dpci.losses import SEVERAL, describe
 from dpci.released.bounds import are_joint
 from dpci.released.model import record_of
@@ -45,7 +45,7 @@ _PROOF_OF = {
 }
 
 
-def approval_of_fit(result: Inference) -> Statement:
+def approval_of_fit(result: FitInference) -> Statement:
     """Return what an approver must know of a fit by itself, or of one part of a release."""
     guarantee = result.guarantee if result.private else None
     record = record_of(result)

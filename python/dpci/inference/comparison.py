@@ -19,7 +19,7 @@ from dpci.base.validation import check_choice, check_flag, check_fraction
 from dpci.errors import InvalidInput
 from dpci.inference.contrasts import Contrast, contrast_rows
 from dpci.inference.intervals import TARGETS, ConfidenceIntervals, Target, estimates_of
-from dpci.inference.methods import Inference
+from dpci.inference.methods import FitInference
 from dpci.inference.targets.differences import Difference, SimulatedDifference
 from dpci.inference.targets.units import unit_map
 from dpci.released.model import record_of
@@ -326,7 +326,7 @@ def compared_facts(result: object) -> ComparedFacts:
 
 
 @compared_facts.register
-def _(result: Inference) -> ComparedFacts:
+def _(result: FitInference) -> ComparedFacts:
     record = record_of(result)
     facts = {
         "names": record.names,
@@ -371,7 +371,7 @@ def estimated(result: Any, rows: _F64, shift: _F64, target: Target) -> Estimated
 
 
 @estimated.register
-def _(result: Inference, rows: _F64, shift: _F64, target: Target) -> Estimated:
+def _(result: FitInference, rows: _F64, shift: _F64, target: Target) -> Estimated:
     found = estimates_of(record_of(result), target).mapped(rows, shift)
     return Estimated(found.values(), found.refusals())
 
@@ -383,7 +383,7 @@ def difference_law(result: object, other: object, rows: _F64, shared: bool, targ
 
 
 @difference_law.register
-def _(result: Inference, other: Inference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
+def _(result: FitInference, other: FitInference, rows: _F64, shared: bool, target: Target) -> DifferenceLaw:  # noqa: FBT001
     laws = tuple(estimates_of(record_of(each), target).law for each in (result, other))
     simulated = any(law.blocks is not None for law in laws)
     return (SimulatedDifference if simulated else Difference)(laws, rows, shared=shared)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,31 +97,37 @@ _ROWS = 65_536
 AnyModel = TypeVar("AnyModel", bound=ModelRecord)
 
 
-class Released(PublicFacts[AnyModel, AnyBudget]):
-    """Parameters, predictions and public facts of a linear model, from its record."""
+class Parameters(PublicFacts[AnyModel, AnyBudget]):
+    """Parameters of a linear model, from its record."""
 
     __slots__ = ()
-    _record: AnyModel
 
     @property
     def params(self) -> NDArray[np.float64]:
         """Parameters, shape (k,), the intercept last; those of a private model are released."""
-        return self._record.params
+        return self._release.params
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters; the intercept is called "intercept"."""
-        return self._record.names
+        return self._release.names
 
     @property
     def l2_strength(self) -> float:
         """The regularisation λ of the mean objective, which is part of the definition of the target."""
-        return self._record.l2_strength
+        return self._release.l2_strength
 
     @property
     def loss(self) -> dict[str, Any]:
         """Name, parameter and public bounds of the loss."""
-        return deepcopy(self._record.loss)
+        return deepcopy(self._release.loss)
+
+
+class Released(Parameters[AnyModel, AnyBudget]):
+    """Parameters, predictions and public facts of a linear model, from its record."""
+
+    __slots__ = ()
+    _record: AnyModel
 
     @property
     def classes(self) -> Classes | None:
@@ -179,8 +185,8 @@ class Released(PublicFacts[AnyModel, AnyBudget]):
         return np.column_stack([negative, response(name, score)])
 
 
-class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
-    """A linear model with the facts of its release; k is the number of parameters."""
+class FitFacts(Parameters[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
+    """Parameters and facts of the release of a fit; k is the number of parameters."""
 
     __slots__ = ()
 
@@ -191,7 +197,7 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         As released, and perhaps indefinite, unless :attr:`privacy` says that it was projected. With
         ``mechanism="newton"`` that of the whitened rows, at the start of the last step.
         """
-        return self._record.hessian
+        return self._release.hessian
 
     @property
     def gradient_cov(self) -> NDArray[np.float64] | None:
@@ -200,17 +206,21 @@ class FitFacts(Released[FitRecord, Budget], ReleaseFacts[FitRecord, Budget]):
         As released or projected, like the Hessian.
         Under add/remove its second moment over ``n_samples``, from which no mean is subtracted.
         """
-        return self._record.gradient_cov
+        return self._release.gradient_cov
 
     @property
     def rows(self) -> Ball | Blocks:
         """Public domain of the rows, without the intercept."""
-        return self._record.rows
+        return self._release.rows
 
     @property
     def mechanism(self) -> str:
         """Where the noise enters: "objective", "output" or the steps, "newton"."""
-        return self._record.mechanism
+        return self._release.mechanism
+
+
+FitModel: TypeAlias = Released[FitRecord, Budget]
+"""A fitted model of one linear predictor."""
 
 
 def record_of(model: Released[AnyModel, Any]) -> AnyModel:
