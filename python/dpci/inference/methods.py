@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpci.base.tables import new_frame
 from dpci.base.validation import check_choice, check_fraction
 from dpci.base.warn import warn
-from dpci.data.arrays import Table
+from dpci.data.arrays import Table, read_only
 from dpci.errors import MomentNoiseWarning
 from dpci.inference.common_levels import CommonLevels, common_levels
 from dpci.inference.contrasts import Contrast, contrast_rows
@@ -29,7 +28,7 @@ from dpci.inference.intervals import (
     refusal_of,
 )
 from dpci.inference.targets.prediction import marginal_effects, mean_intervals
-from dpci.inference.targets.units import Bare, TableUnits, odds_ratios, rate_ratios, unit_map
+from dpci.inference.targets.units import Bare, Estimated, TableUnits, frame_of, odds_ratios, rate_ratios, unit_map
 from dpci.inference.validity import TRUSTED_NOISE, moment_noise
 from dpci.inference.wald import Method, WaldTest
 from dpci.released.model import FitFacts, FitModel, features_of
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Inference(FitFacts):
+class Inference(FitFacts, Estimated):
     """Statements about the population from released parameters and matrices; k is the number of parameters."""
 
     __slots__ = ()
@@ -196,20 +195,6 @@ class Inference(FitFacts):
         return self._estimates("regularised").values() - self._estimates("unregularised").values()
 
     @property
-    def cov(self) -> NDArray[np.float64]:
-        """Covariance of the error of the parameters, sampling and noise together, shape (k, k)."""
-        cov = self._estimates().cov()
-        cov.flags.writeable = False
-        return cov
-
-    @property
-    def std_errors(self) -> NDArray[np.float64]:
-        """Standard deviation of the error of each parameter, shape (k,)."""
-        errors = self._estimates().std_errors()
-        errors.flags.writeable = False
-        return errors
-
-    @property
     def interval_stretch(self) -> NDArray[np.float64]:
         """By what factor the noise in the matrices lengthens each parameter's 95% interval, shape (k,).
 
@@ -217,9 +202,7 @@ class Inference(FitFacts):
         simulated releases show that the first estimate makes intervals too long; 1 with the projections "floor" and
         "cautious", whose intervals do not count that noise.
         """
-        stretch = self._error_law().stretch(np.eye(len(self.names)), 0.95)
-        stretch.flags.writeable = False
-        return stretch
+        return read_only(self._error_law().stretch(np.eye(len(self.names)), 0.95))
 
     @property
     def curvature_room(self) -> float | None:
@@ -246,13 +229,6 @@ class Inference(FitFacts):
         """
         self._error_law()  # refused without intervals
         return common_levels(self._release)
-
-    @property
-    def pvalues(self) -> NDArray[np.float64]:
-        """Two-sided p-values of "the parameter of the regularised target is 0", shape (k,)."""
-        pvalues = self._estimates().pvalues()
-        pvalues.flags.writeable = False
-        return pvalues
 
     def conf_int(
         self,
@@ -399,16 +375,7 @@ class Inference(FitFacts):
         DpciError
             If pandas is not installed.
         """
-        estimates = self._estimates(target)
-        intervals = estimates.conf_int(self.names, level=level)
-        columns = {
-            "estimate": intervals.estimate,
-            "std_error": estimates.std_errors(),
-            "pvalue": estimates.pvalues(),
-            "lower": intervals.lower,
-            "upper": intervals.upper,
-        }
-        return new_frame(columns, self.names)
+        return frame_of(self.names, self._estimates(target), level)
 
     def _estimates(self, target: Target = "regularised") -> Estimates:
         return estimates_of(self._release, target)

@@ -7,15 +7,12 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
 
 from dpci import _core
-from dpci.accounting.costs import seals_from, steps_from
 from dpci.base.validation import (
     broken,
     check_intercept,
     check_not_negative,
     check_positive,
     check_real,
-    check_seed,
-    check_threads,
 )
 from dpci.budgets import (
     Budget,
@@ -23,7 +20,6 @@ from dpci.budgets import (
     NeighborsLike,
     PureDP,
     check_budget,
-    check_n_public,
     core_budget,
     read_neighbors,
 )
@@ -42,6 +38,7 @@ from dpci.mechanisms import (
     check_mechanism,
 )
 from dpci.model.tables import check_counts
+from dpci.released.choices import NoisyChoices
 from dpci.released.record import FitRecord
 from dpci.rows import Ball, Blocks, RowDomain, RowsLike, core_rows, read_rows
 from dpci.schema.columns import CategoricalTarget
@@ -74,8 +71,6 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "l2_strength": check_strength,
     "loss": check_loss,
     "mechanism": lambda value: value if isinstance(value, NewtonSteps) else check_mechanism(value),
-    "n_threads": check_threads,
-    "seed": check_seed,
     "classes": _optional(check_classes),
 }
 
@@ -145,7 +140,6 @@ class DerivedFacts:
     """The constant that the core appends to every row."""
     rows: RowDomain
     on_violation: OnViolation
-    n_public: int | None
     n_threads: int | None
 
     @cached_property
@@ -173,10 +167,6 @@ class DerivedFacts:
         if self.classes is not None and not self.two_classes:
             raise broken("classes", "None for a loss with real targets", self.classes)
 
-    def public_n(self, n_samples: int) -> int:
-        """Return the public number of samples: ``n_public`` under add/remove, where the number of rows is private."""
-        return n_samples if self.n_public is None else self.n_public
-
     @property
     def row_norm(self) -> float:
         """Euclidean bound on the rows, without the intercept."""
@@ -189,7 +179,7 @@ def fit_keywords(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(DerivedFacts):
+class Settings(DerivedFacts, NoisyChoices):
     """The keywords of a fit: :meth:`checked` makes them of the caller's. All are public; none is computed from data."""
 
     budget: Budget
@@ -202,9 +192,6 @@ class Settings(DerivedFacts):
     on_violation: OnViolation = "error"
     neighbors: Neighbors = "replace_one"
     n_public: int | None = None
-    unit: Persons | None = None
-    """The rule for the rows of a person; None where rows are records of their own."""
-    weights: Weights | None = None
     n_threads: int | None = None
     seed: int | None = None
     schema: Schema | None = None
@@ -231,7 +218,7 @@ class Settings(DerivedFacts):
         if not self.is_auto:
             strength = (check_not_negative if strong else check_positive)("l2_strength", self.l2_strength)
             object.__setattr__(self, "l2_strength", strength)
-        object.__setattr__(self, "n_public", check_n_public(self.neighbors, self.n_public))
+        super().__post_init__()
         if self.schema is not None:
             self._take(self.schema)
         self.check_targets()
@@ -347,18 +334,16 @@ class Settings(DerivedFacts):
 
     def record(self, spec: _core.Spec | _core.NewtonSpec, rows: Rows, release: Mapping[str, Any]) -> FitRecord:
         """Return what a release leaves behind; one without moments need not have their fields."""
-        lists = {"steps": steps_from(release["steps"]), "seals": seals_from(release["seals"])}
         public = {
             **self.public_record(spec),
             "names": rows.names,
             "named_columns": rows.named_columns,
             "classes": rows.classes,
             "classes_inferred": rows.classes_inferred,
-            "n_samples": self.public_n(rows.n_records),
-            "version": _core.__version__,
             "table": self.schema,
         }
-        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **lists})
+        common = self.recorded(rows.n_records, release, paid=release.get("paid"))
+        return FitRecord(**{**public, **_WITHOUT_MOMENTS, **release, **common})
 
     def public_record(self, spec: _core.Spec | _core.NewtonSpec) -> dict[str, Any]:
         """Return the settings that a result keeps, as plain values, with what the specification made of them."""

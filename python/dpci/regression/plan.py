@@ -412,10 +412,7 @@ def _variation(case: Case, model: Model, matrix: _F64) -> float:
 
 def _entry_std_devs(record: MomentRecord, std_dev: float) -> _F64:
     """Return the standard deviations of u'Ev for the rows u, v that make the caller's units of the columns."""
-    k = len(record.columns)
-    units = np.diag([*record.scale, 1.0 / record.constant, 1.0 / record.target_weight])
-    units[:k, k] = record.middle / record.constant
-    units[k + 1, k] = record.target_middle / record.constant
+    units = record.place.units
     gram = units @ units.T
     found = std_dev * np.sqrt(0.5 * (np.outer(np.diag(gram), np.diag(gram)) + gram**2))
     found.flags.writeable = False

@@ -1,7 +1,7 @@
 """Record of the release of a moment matrix: released and public values, and their JSON form."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpci.budgets import GDP, ZCDP, ApproxDP, Budget, GaussianBudget, Neighbors,
 from dpci.data.arrays import OnViolation
 from dpci.errors import InvalidInput
 from dpci.regression.choices.bounds import check_of_schema
+from dpci.regression.choices.model import Place
 from dpci.regression.choices.planned import Regression
 from dpci.regression.residuals import Refinement, ResidualMoments
 from dpci.released.bounds import ReleasedBounds, are_joint, chosen_beside
@@ -113,6 +114,11 @@ class MomentRecord(Record):
                 raise InvalidInput(f"{name} must have shape {shape}, got {got}")
         if not np.all(self.scale > 0.0):
             raise InvalidInput(f"scale must be positive, got {self.scale.min()}")
+
+    @property
+    def place(self) -> Place:
+        """Where the columns are."""
+        return Place(**{part.name: getattr(self, part.name) for part in fields(Place)})
 
     @property
     def counted_is_public(self) -> bool:

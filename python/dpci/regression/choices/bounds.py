@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpci import _core
 from dpci.base.validation import broken, check_finite, check_real
-from dpci.data.arrays import NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
+from dpci.data.arrays import Features, NamedRows, PlacedRows, as_features, as_matrix, as_numbers, as_vector
 from dpci.data.coded import CodedRows
 from dpci.data.frames import check_same_index, is_frame
 from dpci.data.parts import NOTHING, Mergeable, Partitions, on_threads
@@ -144,10 +144,7 @@ class Standardise:
         """Return a table in which every bounded column lies within ±1."""
         if self.bounds is None:
             return X
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+        features, values = _dense(X)
         middle, half = self.place(values.shape[1])
         out = np.empty(values.shape)
         height = max(1, _BLOCK // max(1, values.shape[1]))
@@ -160,10 +157,7 @@ class Standardise:
         """Return the same without a copy: the core moves and scales a block of rows at a time."""
         if self.bounds is None:
             return X
-        features = as_features(X)
-        if isinstance(features.values, tuple):
-            raise InvalidInput(SPARSE)
-        values = as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
+        features, values = _dense(X)
         return PlacedRows(values, features.names, self.place(features.shape[1]))
 
     def explain(self, X: Any) -> None:  # noqa: ANN401  # whatever the caller has
@@ -203,6 +197,14 @@ class Standardise:
             lower, upper = middle - half, middle + half
             raise InvalidInput(f"y must be within target_bound ({lower:g}, {upper:g}), got {given[row]:g} in row {row}")
         return moved
+
+
+def _dense(X: Any) -> tuple[Features, NDArray[Any]]:  # noqa: ANN401  # whatever the caller has
+    """Return a table, and its numbers as one array."""
+    features = as_features(X)
+    if isinstance(features.values, tuple):
+        raise InvalidInput(SPARSE)
+    return features, as_matrix(X).values if isinstance(features.values, CodedRows) else features.values
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from dpci import _core
 from dpci.budgets import ApproxDP, GaussianBudget
 from dpci.errors import InvalidInput
 from dpci.regression.choices.matrix import MatrixChoices
-from dpci.regression.choices.model import PRIVATE, Model, combinations
+from dpci.regression.choices.model import PRIVATE, Model, Place, combinations
 from dpci.rows import Ball
 
 _F64 = NDArray[np.float64]
@@ -24,19 +24,6 @@ _WITHIN = 1e-9
 # Budgets are searched up to this many times the one that is refused, and stated with three digits.
 _GREATEST = 1e12
 _HALVINGS = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placed:
-    """Where the columns of a matrix will be, further targets behind those of X; see ``Place`` of ``model``."""
-
-    columns: tuple[str, ...]
-    target: str
-    middle: _F64
-    scale: _F64
-    constant: float
-    target_middle: float
-    target_weight: float
 
 
 @dataclass(frozen=True)
@@ -55,10 +42,10 @@ class Case:
         return self.choices.spec(self.n_samples, len(self.columns), self.budget, self.columns)
 
     @cached_property
-    def place(self) -> Placed:
+    def place(self) -> Place:
         """Where the columns will be."""
         middle, scale = self.choices.place(len(self.columns))
-        return Placed(
+        return Place(
             columns=self.columns,
             target=self.choices.all_names(self.columns, len(self.columns))[1],
             middle=middle,
