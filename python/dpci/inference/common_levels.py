@@ -143,19 +143,7 @@ def hidden_in_advance(
     """Return the groups of columns whose levels a release will not tell, whatever the data are.
 
     The standard error of a share is least at the greatest curvature (docs/proofs/intervals.md, "Common levels").
-
-    Parameters
-    ----------
-    rows : RowDomain
-        Domain of the rows.
-    intercept : float or None
-        Value of the constant; without one there is no such group.
-    l2_strength, curvature_bound : float
-        λ, and the bound on the second derivative of the loss.
-    noise : tuple of str and float
-        Name and scale of the noise in the Hessian.
-    noise_std_devs : numpy.ndarray of shape (k,)
-        Standard deviations of the coefficients' noise, in the shape of the rows.
+    ``noise`` is that in the Hessian, by name and scale, and ``noise_std_devs`` are those of the coefficients.
     """
     if intercept is None or not isinstance(rows, Blocks):
         return ()

@@ -244,13 +244,7 @@ class ErrorLaw:
 
 
 def error_law(record: FitRecord) -> ErrorLaw:
-    """Return the law of the errors of a fit from its released matrices.
-
-    Raises
-    ------
-    InvalidInput
-        If the Hessian, of a saved fit, is not positive definite, or a matrix is beyond the range of floats.
-    """
+    """Return the law of the errors of a fit from its released matrices."""
     try:
         return _new_law(record) if record.newton is None else _newton_law(record, record.newton)
     except InvalidInput:

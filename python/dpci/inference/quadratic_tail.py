@@ -46,13 +46,7 @@ _BLOCK = 2**20
 
 
 def chi2_sum_tail(weights: _F64, q: float) -> _F64:
-    """Return P(sum_j weights[i, j] chi²_1 > q) for each row i; weights (n, m) at least 0, q > 0.
-
-    Raises
-    ------
-    DpciError
-        If the integral does not converge, which no weights are known to cause.
-    """
+    """Return P(sum_j weights[i, j] chi²_1 > q) for each row i; weights (n, m) at least 0, q > 0."""
     greatest = weights.max(axis=1)
     # A sum of no weight is 0, and one that is far below q never reaches it: exp(-745) is no float.
     tails = np.where(_LEAST * greatest > q, 1.0, 0.0)

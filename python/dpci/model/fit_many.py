@@ -168,11 +168,6 @@ def release_groups(
 
     Also returned is the entry of the ledger that paid for ``whole``, all of them together. ``count`` releases, from the
     true numbers of records of all groups, those that the fits are told, once they are paid.
-
-    Raises
-    ------
-    InvalidInput, RowNormViolation, RegularizationTooSmall, NotConverged, BudgetExceeded, LedgerError
-        Errors of :func:`dpci.fit`, with a note that names the group.
     """
     is_paid = payment.ledger is not None
     tables = {

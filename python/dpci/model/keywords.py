@@ -47,15 +47,7 @@ def check_keywords(
     allowed: Collection[str] = MODEL_KEYWORDS,
     required: Collection[str] = ("budget", "l2_strength"),
 ) -> None:
-    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words.
-
-    Raises
-    ------
-    TypeError
-        For the first such keyword.
-    InvalidInput
-        For a ledger, by functions that are not private or cost nothing.
-    """
+    """Refuse what ``function``, which passes keywords on, does not know or cannot do without, in Python's own words."""
     for name in keywords:
         check_no_ledger(function, name)
         if name not in allowed:

@@ -32,13 +32,7 @@ _INSTEAD = " (pass l2_strength for objective perturbation)"
 
 
 def check_newton(keywords: dict[str, Any]) -> None:
-    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use.
-
-    Raises
-    ------
-    InvalidInput
-        For the first one that is given.
-    """
+    """Refuse a ridge, and keywords of :func:`dpci.fit` that only other mechanisms use."""
     strength = keywords.get("l2_strength", AUTO)
     if not (isinstance(strength, str | int | float) and strength in {AUTO, 0.0}):
         raise InvalidInput(
@@ -56,15 +50,7 @@ def for_groups(
     allowed: Collection[str],
     schema: Schema | None = None,
 ) -> dict[str, Any]:
-    """Return the keywords of a function that fits many tables, with Newton steps where these and the budget ask for it.
-
-    Raises
-    ------
-    TypeError
-        For keywords that the function does not know.
-    InvalidInput
-        For a ridge or other keywords that Newton steps do not use.
-    """
+    """Return the keywords of a function that fits many tables, with Newton steps where these ask for them."""
     fitted = dict(keywords)
     loss = default_loss(keywords.get("loss"), schema)
     if takes_newton(keywords.get("mechanism"), keywords.get("l2_strength", AUTO), check_budget(budget), loss):
@@ -75,13 +61,7 @@ def for_groups(
 
 
 def newton_spec(settings: Settings, n_samples: int, n_columns: int, *, budget: Budget) -> _core.NewtonSpec:
-    """Return the specification of a fit by Newton steps of a table of this size.
-
-    Raises
-    ------
-    InvalidInput
-        For budgets, losses and units for which they are not offered.
-    """
+    """Return the specification of a fit by Newton steps of a table of this size."""
     settings.rows.check_columns(n_columns)
     if isinstance(settings.loss, Custom) and settings.loss.predictor_bound is not None:
         # No ball holds the predictors, on which the bounds of slope and curvature are declared.
@@ -232,11 +212,6 @@ def plan_newton(
     """Plan a fit by Newton steps; see :func:`dpci.plan`.
 
     ``schema`` is the blank one of ``partial``, where that has gaps.
-
-    Raises
-    ------
-    InvalidInput
-        Errors of :func:`dpci.fit` before it reads data.
     """
     check_newton(keywords)
     settings = Settings.checked(schema=schema, **{**keywords, "l2_strength": 0.0, "mechanism": NewtonSteps()})

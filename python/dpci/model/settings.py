@@ -262,13 +262,7 @@ class Settings(DerivedFacts, NoisyChoices):
 
     @property
     def strength(self) -> float:
-        """Number λ, for functions that take no other.
-
-        Raises
-        ------
-        InvalidInput
-            Where public values have to choose it.
-        """
+        """Number λ, for functions that take no other."""
         if isinstance(self.l2_strength, str):
             raise broken("l2_strength", "a number for this function", self.l2_strength)
         return self.l2_strength
@@ -299,15 +293,7 @@ class Settings(DerivedFacts, NoisyChoices):
     def spec(
         self, n_samples: int, n_columns: int, *, budget: Budget | None = None, l2_strength: float | None = None
     ) -> _core.Spec:
-        """Return the specification for a table of this size, calibrated; studies put other values in two places.
-
-        Raises
-        ------
-        InvalidInput
-            For a combination that is not offered, and blocks of another number of columns.
-        RegularizationTooSmall
-            If the mechanism needs a larger ``l2_strength``.
-        """
+        """Return the specification for a table of this size, calibrated; studies put other values in two places."""
         mechanism = self.mechanism
         assert not isinstance(mechanism, NewtonSteps)  # noqa: S101  # they have a specification of their own
         self.rows.check_columns(n_columns)

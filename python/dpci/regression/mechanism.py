@@ -190,13 +190,7 @@ _Made: TypeAlias = tuple[BoundsStage | None, _core.MomentMatrixSpec]
 
 
 def payment_for(source: str, ledger: Ledger | None, choices: MatrixChoices) -> Payment:
-    """Return what a release of these choices owes a ledger.
-
-    Raises
-    ------
-    InvalidInput, BudgetExceeded
-        Errors that the ledger would raise.
-    """
+    """Return what a release of these choices owes a ledger."""
     if isinstance(ledger, Ledger) and isinstance(ledger.total, PureDP) and isinstance(choices.budget, GDP):
         raise InvalidInput(
             f"a ledger with a total of pure DP, {ledger.total!r}, pays for pure DP only, got a budget of Gaussian DP, "

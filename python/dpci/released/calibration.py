@@ -31,13 +31,7 @@ _OF_STEP = ("cost", "scale", "hessian_scale", "levels_scale", "sensitivity")
 
 
 def newton_spec(record: FitRecord) -> _core.NewtonSpec:
-    """Return the specification that the public choices of a fit by Newton steps make.
-
-    Raises
-    ------
-    InvalidInput
-        For choices that no such fit can have.
-    """
+    """Return the specification that the public choices of a fit by Newton steps make."""
     return _core.NewtonSpec(
         n_samples=record.n_samples,
         n_columns=len(record.columns),
@@ -151,15 +145,7 @@ def _bounds_that_follow(
 
 
 def fit_spec(record: FitRecord) -> _core.Spec:
-    """Return the specification that the public choices of a fit make: of a custom loss its declaration is enough.
-
-    Raises
-    ------
-    InvalidInput
-        For choices that no fit can have.
-    RegularizationTooSmall
-        If the mechanism needs a larger λ than that of the record.
-    """
+    """Return the specification that the public choices of a fit make: of a custom loss its declaration is enough."""
     if record.loss["name"] == SEVERAL:
         loss = _core.Loss.multinomial(len(record.prefixes) + 1)
     else:

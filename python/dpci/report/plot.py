@@ -60,11 +60,6 @@ def forest_plot(
         Name of the estimates, for the label of the axis.
     ax : matplotlib.axes.Axes, optional
         Where to draw; None: a new figure.
-
-    Raises
-    ------
-    DpciError
-        If matplotlib is not installed.
     """
     intervals = given_rows(intervals)
     if ax is None:

@@ -55,19 +55,7 @@ UNITS: tuple[Units, ...] = ("table", "scaled")
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Parts of a model that are shown.
-
-    Parameters
-    ----------
-    level : float
-        Level of the intervals.
-    target : {"regularised", "unregularised"}
-        Target of the estimates.
-    simultaneous : {"bonferroni", "max_z"}, optional
-        How the intervals cover together; None: each by itself.
-    units : {"table", "scaled"}
-        Coefficients in the units of the table, where the fit had a schema, or parameters of the scaled columns.
-    """
+    """Parts of a model that are shown: which intervals, in the units of the table where the fit had a schema."""
 
     level: float = 0.95
     target: Target = "regularised"
@@ -91,15 +79,7 @@ class View:
 
 
 class Numbers:
-    """Numbers of a fit with intervals that are shown: estimates and the law of their errors, each computed once.
-
-    Parameters
-    ----------
-    record : FitRecord
-        Record of a fit that has intervals.
-    view : View
-        Parts of it that are shown.
-    """
+    """Numbers of a fit with intervals that are shown: estimates and the law of their errors, each computed once."""
 
     def __init__(self, record: FitRecord, view: View) -> None:
         self.record, self.view, self.in_units = record, view, view.in_units(record)

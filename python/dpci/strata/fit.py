@@ -248,15 +248,7 @@ def _strata(by: object, schema: Schema, strata: Sequence[str] | None) -> tuple[C
 
 
 def _check_for_any_count(settings: Settings, n_columns: int) -> None:
-    """Refuse, before anything is read or paid, public choices that a fit of 10⁷ records refuses.
-
-    Raises
-    ------
-    InvalidInput
-        For a combination that is not offered.
-    RegularizationTooSmall
-        For a λ that is too small, with the smallest one in two digits.
-    """
+    """Refuse, before anything is read or paid, public choices that a fit of 10⁷ records refuses."""
     many = dataclasses.replace(settings, n_public=_MANY)
     if isinstance(many.mechanism, NewtonSteps):
         newton_spec(many, _MANY, n_columns, budget=many.budget)
